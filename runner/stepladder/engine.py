@@ -1,0 +1,430 @@
+"""Running a pipeline: its steps one by one over a payload, with the IR kept after each.
+
+The pipeline's text stays as it is in the repository. For a run, the knobs' values are written into the parsed module
+(`bind`), and every `transform.include` is then interpreted on its own, in order: the same ops that a stock mlir-opt
+interprets in one go, cut where a user wants to look, stop, or leave something out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepladder import diagnostics, extension, library, targets
+from stepladder.bindings import interpreter, ir, passmanager
+from stepladder.errors import FAILED, StepladderError, suggest
+from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
+from stepladder.payload import FACTS, Problem, find_problem
+
+_ENTRY = "__stepladder_step"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run of a pipeline, and with which knobs.
+
+    Args:
+        pipeline: name or file.
+        settings: knob -> value as text or number; knobs not named keep their defaults.
+        through: stop after this step.
+        start: begin with this step; the payload is the IR that the step before it left.
+        without: optimizations to leave out.
+    """
+
+    pipeline: str
+    settings: Mapping[str, int | str] = field(default_factory=dict)
+    through: str | None = None
+    start: str | None = None
+    without: tuple[str, ...] = ()
+
+    def command_line(self, payload: str) -> str:
+        """Returns the `stepladder-opt` command that makes this request of a payload file."""
+        words = ["stepladder-opt", payload, "--pipeline", self.pipeline]
+        for name in ("start", "through"):
+            if getattr(self, name):
+                words += ["--from" if name == "start" else "--through", getattr(self, name)]
+        if self.without:
+            words += ["--without", ",".join(self.without)]
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={value}"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One step as it ran: `seconds` of wall time, and the IR it left."""
+
+    name: str
+    seconds: float
+    operations: int
+    text: str
+
+
+@dataclass
+class Run:
+    """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step."""
+
+    module: object
+    pipeline: library.Pipeline
+    problem: Problem | None
+    knobs: dict[str, int | str]
+    scope: Scope
+    steps: list[StepResult]
+    input_text: str
+
+    def dumps(self) -> dict[str, str]:
+        """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
+        files = {"00-input.mlir": self.input_text}
+        for number, step in enumerate(self.steps, start=1):
+            files[f"{number:02d}-{step.name}.mlir"] = step.text
+        return files
+
+
+@contextlib.contextmanager
+def mlir_context():
+    """A fresh MLIR context with the `tc` extension loaded, current while the block runs."""
+    with ir.Context() as context, ir.Location.unknown():
+        extension.load()
+        yield context
+
+
+def text_of(module) -> str:
+    """Returns the IR as text, with the names that locations carry."""
+    return module.operation.get_asm(use_name_loc_as_prefix=True)
+
+
+def parse_payload(text: str, name: str):
+    """Parses a payload.
+
+    Args:
+        text: MLIR.
+        name: the file it came from, for messages.
+
+    Raises:
+        StepladderError: not MLIR; names the file, the line and what the parser said.
+    """
+    try:
+        module = ir.Module.parse(text)
+    except ir.MLIRError as error:
+        found = diagnostics.from_error(error)
+        first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
+        location = first.location.replace("<stdin>", name) or name
+        raise StepladderError(first.message, location=location, notes=first.notes) from None
+    return module
+
+
+def _knob_value(knob: library.Knob, given: int | str, pipeline: library.Pipeline) -> int | str:
+    value: int | str = given
+    if isinstance(knob.default, int) and isinstance(given, str):
+        try:
+            value = int(given, 0)
+        except ValueError:
+            raise StepladderError(f"knob '{knob.name}' takes a number, not '{given}'",
+                                  notes=[f"its options are: {knob.options_text()}"]) from None
+    if not knob.accepts(value):
+        raise StepladderError(f"knob '{knob.name}' of pipeline '{pipeline.name}' cannot be {value}",
+                              location=knob.location, notes=[f"its options are: {knob.options_text()}"])
+    return value
+
+
+def _check_without(pipeline: library.Pipeline, without: tuple[str, ...]) -> None:
+    optional = [step.name for step in pipeline.steps if step.optimization]
+    for name in without:
+        if not pipeline.step(name).optimization:
+            raise StepladderError(f"step '{name}' is a lowering that pipeline '{pipeline.name}' cannot do without",
+                                  notes=[f"what can be left out: {', '.join(optional)}"])
+    for step in pipeline.steps:
+        missing = [name for name in step.needs if name in without]
+        if step.name not in without and missing:
+            raise StepladderError(f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
+                                  notes=[f"leave out both: --without {','.join([*without, step.name])}"])
+
+
+def choose_knobs(pipeline: library.Pipeline, request: Request) -> dict[str, int | str]:
+    """Returns every knob's value: what the request sets, what steps left out imply, else the default.
+
+    Raises:
+        StepladderError: an unknown knob or step, a value outside the options, a step that cannot be left out.
+    """
+    _check_without(pipeline, request.without)
+    values = {knob.name: knob.default for knob in pipeline.knobs.values()}
+    for name, given in request.settings.items():
+        if name not in pipeline.knobs:
+            raise StepladderError(f"pipeline '{pipeline.name}' has no knob '{name}'"
+                                  f"{suggest(name, list(pipeline.knobs))}",
+                                  notes=[f"its knobs are: {', '.join(pipeline.knobs)}"])
+        values[name] = _knob_value(pipeline.knobs[name], given, pipeline)
+    for name in request.without:
+        for knob, value in pipeline.step(name).left_out.items():
+            if knob in request.settings and values[knob] != value:
+                raise StepladderError(f"--without {name} means {knob} = {value}, but --set gives {values[knob]}")
+            values[knob] = value
+    return values
+
+
+def _scope(pipeline: library.Pipeline, knobs: dict[str, int | str], problem: Problem | None) -> Scope:
+    facts: dict[str, int | str] = dict(problem.facts()) if problem else {}
+    if "target" in knobs:
+        facts["shared_memory_limit"] = targets.find(str(knobs["target"])).shared_memory
+    return Scope({**facts, **knobs}, pipeline.derived)
+
+
+def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str, roots: list[str]) -> list[str]:
+    hints = []
+    for name in roots:
+        knob = pipeline.knobs.get(name)
+        if knob is None or knob.multiple_of is not None:
+            continue
+        good = []
+        for option in knob.options:
+            with contextlib.suppress(ExpressionError):
+                if evaluate(requirement, scope.replace(**{name: option})):
+                    good.append(str(option))
+        if good:
+            hints.append(f"with {name} = {' or '.join(good)} it would hold")
+    return hints
+
+
+def check_requirements(pipeline: library.Pipeline, scope: Scope, problem: Problem | None) -> None:
+    """Checks what a pipeline requires of knobs, payload and target.
+
+    Raises:
+        StepladderError: the first requirement that fails, with the values in it and the options that would do.
+    """
+    for requirement in pipeline.requires:
+        roots = scope.roots(requirement)
+        if problem is None and any(name in FACTS for name in roots):
+            continue
+        try:
+            if evaluate(requirement, scope):
+                continue
+            shown = dict.fromkeys([*names(requirement), *roots])
+            values = ", ".join(f"{name} = {scope[name]}" for name in shown)
+        except UnknownName as error:
+            raise StepladderError(f"pipeline '{pipeline.name}' requires '{requirement}', and nothing defines "
+                                  f"'{error.name}'", location=str(pipeline.path)) from None
+        except ExpressionError as error:
+            values = f"{error}; " + ", ".join(f"{name} = {scope[name]}" for name in roots)
+        about_payload = problem is not None and any(name in FACTS for name in roots)
+        raise StepladderError(f"pipeline '{pipeline.name}' requires {requirement}, but {values}",
+                              location=problem.location if about_payload else None,
+                              notes=_accepted_values(pipeline, scope, requirement, roots))
+
+
+def bind(pipeline: library.Pipeline, knobs: dict[str, int | str], scope: Scope) -> None:
+    """Writes the knobs' values into a pipeline's module: into the knob ops, and into attributes that follow knobs.
+
+    Raises:
+        StepladderError: an expression that cannot be evaluated, with the op's place in the script.
+    """
+    for op in library.knob_ops(pipeline):
+        value = knobs[op.attributes["name"].value]
+        selected = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value) if isinstance(value, int) \
+            else ir.StringAttr.get(value)
+        op.attributes["selected"] = selected
+
+    following = []
+
+    def visit(op):
+        if "knobs" in op.attributes:
+            following.append(op)
+        return ir.WalkResult.ADVANCE
+
+    pipeline.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in following:
+        entries = ir.DictAttr(op.attributes["knobs"])
+        for index in range(len(entries)):
+            _follow(op, entries[index].name, entries[index].attr.value, scope)
+        del op.attributes["knobs"]
+
+
+def _follow(op, name: str, expression: str, scope: Scope) -> None:
+    location = diagnostics.location_text(op.location)
+    try:
+        value = evaluate(expression, scope)
+    except ExpressionError as error:
+        raise StepladderError(f"{op.name}: {name} = {expression}: {error}", location=location) from None
+    if name == "shape":
+        _reshape_result(op, value)
+        return
+    if name not in op.attributes:
+        raise StepladderError(f"{op.name} has no attribute '{name}' to follow '{expression}'", location=location)
+    old = op.attributes[name]
+    match old:
+        case ir.DenseI64ArrayAttr():
+            op.attributes[name] = ir.DenseI64ArrayAttr.get(value)
+        case ir.BoolAttr():
+            op.attributes[name] = ir.BoolAttr.get(bool(value))
+        case ir.IntegerAttr():
+            op.attributes[name] = ir.IntegerAttr.get(old.type, value)
+        case ir.StringAttr():
+            op.attributes[name] = ir.StringAttr.get(str(value))
+        case ir.ArrayAttr():
+            op.attributes[name] = ir.ArrayAttr.get([ir.IntegerAttr.get(old[0].type, element) for element in value])
+        case _:
+            raise StepladderError(f"{op.name}: attribute '{name}' is of a kind that cannot follow a knob",
+                                  location=location)
+
+
+def _reshape_result(op, shape: list[int]) -> None:
+    """Gives the one op in the region of a `transform.structured.replace` a memref of another shape."""
+    body = op.regions[0].blocks[0]
+    old = body.operations[0].operation
+    type_ = ir.MemRefType(old.results[0].type)
+    reshaped = ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space)
+    with ir.InsertionPoint.at_block_begin(body):
+        new = ir.Operation.create(old.name, results=[reshaped], operands=list(old.operands),
+                                  attributes={old.attributes[i].name: old.attributes[i].attr
+                                              for i in range(len(old.attributes))}, loc=old.location)
+    old.results[0].replace_all_uses_with(new.results[0])
+    old.erase()
+
+
+def _entry_for(pipeline: library.Pipeline, index: int):
+    """Returns a copy of the pipeline's sequence in which only the include number `index` is left."""
+    entry = pipeline.sequence.clone()
+    pipeline.module.body.append(entry)
+    entry.attributes["sym_name"] = ir.StringAttr.get(_ENTRY)
+    for position, include in enumerate(library.include_ops(entry)):
+        if position == index:
+            continue
+        for result in include.results:
+            result.replace_all_uses_with(include.operands[0])
+        include.erase()
+    return entry
+
+
+def _interpret(pipeline: library.Pipeline, index: int, module) -> diagnostics.Diagnostic | None:
+    """Runs one step; returns what went wrong, or None."""
+    with diagnostics.collect(module.context) as errors:
+        entry = _entry_for(pipeline, index)
+        try:
+            interpreter.apply_named_sequence(module.operation, entry, pipeline.module.operation)
+            module.operation.verify()
+        except (ValueError, ir.MLIRError) as error:
+            if errors:
+                return errors[0]
+            carried = diagnostics.from_error(error) if isinstance(error, ir.MLIRError) else []
+            return carried[0] if carried else diagnostics.Diagnostic("", diagnostics.shorten(str(error)))
+        finally:
+            entry.erase()
+    return errors[0] if errors else None
+
+
+def _reproducer(step: library.Step, before: str, request: Request, folder: Path | None) -> str:
+    one_step = Request(request.pipeline, request.settings, step.name, step.name, request.without)
+    folder = folder or Path(tempfile.mkdtemp(prefix="stepladder-"))
+    path = folder / f"reproduce-{step.name}.mlir"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {one_step.command_line(str(path))}\n{before}")
+    except OSError as error:
+        return f"the reproducer could not be written: {error}"
+    return f"to reproduce: {one_step.command_line(str(path))}"
+
+
+def _span(pipeline: library.Pipeline, request: Request) -> tuple[int, int]:
+    order = [step.name for step in pipeline.steps]
+    first = order.index(pipeline.step(request.start).name) if request.start else 0
+    last = order.index(pipeline.step(request.through).name) if request.through else len(order) - 1
+    if first > last:
+        raise StepladderError(f"--from {request.start} comes after --through {request.through} in pipeline "
+                              f"'{pipeline.name}'", notes=[f"its steps are: {', '.join(order)}"])
+    return first, last
+
+
+def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None = None,
+        progress: Callable[[StepResult], None] | None = None) -> Run:
+    """Runs a pipeline over a payload, in the current MLIR context (`mlir_context`).
+
+    Args:
+        text: the payload.
+        name: the file it came from, for messages.
+        request: what to run.
+        reproducer_dir: where a failing step leaves its reproducer; a fresh temporary folder unless told.
+        progress: called after each step.
+
+    Raises:
+        StepladderError: bad input of any kind, or a step that fails (status FAILED, with a reproducer).
+    """
+    pipeline = library.load(request.pipeline)
+    first, last = _span(pipeline, request)
+    knobs = choose_knobs(pipeline, request)
+    module = parse_payload(text, name)
+    problem = _problem(module, name) if first == 0 else None
+    scope = _scope(pipeline, knobs, problem)
+    check_requirements(pipeline, scope, problem)
+    bind(pipeline, knobs, scope)
+
+    results: list[StepResult] = []
+    before = text_of(module)
+    input_text = before
+    for index in range(first, last + 1):
+        step = pipeline.steps[index]
+        if step.name in request.without:
+            continue
+        began = time.perf_counter()
+        failure = _interpret(pipeline, index, module)
+        seconds = time.perf_counter() - began
+        if failure is not None:
+            location = failure.location.replace("<stdin>", name) or str(step.path)
+            raise StepladderError(f"step '{step.name}': {failure.message}", location=location, status=FAILED,
+                                  notes=[f"the step stands in {step.path}", *failure.notes,
+                                         _reproducer(step, before, request, reproducer_dir)])
+        before = text_of(module)
+        results.append(StepResult(step.name, seconds, count_operations(module), before))
+        if progress:
+            progress(results[-1])
+    return Run(module, pipeline, problem, knobs, scope, results, input_text)
+
+
+def _problem(module, name: str) -> Problem:
+    """Finds the payload's problem, with the payload's file name in the locations."""
+    try:
+        problem = find_problem(module)
+    except StepladderError as error:
+        location = error.location.replace("<stdin>", name) if error.location else name
+        message = error.message.replace("<stdin>", name)
+        raise StepladderError(message, location=location, notes=error.notes) from None
+    return dataclasses.replace(problem, location=problem.location.replace("<stdin>", name))
+
+
+def count_operations(module) -> int:
+    """Returns the number of ops below `module`."""
+    count = 0
+
+    def visit(op):
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return count - 1
+
+
+def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
+    """Runs mlir-opt's `--pass-pipeline` text over a module and returns the IR.
+
+    Raises:
+        StepladderError: text that does not parse, or a pass that fails.
+    """
+    module = parse_payload(text, name)
+    try:
+        passes = passmanager.PassManager.parse(pass_pipeline)
+    except ValueError as error:
+        raise StepladderError(f"--pass-pipeline: {diagnostics.shorten(str(error))}",
+                              notes=["for example: --pass-pipeline='builtin.module(canonicalize,cse)'"]) from None
+    try:
+        passes.run(module.operation)
+    except ir.MLIRError as error:
+        found = diagnostics.from_error(error)
+        first = found[0] if found else diagnostics.Diagnostic("", "a pass failed")
+        raise StepladderError(first.message, location=first.location.replace("<stdin>", name) or name,
+                              notes=first.notes, status=FAILED) from None
+    return text_of(module)

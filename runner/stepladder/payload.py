@@ -1,0 +1,203 @@
+"""Payloads: what matmul a module holds, and writing new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stepladder import diagnostics
+from stepladder.bindings import ir
+from stepladder.errors import StepladderError
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], row-major.
+
+    `accumulate` is true for C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells what
+    the function's arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    c_type: str
+    accumulate: bool
+    roles: dict[int, str] = field(default_factory=dict)
+    location: str = ""
+
+    def facts(self) -> dict[str, int | str]:
+        """Returns what expressions of a pipeline may use: m, n, k and the element types."""
+        return {name: getattr(self, name) for name in FACTS}
+
+
+FACTS = ("m", "n", "k", "a_type", "b_type", "c_type")
+
+
+def walk(module, *names: str) -> list:
+    """Returns the ops below `module` with one of the given names, in order."""
+    found = []
+
+    def visit(op):
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _linalg_names(module) -> list[str]:
+    found: dict[str, None] = {}
+
+    def visit(op):
+        if op.name.startswith("linalg.") and op.name not in ("linalg.yield", "linalg.fill"):
+            found[op.name] = None
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return list(found)
+
+
+def _is_transposed(matmul) -> bool:
+    maps = matmul.attributes["indexing_maps"] if "indexing_maps" in matmul.attributes else None
+    if maps is None:
+        return False
+    d0, d1, d2 = (ir.AffineExpr.get_dim(i) for i in range(3))
+    plain = [ir.AffineMap.get(3, 0, results) for results in ([d0, d2], [d2, d1], [d0, d1])]
+    return [attribute.value for attribute in map(ir.AffineMapAttr, maps)] != plain
+
+
+def zero_fill(matmul):
+    """Returns the `linalg.fill` that a matmul's accumulator starts from, or None where it starts from C.
+
+    Raises:
+        StepladderError: the fill writes something other than zero.
+    """
+    outs = matmul.operands[2]
+    if isinstance(outs.owner, ir.Block) or outs.owner.name != "linalg.fill":
+        fills = [use.owner for use in outs.uses if use.owner.name == "linalg.fill"
+                 and not len(use.owner.results) and use.owner.is_before_in_block(matmul)]
+        if not fills:
+            return None
+        fill = fills[-1].operation
+    else:
+        fill = outs.owner
+    value = fill.operands[0].owner
+    constant = None if isinstance(value, ir.Block) or value.name != "arith.constant" else value.attributes["value"]
+    if constant is None or getattr(constant, "value", None) != 0:
+        raise StepladderError("linalg.fill starts the accumulator from something other than the constant 0",
+                              location=diagnostics.location_text(fill.location),
+                              notes=["C = AB starts from zero, C = AB + C from C itself"])
+    return fill
+
+
+def _argument_number(value) -> int | None:
+    """Returns which function argument a matmul's operand is, seen through fills and `bufferization.to_tensor`."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner
+        if owner.name == "bufferization.to_tensor":
+            value = owner.operands[0]
+        elif owner.name == "linalg.fill":
+            value = owner.operands[1]
+        else:
+            return None
+    return ir.BlockArgument(value).arg_number
+
+
+def _roles(module, matmul) -> dict[int, str]:
+    """Returns the role of each function argument of a payload, number -> "a", "b" or "c"."""
+    roles = {}
+    for role, operand in zip("ab", matmul.operands):
+        number = _argument_number(operand)
+        if number is not None:
+            roles[number] = role
+    stores = walk(module, "bufferization.materialize_in_destination")
+    number = _argument_number(stores[0].operands[1] if stores else matmul.operands[2])
+    if number is None:
+        functions = walk(module, "func.func")
+        number = len(functions[0].regions[0].blocks[0].arguments) if functions else None
+    if number is not None:
+        roles[number] = "c"
+    return roles
+
+
+def find_problem(module) -> Problem:
+    """Returns the one matmul of a payload.
+
+    Raises:
+        StepladderError: no matmul, more than one, shapes that are not static, a transposed operand, or an accumulator
+            that starts from a value other than zero or C.
+    """
+    matmuls = walk(module, "linalg.matmul")
+    if not matmuls:
+        others = _linalg_names(module)
+        raise StepladderError("no linalg.matmul in the payload",
+                              notes=[f"found {', '.join(others)}" if others else "found no linalg op at all",
+                                     "write one with: stepladder payload matmul --m M --n N --k K"])
+    if len(matmuls) > 1:
+        places = ", ".join(diagnostics.location_text(op.location) for op in matmuls[:4])
+        raise StepladderError(f"{len(matmuls)} linalg.matmul ops in the payload, and a pipeline takes one ({places})",
+                              location=diagnostics.location_text(matmuls[1].location))
+    matmul = matmuls[0]
+    location = diagnostics.location_text(matmul.location)
+    types = [ir.ShapedType(operand.type) for operand in matmul.operands]
+    if not all(type_.has_static_shape for type_ in types):
+        raise StepladderError("linalg.matmul has dynamic shapes; sizes must be static", location=location)
+    if _is_transposed(matmul):
+        raise StepladderError("linalg.matmul with indexing maps of its own; A and B must be row-major and not "
+                              "transposed", location=location)
+    a, b, c = types
+    return Problem(a.shape[0], b.shape[1], a.shape[1], str(a.element_type), str(b.element_type), str(c.element_type),
+                   zero_fill(matmul) is None, _roles(module, matmul), location)
+
+
+def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f16", acc_type: str = "f32",
+                c_type: str = "f32", accumulate: bool = True) -> str:
+    """Returns a payload in the form all pipelines start from.
+
+    A function of row-major buffers A[m, k], B[k, n], C[m, n], and the matmul on tensors between them. With `accumulate`,
+    C = AB + C in place, else C = AB. Where `acc_type` is not `c_type`, the product is rounded to C's type at the end.
+    """
+    if accumulate and acc_type != c_type:
+        raise StepladderError(f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
+                              notes=["use --no-accumulate for C = AB, or the same type for both"])
+    a, b, c, acc = f"{m}x{k}x{a_type}", f"{k}x{n}x{b_type}", f"{m}x{n}x{c_type}", f"{m}x{n}x{acc_type}"
+    lines = [
+        f"// C = AB{' + C' if accumulate else ''}, {m} x {n} x {k}, {a_type} x {b_type} -> {c_type}, accumulated in "
+        f"{acc_type}.",
+        f"func.func @matmul(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{",
+        f"  %a = bufferization.to_tensor %A restrict : memref<{a}> to tensor<{a}>",
+        f"  %b = bufferization.to_tensor %B restrict : memref<{b}> to tensor<{b}>",
+    ]
+    start = "%c"
+    if acc_type == c_type:
+        lines.append(f"  %c = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>")
+    else:
+        lines.append(f"  %c = tensor.empty() : tensor<{acc}>")
+    if not accumulate:
+        zero = "0" if acc_type.startswith("i") else "0.0"
+        lines += [f"  %zero = arith.constant {zero} : {acc_type}",
+                  f"  %start = linalg.fill ins(%zero : {acc_type}) outs(%c : tensor<{acc}>) -> tensor<{acc}>"]
+        start = "%start"
+    lines.append(f"  %product = linalg.matmul ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>)"
+                 f" -> tensor<{acc}>")
+    result = "%product"
+    if acc_type != c_type:
+        lines += [
+            f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
+            "  %rounded = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],",
+            f"      iterator_types = [\"parallel\", \"parallel\"]}} ins(%product : tensor<{acc}>)"
+            f" outs(%d : tensor<{c}>) {{",
+            f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
+            f"    %r = arith.truncf %x : {acc_type} to {c_type}",
+            f"    linalg.yield %r : {c_type}",
+            f"  }} -> tensor<{c}>",
+        ]
+        result = "%rounded"
+    lines += [f"  bufferization.materialize_in_destination {result} in restrict writable %C"
+              f" : (tensor<{c}>, memref<{c}>) -> ()",
+              "  return",
+              "}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,22 @@
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @lower_to_nvvm(%module: !transform.any_op {transform.consumed},
+      %target: !transform.any_param {transform.readonly}) -> !transform.any_op {
+    %targeted = transform.apply_registered_pass "nvvm-attach-target"
+      with options = {"chip" = %target, "O" = 3 : i64} to %module
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    %kernels = transform.structured.match ops{["gpu.module"]} in %targeted : (!transform.any_op) -> !transform.any_op
+    %1 = transform.apply_registered_pass "convert-scf-to-cf" to %kernels : (!transform.any_op) -> !transform.any_op
+    %2 = transform.apply_registered_pass "convert-nvgpu-to-nvvm" to %1 : (!transform.any_op) -> !transform.any_op
+    %3 = transform.apply_registered_pass "expand-strided-metadata" to %2 : (!transform.any_op) -> !transform.any_op
+    %4 = transform.apply_registered_pass "lower-affine" to %3 : (!transform.any_op) -> !transform.any_op
+    %5 = transform.apply_registered_pass "canonicalize" to %4 : (!transform.any_op) -> !transform.any_op
+    %6 = transform.apply_registered_pass "cse" to %5 : (!transform.any_op) -> !transform.any_op
+    %7 = transform.apply_registered_pass "convert-gpu-to-nvvm"
+      with options = {"use-bare-ptr-memref-call-conv" = true, "index-bitwidth" = 64 : i64} to %6
+      : (!transform.any_op) -> !transform.any_op
+    %8 = transform.apply_registered_pass "canonicalize" to %7 : (!transform.any_op) -> !transform.any_op
+    %9 = transform.apply_registered_pass "cse" to %8 : (!transform.any_op) -> !transform.any_op
+    %10 = transform.apply_registered_pass "reconcile-unrealized-casts" to %9 : (!transform.any_op) -> !transform.any_op
+    transform.yield %targeted : !transform.any_op
+  }
+}

@@ -1,0 +1,34 @@
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @stage_in_shared_memory(%module: !transform.any_op {transform.readonly})
+      attributes {optimization} {
+    %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+    %staged, %pads, %copy_back = transform.structured.pad %matmul {
+        padding_dimensions = [0, 1, 2], nofold_flags = [1, 1, 0], copy_back_op = "none"
+      } : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op)
+
+    %a = transform.get_producer_of_operand %staged[0] : (!transform.any_op) -> !transform.any_op
+    %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a {
+        memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
+      } : !transform.any_op
+    %a_copy = transform.select "linalg.copy" in %a_ops : (!transform.any_op) -> !transform.any_op
+    transform.annotate %a_copy "operand_a" : !transform.any_op
+    %a_alloc = transform.select "memref.alloc" in %a_ops : (!transform.any_op) -> !transform.any_op
+    transform.annotate %a_alloc "operand_a" : !transform.any_op
+
+    %b = transform.get_producer_of_operand %staged[1] : (!transform.any_op) -> !transform.any_op
+    %b_buffer, %b_ops = transform.structured.bufferize_to_allocation %b {
+        memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
+      } : !transform.any_op
+    %b_copy = transform.select "linalg.copy" in %b_ops : (!transform.any_op) -> !transform.any_op
+    transform.annotate %b_copy "operand_b" : !transform.any_op
+    %b_alloc = transform.select "memref.alloc" in %b_ops : (!transform.any_op) -> !transform.any_op
+    transform.annotate %b_alloc "operand_b" : !transform.any_op
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %func {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %func : !transform.any_op
+    transform.yield
+  }
+}
