@@ -1,0 +1,145 @@
+"""The baseline: cuBLAS on the same problem and the same buffers.
+
+nvmath-python calls it where that is installed. Otherwise the library itself is called: cuda-python's `cuda.pathfinder`
+finds the one that comes with PyTorch, with the CUDA toolkit or with the wheel `nvidia-cublas`. (PyTorch's own `addmm`
+is no substitute: not every version has C = AB + C with f16 operands and an f32 C.) Either way `cublasGemmEx` is called
+with its default algorithm, which is what users of cuBLAS get, and results name the library and its version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .bundle import Problem
+from .element_types import element_type
+from .errors import FAILED, NOT_EXECUTED, StepladderError
+from .launch import Buffer, MatmulBuffers
+
+# What NVIDIA recommends on Hopper, and what PyTorch gives it.
+WORKSPACE_BYTES = 32 << 20
+
+# (element type of A and B, of the sums, of C)
+SUPPORTED = (("f16", "f32", "f32"), ("f16", "f32", "f16"), ("f16", "f16", "f16"))
+
+# Values of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
+DATA_TYPES = {"f32": 0, "f16": 2}
+COMPUTE_TYPES = {"f16": 64, "f32": 68}
+NOT_TRANSPOSED = 0
+DEFAULT_ALGORITHM = -1
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A library's matmul, ready to run.
+
+    Attributes:
+        provider: which library, through what, and their versions.
+        enqueue: enqueues one product on the buffers' device and stream.
+    """
+
+    provider: str
+    enqueue: Callable[[], None]
+
+
+def is_supported(problem: Problem) -> bool:
+    """Says whether cuBLAS has a product of these element types."""
+    return problem.a_type == problem.b_type and (problem.a_type, problem.acc_type, problem.c_type) in SUPPORTED
+
+
+def cublas(buffers: MatmulBuffers) -> Baseline:
+    """Returns cuBLAS on `buffers`.
+
+    Raises:
+        StepladderError: cuBLAS is not there (status NOT_EXECUTED), or has no such product.
+    """
+    problem, device = buffers.problem, buffers.device
+    if not is_supported(problem):
+        raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}; use --baseline none")
+    library, through = _find_library()
+    handle = library.create()
+    workspace = device.allocate(WORKSPACE_BYTES)
+    library.set_stream(handle, device.stream)
+    library.set_workspace(handle, workspace.address, workspace.size)
+    # The scalars are of the type that is summed in.
+    alpha = np.ones(1, element_type(problem.acc_type).dtype)
+    beta = alpha if problem.accumulate else np.zeros_like(alpha)
+
+    def enqueue(keep_alive: Buffer = workspace) -> None:
+        # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A.
+        library.gemm_ex(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, problem.n, problem.m, problem.k,
+                        alpha.ctypes.data, buffers.b.address, DATA_TYPES[problem.b_type], problem.n,
+                        buffers.a.address, DATA_TYPES[problem.a_type], problem.k,
+                        beta.ctypes.data, buffers.c.address, DATA_TYPES[problem.c_type], problem.n,
+                        COMPUTE_TYPES[problem.acc_type], DEFAULT_ALGORITHM)
+
+    version = library.get_version(handle)
+    return Baseline(f"cuBLAS {version // 10000}.{version // 100 % 100}.{version % 100} through {through}", enqueue)
+
+
+def _find_library() -> tuple[Any, str]:
+    """Returns an object with the functions of nvmath-python's `bindings.cublas` used here, and how it was found."""
+    try:
+        import nvmath
+        from nvmath.bindings import cublas as bindings
+
+        return bindings, f"nvmath-python {nvmath.__version__}"
+    except ImportError:
+        pass
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        return _Library(load_nvidia_dynamic_lib("cublas").abs_path), "its own library"
+    except (ImportError, OSError, RuntimeError) as error:
+        raise StepladderError("no cuBLAS on this machine: install nvidia-cublas, nvmath-python or PyTorch, or use "
+                              "--baseline none", notes=str(error).splitlines()[:1], status=NOT_EXECUTED) from error
+
+
+class _Library:
+    """The functions of libcublas used here, by the names and with the arguments of nvmath-python's bindings."""
+
+    def __init__(self, path: str):
+        library = ctypes.CDLL(path)
+        pointer, integer = ctypes.c_void_p, ctypes.c_int
+        signatures = {
+            "cublasCreate_v2": (ctypes.POINTER(pointer),),
+            "cublasGetVersion_v2": (pointer, ctypes.POINTER(integer)),
+            "cublasSetStream_v2": (pointer, pointer),
+            "cublasSetWorkspace_v2": (pointer, pointer, ctypes.c_size_t),
+            "cublasGemmEx": (pointer, integer, integer, integer, integer, integer, pointer, pointer, integer, integer,
+                             pointer, integer, integer, pointer, pointer, integer, integer, integer, integer),
+        }
+        self._functions = {}
+        for name, arguments in signatures.items():
+            function = getattr(library, name)
+            function.argtypes = arguments
+            function.restype = integer
+            self._functions[name] = function
+
+    def create(self) -> int:
+        handle = ctypes.c_void_p()
+        self._call("cublasCreate_v2", ctypes.byref(handle))
+        return handle.value
+
+    def get_version(self, handle: int) -> int:
+        version = ctypes.c_int()
+        self._call("cublasGetVersion_v2", handle, ctypes.byref(version))
+        return version.value
+
+    def set_stream(self, handle: int, stream: int) -> None:
+        self._call("cublasSetStream_v2", handle, stream)
+
+    def set_workspace(self, handle: int, address: int, size: int) -> None:
+        self._call("cublasSetWorkspace_v2", handle, address, size)
+
+    def gemm_ex(self, *arguments: int) -> None:
+        self._call("cublasGemmEx", *arguments)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = self._functions[name](*arguments)
+        if status != 0:
+            raise StepladderError(f"{name} failed with cublasStatus_t {status}", status=FAILED)

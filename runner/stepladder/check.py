@@ -1,0 +1,380 @@
+"""Are the numbers right? Three checks of a matmul, each over every element of C.
+
+**Exact.** A and B hold random +1 and -1 (C small integers), so that every partial sum, in whatever order a kernel adds,
+is an integer that the accumulation type holds exactly. Every element must then equal the reference: one dropped or
+doubled product, of whatever K, shows. See `exact_density` for why no partial sum leaves the exact range.
+
+**Random.** Normal inputs, rounded to their storage types, against the float64 product of the inputs as stored.
+Tolerances come from the accumulation type and K, see `Tolerance`. This one sees what small integers cannot: a type that
+is too narrow, a low-order bit that is lost.
+
+**Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference.
+
+Where the kernel only writes C, C holds NaN before the launch. NaN and infinity in the result never pass.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .bundle import Problem
+from .element_types import ElementType, element_type
+
+# Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
+CHUNK = 1 << 20
+
+# The magnitude of the integers in C of the exact check.
+EXACT_C = 8
+
+# Problems below this are not worth the seconds that importing PyTorch takes.
+TORCH_FLOPS = 10**11
+
+
+class Executor(Protocol):
+    """Runs one matmul; the GPU does, and in tests NumPy does."""
+
+    def load(self, a: np.ndarray, b: np.ndarray) -> None:
+        """Takes A (m x k) and B (k x n), row-major, of their storage types, for the launches that follow."""
+
+    def launch(self, c: np.ndarray) -> np.ndarray:
+        """Runs the kernel once with C holding `c` (m x n) and returns what C holds afterwards."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far from the reference a right kernel can be on normal inputs.
+
+    Let s2 = sum over k of (a_ik b_kj)^2, plus c_ij^2: for independent zero-mean inputs the partial sums of an element
+    are a random walk of final variance s2. Bounds relative to |A||B| ignore that and are vacuous here: at K = 16384
+    with f16 sums, lambda sqrt(K) u |A||B| (Higham and Mary 2019) is dozens of times a typical result. Sharper bounds
+    for zero-mean data exist (Higham and Mary, SIAM J. Sci. Comput. 42(5), 2020); what follows is in their manner.
+
+    f32 sums on tensor cores. Products are aligned to the largest exponent of the step and cut off, not rounded (Fasi,
+    Higham, Mikaitis, Pranesh 2021), so errors have a bias and grow linearly. A step of 8 products loses at most 5 units
+    of u = 2^-23 of the largest partial sum (9 terms cut, a normalisation), there are K/8 steps, and a partial sum stays
+    below 8 sqrt(s2) for every element of a matrix that fits in memory: |error| <= 5 K u sqrt(s2). The mean is far
+    lower, as a partial sum is sqrt(s2)/2 on average and a cut half a unit: norm(error) <= K u norm(reference).
+
+    f16 sums. Each step of n = K/4 (4 products on sm_75, 8 and 16 later: the worst is taken) rounds the partial sum to
+    nearest, u = 2^-11, with independent errors of zero mean: given the walk W, the error is normal with variance
+    u^2/3 sum(W_i^2), of which the mean is u^2/3 n s2/2. Its tail is exponential: exp(-pi t/2) at t times
+    u/sqrt(3) sqrt(n s2); t = 25 leaves 1e-17 an element: |error| <= 15 u sqrt(n s2). Over the matrix the expected
+    norm(error)/norm(reference) is at most u sqrt(n/6); u sqrt(n/2) is allowed.
+
+    On top, storing C rounds the result once: u of C's type, times the reference.
+
+    Attributes:
+        element: factor of sqrt(s2) in the bound of an element's error.
+        norm: bound of norm(error)/norm(reference), Frobenius.
+        stored: unit roundoff of C's type.
+    """
+
+    element: float
+    norm: float
+    stored: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> Tolerance:
+        stored = element_type(problem.c_type).unit_roundoff
+        if problem.acc_type == "f32":
+            truncation = 2.0**-23
+            return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored)
+        rounding = element_type(problem.acc_type).unit_roundoff
+        steps = math.ceil(problem.k / 4)
+        return cls(15 * rounding * math.sqrt(steps), rounding * math.sqrt(steps / 2) + stored, stored)
+
+
+@dataclass
+class CheckReport:
+    """The outcome of one check; errors are over the finite elements of C.
+
+    Attributes:
+        check: `exact`, `random` or `repeatable`.
+        passed: the answer.
+        elements: number of elements compared.
+        mismatches: number of elements out of tolerance, NaN and infinity included.
+        not_finite: number of elements that are NaN or infinite.
+        first_mismatch: (row, column) of the first one, row by row.
+        got, expected: there, as text (they may be NaN).
+        max_error: largest absolute error.
+        max_error_over_tolerance: largest error in units of its element's tolerance; at most 1 in a check that passes.
+        norm_error, norm_tolerance: Frobenius norm of the error over that of the reference, and its bound.
+        reference: what computed the reference.
+    """
+
+    check: str
+    passed: bool
+    elements: int
+    mismatches: int = 0
+    not_finite: int = 0
+    first_mismatch: tuple[int, int] | None = None
+    got: str | None = None
+    expected: str | None = None
+    max_error: float = 0.0
+    max_error_over_tolerance: float | None = None
+    norm_error: float | None = None
+    norm_tolerance: float | None = None
+    reference: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the report as JSON data."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Returns one line for people: the verdict, and the numbers behind it."""
+        parts = []
+        if self.mismatches:
+            row, column = self.first_mismatch
+            parts.append(f"{self.mismatches} of {self.elements} elements wrong, first at [{row}, {column}]: "
+                         f"got {self.got}, expected {self.expected}")
+            if self.not_finite:
+                parts.append(f"{self.not_finite} NaN or infinite")
+        if self.max_error_over_tolerance is not None:
+            parts.append(f"largest error {self.max_error:.3g}, {self.max_error_over_tolerance:.3g} of its tolerance")
+        elif self.mismatches:
+            parts.append(f"largest error {self.max_error:.3g}")
+        if self.norm_error is not None:
+            parts.append(f"norm of error {self.norm_error:.3g} of norm of C (at most {self.norm_tolerance:.3g})")
+        if self.passed and self.check != "random":
+            parts.append(f"all {self.elements} elements equal")
+        return f"{self.check}: {'pass' if self.passed else 'FAIL'}: " + "; ".join(parts)
+
+
+def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> list[CheckReport]:
+    """Runs all three checks.
+
+    Args:
+        problem: what the executor computes.
+        executor: runs it.
+        seed: of the random inputs.
+        ordinal: the GPU on which PyTorch may compute the reference of a large problem.
+    """
+    backend = _choose_backend(problem, ordinal)
+    a, b, c, outputs = _launch_random(problem, executor, seed)
+    return [check_exact(problem, executor, seed, ordinal),
+            _compare_random(problem, a, b, c, outputs[0], backend),
+            _compare_launches(*outputs)]
+
+
+def check_exact(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
+    """Runs the exact check alone; arguments as for `check_matmul`."""
+    a, b, c = exact_inputs(problem, seed)
+    executor.load(a, b)
+    return _compare_exact(problem, a, b, c, executor.launch(_initial(problem, c)), _choose_backend(problem, ordinal))
+
+
+def exact_density(problem: Problem) -> float:
+    """Returns the share of elements of A that are not zero in the exact check.
+
+    The sum of n independent +1 and -1 exceeds t with probability at most 2 exp(-t^2 / 2n) (Hoeffding), and so does any
+    part of it, as a kernel's order of adding does not depend on the data. With t^2 / 2n >= 64, that is 3e-28 for one
+    partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
+    f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
+    """
+    return min(1.0, 0.9 * _exact_limit(problem) / problem.k)
+
+
+def _exact_limit(problem: Problem) -> int:
+    """The most non-zero products of an element for which all partial sums are exact."""
+    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - EXACT_C
+    return largest**2 // 128
+
+
+def exact_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns A, B and the C to add to, of their storage types, for the exact check."""
+    density = exact_density(problem)
+
+    def signs(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(0, 2, count, np.int8) * np.int8(2) - np.int8(1)
+
+    def thinned(generator: np.random.Generator, count: int) -> np.ndarray:
+        return signs(generator, count) * (generator.random(count, np.float32) < density)
+
+    def small(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(-EXACT_C, EXACT_C + 1, count, np.int8)
+
+    a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
+    products = int(np.count_nonzero(a, axis=1).max())
+    if products > _exact_limit(problem):
+        raise AssertionError(f"{products} products do not sum exactly in {problem.acc_type}")
+    return a, b, c
+
+
+def random_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns A, B and the C to add to: standard normal, rounded to their storage types."""
+
+    def normal(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.standard_normal(count, np.float32)
+
+    return _operands(problem, seed, normal, normal, normal)
+
+
+def _operands(problem: Problem, seed: int, *draws: Callable[[np.random.Generator, int], np.ndarray]) -> tuple:
+    shapes = ((problem.m, problem.k), (problem.k, problem.n), (problem.m, problem.n))
+    types = (problem.a_type, problem.b_type, problem.c_type)
+    return tuple(_draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
+                 for operand, (shape, name, draw) in enumerate(zip(shapes, types, draws)))
+
+
+def _draw(shape: tuple[int, int], element: ElementType, seed: np.random.SeedSequence,
+          draw: Callable[[np.random.Generator, int], np.ndarray]) -> np.ndarray:
+    """Fills an array chunk by chunk on all cores: NumPy's generators release the interpreter's lock."""
+    flat = np.empty(math.prod(shape), element.dtype)
+    starts = range(0, flat.size, CHUNK)
+
+    def fill(start: int, stream: np.random.SeedSequence) -> None:
+        chunk = flat[start:start + CHUNK]
+        chunk[:] = draw(np.random.default_rng(stream), chunk.size)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(fill, starts, seed.spawn(len(starts))):
+            pass
+    return flat.reshape(shape)
+
+
+def _initial(problem: Problem, c: np.ndarray) -> np.ndarray:
+    """What C holds before a launch: the summand, or poison where the kernel must not read it."""
+    return c if problem.accumulate else np.full_like(c, np.nan)
+
+
+def _launch_random(problem: Problem, executor: Executor, seed: int) -> tuple:
+    a, b, c = random_inputs(problem, seed)
+    executor.load(a, b)
+    return a, b, c, [executor.launch(_initial(problem, c)) for _ in range(2)]
+
+
+def _compare_random(problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarray, got: np.ndarray,
+                    backend: _NumPy) -> CheckReport:
+    xp = backend.xp
+    tolerance = Tolerance.of(problem)
+    b_wide = backend.load(b, "float64")
+    b_squared = backend.load(b, "float32") ** 2
+    report = CheckReport("random", True, got.size, max_error_over_tolerance=0.0, reference=backend.name)
+    error_squared = reference_squared = 0.0
+    for rows in _row_blocks(problem):
+        expected = backend.load(a[rows], "float64") @ b_wide
+        scale = backend.load(a[rows], "float32") ** 2 @ b_squared
+        if problem.accumulate:
+            summand = backend.load(c[rows], "float64")
+            expected += summand
+            scale = scale + summand**2
+        values = backend.load(got[rows], "float64")
+        error = xp.abs(values - expected)
+        bound = tolerance.element * xp.sqrt(scale) + tolerance.stored * xp.abs(expected)
+        # Written so that NaN, which compares as false, is a mismatch.
+        _count(report, ~(error <= bound), values, expected, error, rows, backend)
+        finite = xp.where(xp.isfinite(error), error, xp.zeros_like(error))
+        report.max_error_over_tolerance = max(report.max_error_over_tolerance, float((finite / bound).max()))
+        error_squared += float((finite**2).sum())
+        reference_squared += float((expected**2).sum())
+    report.norm_error = math.sqrt(error_squared / reference_squared)
+    report.norm_tolerance = tolerance.norm
+    report.passed = report.mismatches == 0 and report.norm_error <= tolerance.norm
+    return report
+
+
+def _compare_exact(problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarray, got: np.ndarray,
+                   backend: _NumPy) -> CheckReport:
+    xp = backend.xp
+    # Below 2^24 in magnitude, float32 has the sums exactly, at twice the speed.
+    wide = "float32" if problem.k + EXACT_C < 2**24 else "float64"
+    b_wide = backend.load(b, wide)
+    report = CheckReport("exact", True, got.size, reference=backend.name)
+    for rows in _row_blocks(problem):
+        expected = backend.load(a[rows], wide) @ b_wide
+        if problem.accumulate:
+            expected += backend.load(c[rows], wide)
+        values = backend.load(got[rows], wide)
+        _count(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
+    report.passed = report.mismatches == 0
+    return report
+
+
+def _count(report: CheckReport, wrong: Any, values: Any, expected: Any, error: Any, rows: slice,
+           backend: _NumPy) -> None:
+    """Adds a block of rows to a report: its mismatches, and its largest error."""
+    xp = backend.xp
+    finite = xp.isfinite(error)
+    report.max_error = max(report.max_error, float(xp.where(finite, error, xp.zeros_like(error)).max()))
+    count = int(wrong.sum())
+    if count and report.first_mismatch is None:
+        row, column = backend.first(wrong)
+        report.first_mismatch = (rows.start + row, column)
+        report.got, report.expected = (f"{float(block[row, column]):.9g}" for block in (values, expected))
+    report.mismatches += count
+    report.not_finite += int((~finite).sum())
+
+
+def _compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
+    bits = np.dtype(f"u{first.itemsize}")
+    differ = first.view(bits) != second.view(bits)
+    report = CheckReport("repeatable", True, first.size)
+    if differ.any():
+        row, column = _NumPy().first(differ)
+        error = np.abs(first.astype(np.float64) - second)
+        report.passed = False
+        report.mismatches = int(differ.sum())
+        report.not_finite = int((~np.isfinite(error)).sum())
+        report.first_mismatch = (row, column)
+        report.got, report.expected = f"{second[row, column]:.9g}", f"{first[row, column]:.9g} as in the launch before"
+        report.max_error = float(np.where(np.isfinite(error), error, 0).max())
+    return report
+
+
+def _row_blocks(problem: Problem) -> Iterator[slice]:
+    """Cuts C into blocks of rows of about 2^25 elements: memory for temporaries stays bounded, products stay large."""
+    rows = max(1, (1 << 25) // problem.n)
+    for start in range(0, problem.m, rows):
+        yield slice(start, min(start + rows, problem.m))
+
+
+class _NumPy:
+    """Reference arithmetic on the host. `xp` is a module whose functions the comparisons use."""
+
+    name = "NumPy"
+    xp: Any = np
+
+    def load(self, array: np.ndarray, dtype: str) -> Any:
+        """Returns `array` converted to a wider type (exactly)."""
+        return array.astype(dtype)
+
+    def first(self, mask: Any) -> tuple[int, int]:
+        """Returns (row, column) of the first true element."""
+        row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
+        return int(row), int(column)
+
+
+class _Torch(_NumPy):
+    """Reference arithmetic on the GPU, by PyTorch."""
+
+    name = "PyTorch on the GPU"
+
+    def __init__(self, torch: Any, ordinal: int):
+        self.xp = torch
+        self.place = torch.device("cuda", ordinal)
+
+    def load(self, array: np.ndarray, dtype: str) -> Any:
+        return self.xp.from_numpy(array).to(self.place).to(getattr(self.xp, dtype))
+
+    def first(self, mask: Any) -> tuple[int, int]:
+        row, column = self.xp.nonzero(mask)[0].tolist()
+        return row, column
+
+
+def _choose_backend(problem: Problem, ordinal: int) -> _NumPy:
+    """PyTorch on the GPU for large problems where it is there, else NumPy; both sum in float64."""
+    if problem.flops < TORCH_FLOPS and "torch" not in sys.modules:
+        return _NumPy()
+    try:
+        import torch
+    except ImportError:
+        return _NumPy()
+    return _Torch(torch, ordinal) if torch.cuda.is_available() else _NumPy()
