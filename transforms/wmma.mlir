@@ -1,12 +1,23 @@
+// A matmul on tensor cores through WMMA: the pipeline of the seed papers, step by step.
+//
+// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_70 and later. Two levels of tiling
+// (thread blocks, warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency
+// hidden by loading the next tile into registers while the current one is computed.
+//
+// Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
-  transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly}, !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly}, !transform.param<i64> {transform.readonly})
+  transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
+    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
+  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+    !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_copies_to_threads(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_matmul_to_warps(!transform.any_op {transform.readonly}, !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
+  transform.named_sequence private @map_matmul_to_warps(!transform.any_op {transform.readonly},
+    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
   transform.named_sequence private @vectorize_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_fragments(!transform.any_op {transform.readonly})
   transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})
@@ -18,41 +29,62 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
-  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed}, !transform.any_param {transform.readonly}) -> !transform.any_op
+  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
+    !transform.any_param {transform.readonly}) -> !transform.any_op
 
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
-      attributes {
-        derived = {threads = "block_m / warp_m * (block_n / warp_n) * 32"}
-      } {
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 256] -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 128 from options = [64, 128, 256] -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64] -> !transform.param<i64>
+      attributes {derived = {
+        threads = "block_m / warp_m * (block_n / warp_n) * 32",
+        shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        accumulator_registers = "warp_m * warp_n * c_bits / 1024"
+      }} {
+    // The tile of C that a block computes, and the depth of one step of its k loop.
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
+    %block_n = transform.tune.knob<"block_n"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128] -> !transform.param<i64>
+    // The part of it that a warp keeps in registers.
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
+    // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
     %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
+    // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k) : (!transform.any_op, !transform.param<i64>) -> ()
+    transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+      : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // Buffers: the grid, the threads, the warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+
+    // Vectors: copies 16 bytes wide, products 16 x 16 x 16.
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_fragments failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // Where the tiles lie, and what stays in registers.
     transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // Tensor cores, and loads that run ahead of them.
     transform.include @convert_to_wmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hide_latency failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @issue_loads_early failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // Down to the machine.
     transform.include @lower_transfers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %outlined = transform.include @outline_kernel failures(propagate) (%module) : (!transform.any_op) -> !transform.any_op
-    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target) : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield
   }
 }

@@ -191,30 +191,38 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
     return hints
 
 
-def check_requirements(pipeline: library.Pipeline, scope: Scope, problem: Problem | None) -> None:
-    """Checks what a pipeline requires of knobs, payload and target.
+def _check_requirement(pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope,
+                       problem: Problem | None) -> None:
+    roots = scope.roots(requirement)
+    if problem is None and any(name in FACTS for name in roots):
+        return
+    try:
+        if evaluate(requirement, scope):
+            return
+        values = ", ".join(f"{name} = {scope[name]}" for name in dict.fromkeys([*names(requirement), *roots]))
+    except UnknownName as error:
+        raise StepladderError(f"step '{step.name}' requires {requirement}, and pipeline '{pipeline.name}' defines no "
+                              f"'{error.name}'", location=str(step.path)) from None
+    except ExpressionError as error:
+        values = f"{error}: " + ", ".join(f"{name} = {scope[name]}" for name in roots)
+    about_payload = problem is not None and any(name in FACTS for name in roots)
+    raise StepladderError(f"step '{step.name}' requires {requirement}, but {values}",
+                          location=problem.location if about_payload else str(step.path),
+                          notes=_accepted_values(pipeline, scope, requirement, roots))
+
+
+def check_requirements(pipeline: library.Pipeline, steps: list[library.Step], scope: Scope,
+                       problem: Problem | None) -> None:
+    """Checks what the steps of a run require of knobs, payload and target.
+
+    Without a problem, in a run that begins from a dump, what is about the payload cannot be checked and is not.
 
     Raises:
         StepladderError: the first requirement that fails, with the values in it and the options that would do.
     """
-    for requirement in pipeline.requires:
-        roots = scope.roots(requirement)
-        if problem is None and any(name in FACTS for name in roots):
-            continue
-        try:
-            if evaluate(requirement, scope):
-                continue
-            shown = dict.fromkeys([*names(requirement), *roots])
-            values = ", ".join(f"{name} = {scope[name]}" for name in shown)
-        except UnknownName as error:
-            raise StepladderError(f"pipeline '{pipeline.name}' requires '{requirement}', and nothing defines "
-                                  f"'{error.name}'", location=str(pipeline.path)) from None
-        except ExpressionError as error:
-            values = f"{error}; " + ", ".join(f"{name} = {scope[name]}" for name in roots)
-        about_payload = problem is not None and any(name in FACTS for name in roots)
-        raise StepladderError(f"pipeline '{pipeline.name}' requires {requirement}, but {values}",
-                              location=problem.location if about_payload else None,
-                              notes=_accepted_values(pipeline, scope, requirement, roots))
+    for step in steps:
+        for requirement in step.requires:
+            _check_requirement(pipeline, step, requirement, scope, problem)
 
 
 def bind(pipeline: library.Pipeline, knobs: dict[str, int | str], scope: Scope) -> None:
@@ -359,16 +367,15 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
     module = parse_payload(text, name)
     problem = _problem(module, name) if first == 0 else None
     scope = _scope(pipeline, knobs, problem)
-    check_requirements(pipeline, scope, problem)
+    chosen = [index for index in range(first, last + 1) if pipeline.steps[index].name not in request.without]
+    check_requirements(pipeline, [pipeline.steps[index] for index in chosen], scope, problem)
     bind(pipeline, knobs, scope)
 
     results: list[StepResult] = []
     before = text_of(module)
     input_text = before
-    for index in range(first, last + 1):
+    for index in chosen:
         step = pipeline.steps[index]
-        if step.name in request.without:
-            continue
         began = time.perf_counter()
         failure = _interpret(pipeline, index, module)
         seconds = time.perf_counter() - began

@@ -5,8 +5,8 @@ file under `steps/`. What the runner needs to know about them beyond the upstrea
 attributes of the sequences:
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
-                    requires = ["expression", ...]          what must hold for knobs, payload and target
     on a step       optimization                            it may be left out
+                    requires = ["expression", ...]          what must hold for knobs, payload and target
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
 """
@@ -55,6 +55,7 @@ class Step:
     name: str
     path: Path
     optimization: bool
+    requires: tuple[str, ...]
     needs: tuple[str, ...]
     left_out: dict[str, int | str]
     extended: bool
@@ -77,7 +78,6 @@ class Pipeline:
     sequence: object
     knobs: dict[str, Knob]
     derived: dict[str, str]
-    requires: list[str]
     steps: list[Step] = field(default_factory=list)
 
     def step(self, name: str) -> Step:
@@ -232,7 +232,7 @@ def load(name: str) -> Pipeline:
         knob = _read_knob(op)
         knobs[knob.name] = knob
     pipeline = Pipeline(path.stem, path, module, sequence, knobs,
-                        _attribute(sequence, "derived", {}), _attribute(sequence, "requires", []))
+                        _attribute(sequence, "derived", {}))
 
     for include in include_ops(sequence):
         pipeline.steps.append(_load_step(pipeline, included_name(include)))
@@ -257,5 +257,5 @@ def _load_step(pipeline: Pipeline, name: str) -> Step:
                 raise StepladderError(f"step '{name}': {first.message}", location=first.location,
                                       notes=first.notes) from None
         sequence = _sequences(pipeline.module)[name]
-    return Step(name, path, "optimization" in sequence.attributes, tuple(_attribute(sequence, "needs", [])),
-                _attribute(sequence, "left_out", {}), path.parent.name == "tc")
+    return Step(name, path, "optimization" in sequence.attributes, tuple(_attribute(sequence, "requires", [])),
+                tuple(_attribute(sequence, "needs", [])), _attribute(sequence, "left_out", {}), path.parent.name == "tc")

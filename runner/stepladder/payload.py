@@ -28,11 +28,16 @@ class Problem:
     location: str = ""
 
     def facts(self) -> dict[str, int | str]:
-        """Returns what expressions of a pipeline may use: m, n, k and the element types."""
-        return {name: getattr(self, name) for name in FACTS}
+        """Returns what expressions of a pipeline may use: m, n, k, and element types by name and by size in bits."""
+        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type}
+        known: dict[str, int | str] = {"m": self.m, "n": self.n, "k": self.k}
+        for role, type_ in types.items():
+            known[f"{role}_type"] = type_
+            known[f"{role}_bits"] = int("".join(filter(str.isdigit, type_.partition("E")[0])) or 0)
+        return known
 
 
-FACTS = ("m", "n", "k", "a_type", "b_type", "c_type")
+FACTS = ("m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits")
 
 
 def walk(module, *names: str) -> list:

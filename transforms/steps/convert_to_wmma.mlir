@@ -1,7 +1,28 @@
+// Turns 16 x 16 transfers and contractions into WMMA operations of the gpu dialect.
+//
+// From here on a fragment is held by a whole warp, in a layout that only the hardware knows (`!gpu.mma_matrix`). A load
+// spreads a 16 x 16 tile over the registers of the warp's 32 lanes, a compute is one warp-synchronous instruction.
+//
+// Source: CC'22, sections 3.1 and 3.3.
+//
+// Before:
+//   %a = vector.transfer_read %shared_a[...] : memref<128x40xf16, ...>, vector<16x16xf16>
+//   %d = vector.contract ... %a, %b, %c
+// After:
+//   %a = gpu.subgroup_mma_load_matrix %shared_a[...] {leadDimension = 40} -> !gpu.mma_matrix<16x16xf16, "AOp">
+//   %d = gpu.subgroup_mma_compute %a, %b, %c -> !gpu.mma_matrix<16x16xf32, "COp">
+
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
+        "accumulator_registers < 255"
+      ]} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %func : (!transform.any_op) -> !transform.any_op
+    // The zeros of C = AB are a constant outside the launch: a matrix made there would become a kernel argument.
+    %sunk = transform.apply_registered_pass "gpu-launch-sink-index-computations" to %func
+      : (!transform.any_op) -> !transform.any_op
+    %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %sunk : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %wmma {
       transform.apply_patterns.canonicalization
     } : !transform.any_op

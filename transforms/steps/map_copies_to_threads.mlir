@@ -1,5 +1,27 @@
+// Deals the copies into shared memory out to the threads of the block, and lets all wait for the last of them.
+//
+// A thread takes runs of eight f16, 16 bytes: the widest access there is. Threads that follow each other take runs that follow each
+// other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile is block_k / 8 threads wide, a row of B's
+// block_n / 8; with fewer threads than runs, a thread takes several rows that follow each other.
+//
+// One barrier stands behind both copies: what a warp reads, other threads have written.
+//
+// Source: CC'22, sections 3.4 and 3.6.
+//
+// Before:
+//   linalg.copy {operand_a} ins(%a_tile : memref<128x32xf16, ...>) outs(%shared_a : ...)
+// After, with 128 threads:
+//   %t = gpu.thread_id x
+//   linalg.copy {operand_a} ins(%a_slice : memref<4x8xf16, ...>) outs(%shared_a_slice : ...)
+//   linalg.copy {operand_b} ins(%b_slice : memref<4x8xf16, ...>) outs(%shared_b_slice : ...)
+//   gpu.barrier
+
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        "threads * 8 % block_k == 0", "block_m * block_k % (threads * 8) == 0",
+        "threads * 8 % block_n == 0", "block_k * block_n % (threads * 8) == 0"
+      ]} {
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a num_threads [32, 4]

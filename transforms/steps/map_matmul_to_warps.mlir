@@ -1,6 +1,24 @@
+// Cuts the block's tile of C into tiles of warp_m x warp_n, one for each warp.
+//
+// The second level of tiling. A warp keeps its tile of C in registers over the whole k loop, so the tile's size is a
+// bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n / 16
+// times, every fragment of B warp_m / 16 times.
+//
+// With one buffer in shared memory a second barrier stands behind the matmul: the next tile must not overwrite what a slower
+// warp still reads. With two buffers the next tile goes elsewhere, and the barrier behind the copies is enough.
+//
+// Source: CC'22, algorithm 1 and section 3.4.
+//
+// Before:
+//   linalg.matmul ins(%shared_a, %shared_b : memref<128x32xf16, ...>, memref<32x128xf16, ...>) outs(%c_tile : ...)
+// After, with warp_m = warp_n = 64:
+//   linalg.matmul ins(%a_rows, %b_columns : memref<64x32xf16, ...>, memref<32x64xf16, ...>) outs(%c_warp_tile : ...)
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_matmul_to_warps(%module: !transform.any_op {transform.readonly},
-      %warp_m: !transform.param<i64> {transform.readonly}, %warp_n: !transform.param<i64> {transform.readonly}) {
+      %warp_m: !transform.param<i64> {transform.readonly}, %warp_n: !transform.param<i64> {transform.readonly})
+      attributes {requires = ["block_m % warp_m == 0", "block_n % warp_n == 0", "threads <= 1024"]} {
+    // C = AB: the zeros, cut the same way. No barrier: a warp only ever touches its own part of C.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
     %fill_tile, %fill_warps = transform.structured.tile_using_forall %fill tile_sizes [%warp_m, %warp_n]
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])

@@ -1,13 +1,29 @@
+// Makes the parallel loop over tiles the grid of a kernel launch.
+//
+// Block (x, y) computes the tile in column x and row y of C. Blocks that run at the same time are then neighbours in a row:
+// they share rows of A through the L2 cache. The shared tiles move in front of the k loop: a block has one of each.
+//
+// Source: CC'22, section 3.6.
+//
+// Before:
+//   scf.forall (%i, %j) in (4, 4) { ... } {mapping = [#gpu.block<y>, #gpu.block<x>]}
+// After:
+//   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (1, 1, 1) {
+//     %j = gpu.block_id x
+//     %i = gpu.block_id y
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_to_blocks(%module: !transform.any_op {transform.readonly}) {
+    %loops = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %loops generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %hoisted = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.bufferization.buffer_loop_hoisting %hoisted : !transform.any_op
+
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    %launch = transform.gpu.map_forall_to_blocks %func generate_gpu_launch : (!transform.any_op) -> !transform.any_op
-    %mapped = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.bufferization.buffer_loop_hoisting %mapped : !transform.any_op
-    transform.apply_patterns to %mapped {
+    transform.apply_patterns to %func {
       transform.apply_patterns.canonicalization
     } : !transform.any_op
-    transform.apply_cse to %mapped : !transform.any_op
+    transform.apply_cse to %func : !transform.any_op
     transform.yield
   }
 }

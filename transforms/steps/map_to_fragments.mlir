@@ -1,5 +1,24 @@
+// Cuts a warp's matmul into products of 16 x 16 x 16, the size of a WMMA instruction, in outer-product order.
+//
+// The matmul becomes one `vector.contract`, which is then unrolled: k outermost, and within a slice of k every fragment of A meets
+// every fragment of B. Neighbouring instructions thus never wait for each other's sum, and CSE leaves warp_m / 16 + warp_n / 16
+// fragment loads for warp_m / 16 * warp_n / 16 products.
+//
+// Source: CC'22, section 3.3 (loop order after Bhaskaracharya et al.).
+//
+// Before:
+//   linalg.matmul ins(%a_rows, %b_columns : memref<64x32xf16, ...>, memref<32x64xf16, ...>) outs(%c_warp_tile : ...)
+// After:
+//   %a = vector.transfer_read %shared_a[...] : memref<128x32xf16, ...>, vector<16x16xf16>
+//   %b = vector.transfer_read %shared_b[...] : memref<32x128xf16, ...>, vector<16x16xf16>
+//   %c = vector.transfer_read %C[...] : memref<512x512xf32>, vector<16x16xf32>
+//   %d = vector.contract ... %a, %b, %c : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+//   vector.transfer_write %d, %C[...]
+
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @map_to_fragments(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @map_to_fragments(%module: !transform.any_op {transform.readonly})
+      attributes {requires = ["warp_m % 16 == 0", "warp_n % 16 == 0", "block_k % 16 == 0"]} {
+    // Copies that `vectorize_copies` did not take, when it is left out.
     %copies = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     %loops = transform.structured.convert_to_loops %copies : (!transform.any_op) -> !transform.any_op
 

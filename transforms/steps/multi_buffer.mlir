@@ -1,9 +1,23 @@
+// Gives each shared tile `buffers` places, used in turn by successive iterations of the k loop.
+//
+// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough, and warps
+// may run ahead of each other by almost an iteration. The price is shared memory. With one, nothing changes.
+//
+// Source: beyond the seed papers, which keep one buffer and two barriers; the form is what their future work calls for.
+//
+// Before:
+//   %shared_a = memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
+// After, with buffers = 2:
+//   %shared_a = memref.alloc() {operand_a} : memref<2x128x40xf16, #gpu.address_space<workgroup>>
+//   scf.for %k = ... {
+//     %place = affine.apply (%k floordiv 32) mod 2
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multi_buffer(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["vectorize_copies"], left_out = {buffers = 1 : i64}} {
     %tiles = transform.structured.match ops{["memref.alloc"]} in %module
       : (!transform.any_op) -> !transform.op<"memref.alloc">
-    %buffers = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "buffers"}}
+    %places = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "buffers"}}
       : (!transform.op<"memref.alloc">) -> !transform.any_op
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {

@@ -1,13 +1,36 @@
+// Cuts C into tiles of block_m x block_n, one for each thread block of the grid.
+//
+// The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile reads
+// less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a smaller one
+// makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a `linalg.fill`, the fill is fused
+// into the tile: it then zeroes registers, not memory.
+//
+// Source: seed papers, "Tiling and Creating Shared Memory Buffers" (CC'22, section 3.2), the thread-block level.
+//
+// Before:
+//   %product = linalg.matmul ins(%a, %b : ...) outs(%c : tensor<512x512xf32>)
+// After, with block_m = block_n = 128:
+//   scf.forall (%i, %j) in (4, 4) shared_outs(%c_in = %c) {
+//     %a_rows = tensor.extract_slice %a[%i * 128, 0] [128, 512]
+//     %b_columns = tensor.extract_slice %b[0, %j * 128] [512, 128]
+//     %c_tile = tensor.extract_slice %c_in[%i * 128, %j * 128] [128, 128]
+//     linalg.matmul ins(%a_rows, %b_columns : ...) outs(%c_tile : tensor<128x128xf32>)
+//   } {mapping = [#gpu.block<y>, #gpu.block<x>]}
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
-      %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly}) {
+      %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
+      attributes {requires = ["m % block_m == 0", "n % block_n == 0"]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %tile, %blocks = transform.structured.tile_using_forall %matmul tile_sizes [%block_m, %block_n]
       (mapping = [#gpu.block<y>, #gpu.block<x>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+
+    // C = AB: the zeros that the accumulator starts from. An empty handle, and nothing to fuse, for C = AB + C.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
-    %fill_tile, %blocks_2 = transform.structured.fuse_into_containing_op %fill into %blocks
+    %fill_tile, %fused = transform.structured.fuse_into_containing_op %fill into %blocks
       : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
+
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.canonicalization

@@ -1,0 +1,78 @@
+"""From a payload to a bundle: a pipeline's run, its kernel's machine code, and the manifest that describes both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stepladder import bundle, codegen, engine
+from stepladder.errors import StepladderError
+from stepladder.payload import Problem
+
+
+@dataclass(frozen=True)
+class Build:
+    """A finished build, before or after it is written.
+
+    Args:
+        run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
+        code: PTX, cubin and resources of the kernel.
+        manifest: what the bundle says about it.
+    """
+
+    run: engine.Run
+    code: codegen.MachineCode
+    manifest: bundle.Manifest
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the bundle, with the IR after every step in `ir/`."""
+        bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps())
+
+
+def _argument(role: str, problem: Problem) -> bundle.Argument:
+    shapes = {"a": (problem.m, problem.k), "b": (problem.k, problem.n), "c": (problem.m, problem.n)}
+    types = {"a": problem.a_type, "b": problem.b_type, "c": problem.c_type}
+    access = ("readwrite" if problem.accumulate else "write") if role == "c" else "read"
+    return bundle.Argument(role.upper(), role, types[role], shapes[role], access)
+
+
+def _manifest(request: engine.Request, run: engine.Run, kernel: codegen.Kernel,
+              code: codegen.MachineCode) -> bundle.Manifest:
+    problem = run.problem
+    unknown = [number for number in kernel.arguments if number not in problem.roles]
+    if unknown:
+        raise StepladderError(f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
+                              location=problem.location)
+    return bundle.Manifest(
+        kernel_name=kernel.name, target=kernel.target,
+        arguments=tuple(_argument(problem.roles[number], problem) for number in kernel.arguments),
+        problem=bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type,
+                               acc_type=problem.c_type, c_type=problem.c_type, accumulate=problem.accumulate),
+        grid=tuple(kernel.grid), block=tuple(kernel.block), static_shared_memory=code.static_shared_memory,
+        dynamic_shared_memory=kernel.dynamic_shared_memory, registers=code.registers,
+        spills={"stores": code.spill_stores, "loads": code.spill_loads}, pipeline=run.pipeline.name,
+        steps=tuple(step.name for step in run.steps), without=request.without, knobs=run.knobs,
+        tool_versions=codegen.tool_versions())
+
+
+def build(text: str, name: str, request: engine.Request, *, use_cache: bool = True,
+          progress: Callable[[engine.StepResult], None] | None = None) -> Build:
+    """Compiles a payload, in the current MLIR context (`engine.mlir_context`).
+
+    Args:
+        text: the payload.
+        name: the file it came from, for messages.
+        request: pipeline and knobs; the whole pipeline runs.
+        use_cache: reuse machine code made before from the same LLVM IR.
+        progress: called after each step.
+
+    Raises:
+        StepladderError: as `engine.run` and `codegen.generate`, or a kernel that does not fit its target.
+    """
+    codegen.find_tool("ptxas")  # before any work is done: without it none of it can be used
+    run = engine.run(text, name, request, progress=progress)
+    kernel = codegen.find_kernel(run.module)
+    code = codegen.generate(kernel, use_cache=use_cache)
+    codegen.check_resources(kernel, code)
+    return Build(run, code, _manifest(request, run, kernel, code))

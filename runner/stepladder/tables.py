@@ -1,0 +1,29 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+import sys
+
+
+def print_table(rows: list[dict[str, object]], *, title: str | None = None, file=None) -> None:
+    """Prints rows of equal keys as a table; numbers are set to the right.
+
+    Args:
+        rows: column title -> cell, the same keys in every row.
+        title: printed above.
+        file: standard output unless told.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in rows[0] if rows else ():
+        is_number = all(isinstance(row[column], int | float) for row in rows)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row.values()))
+    # In a file or a pipe there is no terminal to fit: lines stay whole, for grep and for tests.
+    out = file or sys.stdout
+    console = Console(file=out, width=None if out.isatty() else 200, highlight=False)
+    console.print(table)
