@@ -1,8 +1,8 @@
-// A matmul on tensor cores through WMMA: the pipeline of the seed papers, step by step.
+// A matmul on tensor cores through WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_70 and later. Two levels of tiling
-// (thread blocks, warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency
-// hidden by loading the next tile into registers while the current one is computed.
+// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_70 and later. Two levels of tiling (thread blocks,
+// warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency hidden
+// by loading the next tile into registers while the current one is computed.
 //
 // Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
 
@@ -48,7 +48,8 @@ module attributes {transform.with_named_sequence} {
     // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
     %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
-    %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+    %target = transform.tune.knob<"target"> = "sm_80"
+      from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -82,7 +83,8 @@ module attributes {transform.with_named_sequence} {
     // Down to the machine.
     transform.include @lower_transfers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
-    %outlined = transform.include @outline_kernel failures(propagate) (%module) : (!transform.any_op) -> !transform.any_op
+    %outlined = transform.include @outline_kernel failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield

@@ -4,8 +4,8 @@
 //     --transform-preload-library=transform-library-paths=transforms/steps,transforms/wmma_upstream.mlir \
 //     --transform-interpreter=entry-point=wmma_upstream
 //
-// What `wmma` does beyond it needs ops of the tc extension: payloads in other forms than the normal one, loads issued in
-// front of the computation, and more than 48 KB of shared memory.
+// What `wmma` does beyond it needs ops of the tc extension: payloads in other forms than the normal one, loads issued
+// in front of the computation, and more than 48 KB of shared memory.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
@@ -47,7 +47,8 @@ module attributes {transform.with_named_sequence} {
     // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
     %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
-    %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+    %target = transform.tune.knob<"target"> = "sm_80"
+      from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
@@ -79,7 +80,8 @@ module attributes {transform.with_named_sequence} {
     // Down to the machine.
     transform.include @lower_transfers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @place_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
-    %outlined = transform.include @outline_kernel failures(propagate) (%module) : (!transform.any_op) -> !transform.any_op
+    %outlined = transform.include @outline_kernel failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield

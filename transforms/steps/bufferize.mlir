@@ -1,7 +1,7 @@
 // Turns what is left of tensors into buffers; C is updated in place.
 //
-// The tensor form has done its work: tiles are cut, fused and staged. One-shot bufferization finds that every slice of C is
-// written where it was read, so no copy of C appears and the tiles become views of the arguments.
+// The tensor form has done its work: tiles are cut, fused and staged. One-shot bufferization finds that every slice of
+// C is written where it was read, so no copy of C appears and the tiles become views of the arguments.
 //
 // Before:
 //   %c_tile = tensor.extract_slice %c_in[%i, %j] [128, 128] : tensor<512x512xf32> to tensor<128x128xf32>

@@ -1,11 +1,12 @@
-// Loads the tile of iteration i + 1 into registers while iteration i computes, and stores it at the top of iteration i + 1.
+// Loads the tile of iteration i + 1 into registers while iteration i computes, and stores it at the top of iteration i
+// + 1.
 //
-// A global load takes several hundred cycles. Software pipelining cuts the copy in two: the load is issued an iteration early
-// and the store waits for it, so the tensor cores have a whole tile of work in between. The first load is peeled off in
-// front of the loop and the last computation behind it.
+// A global load takes several hundred cycles. Software pipelining cuts the copy in two: the load is issued an iteration
+// early and the store waits for it, so the tensor cores have a whole tile of work in between. The first load is peeled
+// off in front of the loop and the last computation behind it.
 //
-// One buffer gives the form of the seed papers, store, barrier, compute, barrier; two buffers save the second barrier. Upstream's op
-// leaves the loads at the end of the body: `issue_loads_early` moves them in front of the computation.
+// One buffer gives the form of CC'22, store, barrier, compute, barrier; two buffers save the second barrier. Upstream's
+// op leaves the loads at the end of the body: `issue_loads_early` moves them in front of the computation.
 //
 // Source: CC'22, sections 3.4 and 3.7.
 //

@@ -1,8 +1,8 @@
 // Keeps the warp's tile of C in registers for the whole k loop, instead of reading and writing it every iteration.
 //
 // The fragments of C do not move with k: they are read once in front of the loop, handed from iteration to iteration as
-// iter_args, and written once behind it. For C = AB the zeros that a fill stored are forwarded to the loop, and the stores
-// disappear.
+// iter_args, and written once behind it. For C = AB the zeros that a fill stored are forwarded to the loop, and the
+// stores disappear.
 //
 // Source: CC'22, section 3.3 ("hoisted loads on C", listing 1).
 //

@@ -1,8 +1,8 @@
 // Lowers the copies' transfers to plain vector loads and stores, and states that they are aligned to 16 bytes.
 //
-// Without the alignment LLVM must assume that of one element and takes a 128-bit access apart into eight. It holds: a run
-// starts at a multiple of eight f16 in a row, rows are multiples of eight elements apart, and buffers from the driver start on
-// 256 bytes.
+// Without the alignment LLVM must assume that of one element and takes a 128-bit access apart into eight. It holds: a
+// run starts at a multiple of eight f16 in a row, rows are multiples of eight elements apart, and buffers from the
+// driver start on 256 bytes.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] {in_bounds = [true]} : memref<512x512xf16>, vector<8xf16>

@@ -1,8 +1,8 @@
 // Deals the copies into shared memory out to the threads of the block, and lets all wait for the last of them.
 //
-// A thread takes runs of eight f16, 16 bytes: the widest access there is. Threads that follow each other take runs that follow each
-// other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile is block_k / 8 threads wide, a row of B's
-// block_n / 8; with fewer threads than runs, a thread takes several rows that follow each other.
+// A thread takes runs of eight f16, 16 bytes: the widest access there is. Threads that follow each other take runs that
+// follow each other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile is block_k / 8 threads wide,
+// a row of B's block_n / 8; with fewer threads than runs, a thread takes several rows that follow each other.
 //
 // One barrier stands behind both copies: what a warp reads, other threads have written.
 //
@@ -30,7 +30,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch_a = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
-      sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}} : (!transform.any_op) -> !transform.any_op
+      sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
+      : (!transform.any_op) -> !transform.any_op
 
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %launch_a
       : (!transform.any_op) -> !transform.any_op
@@ -39,7 +40,8 @@ module attributes {transform.with_named_sequence} {
       {knobs = {static_num_threads = "[threads * 8 / block_n, block_n / 8]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     %launch_b = transform.gpu.map_nested_forall_to_threads %launch_a block_dims = [128, 1, 1]
-      sync_after_distribute = true {knobs = {block_dims = "[threads, 1, 1]"}} : (!transform.any_op) -> !transform.any_op
+      sync_after_distribute = true {knobs = {block_dims = "[threads, 1, 1]"}}
+      : (!transform.any_op) -> !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {

@@ -1,11 +1,11 @@
 // Cuts the block's tile of C into tiles of warp_m x warp_n, one for each warp.
 //
 // The second level of tiling. A warp keeps its tile of C in registers over the whole k loop, so the tile's size is a
-// bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n / 16
-// times, every fragment of B warp_m / 16 times.
+// bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n
+// / 16 times, every fragment of B warp_m / 16 times.
 //
-// With one buffer in shared memory a second barrier stands behind the matmul: the next tile must not overwrite what a slower
-// warp still reads. With two buffers the next tile goes elsewhere, and the barrier behind the copies is enough.
+// With one buffer in shared memory a second barrier stands behind the matmul: the next tile must not overwrite what a
+// slower warp still reads. With two buffers the next tile goes elsewhere, and the barrier behind the copies is enough.
 //
 // Source: CC'22, algorithm 1 and section 3.4.
 //
@@ -25,7 +25,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch_fill = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
-      sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}} : (!transform.any_op) -> !transform.any_op
+      sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
+      : (!transform.any_op) -> !transform.any_op
 
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %launch_fill
       : (!transform.any_op) -> !transform.any_op

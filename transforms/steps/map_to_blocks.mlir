@@ -1,7 +1,8 @@
 // Makes the parallel loop over tiles the grid of a kernel launch.
 //
-// Block (x, y) computes the tile in column x and row y of C. Blocks that run at the same time are then neighbours in a row:
-// they share rows of A through the L2 cache. The shared tiles move in front of the k loop: a block has one of each.
+// Block (x, y) computes the tile in column x and row y of C. Blocks that run at the same time are then neighbours in a
+// row: they share rows of A through the L2 cache. The shared tiles move in front of the k loop: a block has one of
+// each.
 //
 // Source: CC'22, section 3.6.
 //

@@ -1,8 +1,8 @@
 // Cuts a warp's matmul into products of 16 x 16 x 16, the size of a WMMA instruction, in outer-product order.
 //
-// The matmul becomes one `vector.contract`, which is then unrolled: k outermost, and within a slice of k every fragment of A meets
-// every fragment of B. Neighbouring instructions thus never wait for each other's sum, and CSE leaves warp_m / 16 + warp_n / 16
-// fragment loads for warp_m / 16 * warp_n / 16 products.
+// The matmul becomes one `vector.contract`, which is then unrolled: k outermost, and within a slice of k every fragment
+// of A meets every fragment of B. Neighbouring instructions thus never wait for each other's sum, and CSE leaves warp_m
+// / 16 + warp_n / 16 fragment loads for warp_m / 16 * warp_n / 16 products.
 //
 // Source: CC'22, section 3.3 (loop order after Bhaskaracharya et al.).
 //

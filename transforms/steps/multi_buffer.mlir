@@ -1,9 +1,9 @@
 // Gives each shared tile `buffers` places, used in turn by successive iterations of the k loop.
 //
-// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough, and warps
-// may run ahead of each other by almost an iteration. The price is shared memory. With one, nothing changes.
+// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough, and
+// warps may run ahead of each other by almost an iteration. The price is shared memory. With one, nothing changes.
 //
-// Source: beyond the seed papers, which keep one buffer and two barriers; the form is what their future work calls for.
+// Source: beyond CC'22, which keeps one buffer and two barriers.
 //
 // Before:
 //   %shared_a = memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>

@@ -1,8 +1,8 @@
 // Moves the body of the launch into a kernel function of its own, in a module for the GPU.
 //
-// What remains of the payload is the launch: sizes of grid and block, and the buffers to pass. Constants and index arithmetic
-// sink into the kernel first, so that only buffers are passed; they are passed in the order in which the kernel first uses
-// them, which is why the manifest lists the arguments.
+// What remains of the payload is the launch: sizes of grid and block, and the buffers to pass. Constants and index
+// arithmetic sink into the kernel first, so that only buffers are passed; they are passed in the order in which the
+// kernel first uses them, which is why the manifest lists the arguments.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (128, 1, 1) { ... }

@@ -1,8 +1,8 @@
 // Adds `padding` elements to every row of the shared tiles, so that rows start in different banks.
 //
 // Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column: when a row is a multiple of 128
-// bytes, all of them lie in the same banks and take turns. Eight f16 more a row shift each row by 4 banks. Any multiple of
-// eight keeps rows on the 16-byte boundary that WMMA loads need.
+// bytes, all of them lie in the same banks and take turns. Eight f16 more a row shift each row by 4 banks. Any multiple
+// of eight keeps rows on the 16-byte boundary that WMMA loads need.
 //
 // Every access is by index by now (transfers, and loads and stores in loops), so the tile may change its shape: nobody
 // computes addresses on their own.

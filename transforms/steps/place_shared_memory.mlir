@@ -1,7 +1,7 @@
 // Gives each shared tile a static array: at most 48 KB a block.
 //
-// The upstream route: an allocation moves to the stack, and from there into a global in shared memory. `pack_shared_memory`
-// takes its place where tiles may be larger.
+// The upstream route: an allocation moves to the stack, and from there into a global in shared memory.
+// `pack_shared_memory` takes its place where tiles may be larger.
 //
 // Before:
 //   %shared_a = memref.alloc() : memref<2x128x40xf16, #gpu.address_space<workgroup>>

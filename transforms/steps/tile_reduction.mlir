@@ -1,8 +1,8 @@
 // Splits the reduction into steps of block_k, so that the operands of one step fit into shared memory.
 //
 // The loop over k is the main loop of the kernel. A deeper step means fewer barriers and longer runs of tensor-core
-// instructions between them; a shallower one leaves shared memory for larger tiles, for buffers, or for another block on
-// the same multiprocessor.
+// instructions between them; a shallower one leaves shared memory for larger tiles, for buffers, or for another block
+// on the same multiprocessor.
 //
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
 //

@@ -1,11 +1,11 @@
 // Cuts C into tiles of block_m x block_n, one for each thread block of the grid.
 //
-// The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile reads
-// less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a smaller one
-// makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a `linalg.fill`, the fill is fused
-// into the tile: it then zeroes registers, not memory.
+// The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile
+// reads less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a
+// smaller one makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a
+// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory.
 //
-// Source: seed papers, "Tiling and Creating Shared Memory Buffers" (CC'22, section 3.2), the thread-block level.
+// Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.
 //
 // Before:
 //   %product = linalg.matmul ins(%a, %b : ...) outs(%c : tensor<512x512xf32>)

@@ -1,10 +1,12 @@
 // Packs the shared tiles into one array: static up to 48 KB, dynamic above.
 //
 // A block may declare 48 KB statically on any GPU; the rest of what it has (up to 227 KB) is dynamic and comes with the
-// launch, which therefore carries the number of bytes. The array is then a global without a size that is defined elsewhere.
+// launch, which therefore carries the number of bytes. The array is then a global without a size that is defined
+// elsewhere.
 //
-// Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically: it overlaps other shared
-// data and gives wrong numbers. And nothing upstream lays several tiles out in one array. Hence `tc.pack_shared_memory`.
+// Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically: it overlaps other
+// shared data and gives wrong numbers. And nothing upstream lays several tiles out in one array. Hence
+// `tc.pack_shared_memory`.
 //
 // Before:
 //   %shared_a = memref.alloc() : memref<2x256x72xf16, #gpu.address_space<workgroup>>

@@ -1,0 +1,56 @@
+"""The lit suite: golden tests of the transform scripts, and tests of both command lines."""
+
+import os
+import shutil
+import sys
+
+import lit.formats
+
+here = os.path.dirname(os.path.abspath(__file__))
+python = sys.executable
+
+config.name = "stepladder"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.join(here, "test")
+config.test_exec_root = os.path.join(here, "build", "lit")
+config.excludes = ["unit", "inputs"]
+
+config.environment["PATH"] = os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", "")])
+config.environment["PYTHONPATH"] = os.path.join(here, "runner")
+config.environment["STEPLADDER_CACHE_DIR"] = os.path.join(config.test_exec_root, "cache")
+# Tables keep their width and carry no colours, whatever terminal runs the tests.
+config.environment["NO_COLOR"] = "1"
+for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+transforms = os.path.join(here, "transforms")
+config.substitutions += [
+    ("%stepladder-opt", f"{python} -m stepladder.opt"),
+    ("%stepladder", f"{python} -m stepladder"),
+    ("%python", python),
+    ("%transforms", transforms),
+    ("%inputs", os.path.join(here, "test", "inputs")),
+    ("FileCheck", f"{python} -m filecheck" if not shutil.which("filecheck") else "filecheck"),
+]
+
+# A stock mlir-opt, under the name that distributions give it.
+stock = os.environ.get("MLIR_OPT") or shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
+if stock:
+    config.available_features.add("stock-mlir-opt")
+    config.substitutions.append(("%mlir-opt", stock))
+
+
+def has_gpu() -> bool:
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        return False
+    return driver.cuInit(0)[0] == driver.CUresult.CUDA_SUCCESS and driver.cuDeviceGetCount()[1] > 0
+
+
+if has_gpu():
+    config.available_features.add("gpu")
+if shutil.which("nvdisasm", path=config.environment["PATH"]):
+    config.available_features.add("nvdisasm")
