@@ -300,7 +300,7 @@ def _describe_bundle(bundle: Bundle) -> dict[str, Any]:
     """What a result must say about a kernel to be reproduced."""
     fields = ("target", "grid", "block", "static_shared_memory", "dynamic_shared_memory", "registers", "spills",
               "pipeline", "steps", "without", "knobs", "tool_versions")
-    return {"path": str(bundle.path)} | {name: getattr(bundle.manifest, name) for name in fields}
+    return {name: getattr(bundle.manifest, name) for name in fields}
 
 
 def _refuse_wrong_numbers(name: str, buffers: MatmulBuffers, enqueue: Callable[[], None]) -> None:

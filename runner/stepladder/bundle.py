@@ -187,7 +187,9 @@ def write_bundle(path: str | os.PathLike[str], manifest: Manifest, cubin: bytes,
             path.rename(temporary / "old")
         fresh.rename(path)
     except OSError as error:
-        raise StepladderError(f"cannot write bundle '{path}': {error.strerror or error}") from error
+        # A file where a folder should be made is "File exists" to mkdir, which says little to a user.
+        reason = "Not a directory" if isinstance(error, FileExistsError) else error.strerror or error
+        raise StepladderError(f"cannot write bundle '{path}': {reason}") from error
     finally:
         if temporary is not None:
             _restore(temporary / "old", path)

@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     result_file = ResultFile(args.json) if args.json else None
     modes = ("burst", "sustained") if args.mode == "both" else (args.mode,)
     result = bench_bundles(bundles, baseline=args.baseline, ceiling=args.ceiling, modes=modes, rounds=args.rounds,
-                           check=not args.no_check, command=sys.argv)
+                           check=not args.no_check, command=["stepladder", *sys.argv[1:]])
     if result_file:
         result_file.write(result)
     from rich.console import Console

@@ -1,0 +1,55 @@
+"""What the unit tests share: a bundle to start from, and whether a GPU is there."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# The tests run from a checkout too that is not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
+
+from stepladder.bundle import Argument, Manifest, Problem  # noqa: E402
+from stepladder.errors import StepladderError  # noqa: E402
+
+
+def gpu_is_missing() -> str:
+    """Returns why no kernel can run here, or an empty string."""
+    from stepladder.launch import Device
+
+    try:
+        with Device():
+            return ""
+    except StepladderError as error:
+        return error.message
+
+
+NO_GPU = gpu_is_missing()
+
+
+def pytest_collection_modifyitems(items):
+    skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU: {NO_GPU}")
+    for item in items:
+        if NO_GPU and "gpu" in item.keywords:
+            item.add_marker(skip)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
+
+
+def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True) -> Problem:
+    return Problem(m, n, k, "f16", "f16", acc_type, c_type, accumulate)
+
+
+def make_manifest(problem=None, **changes) -> Manifest:
+    problem = problem or make_problem()
+    arguments = (Argument("arg0", "c", problem.c_type, (problem.m, problem.n),
+                          "readwrite" if problem.accumulate else "write"),
+                 Argument("arg1", "a", problem.a_type, (problem.m, problem.k), "read"),
+                 Argument("arg2", "b", problem.b_type, (problem.k, problem.n), "read"))
+    fields = dict(kernel_name="matmul", target="sm_80", arguments=arguments, problem=problem, grid=(1, 64, 1),
+                  block=(64, 1, 1), static_shared_memory=0, dynamic_shared_memory=0, registers=32,
+                  spills={"stores": 0, "loads": 0}, pipeline="wmma", steps=("tile_to_blocks", "lower_to_nvvm"),
+                  without=("pad_shared_memory",), knobs={"block_m": 128, "latency": "register"},
+                  tool_versions={"ptxas": "13.0.88"})
+    return Manifest(**(fields | changes))

@@ -1,0 +1,94 @@
+"""What cuBLAS is asked for: a column-major library must compute the row-major problem."""
+
+import ctypes
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import make_problem
+from stepladder import baselines
+from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
+
+DTYPES = {0: np.float32, 2: np.float16}
+
+
+class ColumnMajorLibrary:
+    """cuBLAS on host memory, written from its documentation."""
+
+    def create(self):
+        return 1
+
+    def get_version(self, handle):
+        return 130101
+
+    def set_stream(self, handle, stream):
+        self.stream = stream
+
+    def set_workspace(self, handle, address, size):
+        self.workspace = size
+
+    def gemm_ex(self, handle, transa, transb, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,
+                compute, algorithm):
+        assert (transa, transb, algorithm) == (0, 0, -1)
+        self.compute = compute
+        scalar = {64: np.float16, 68: np.float32}[compute]
+        a, b, c = (self.matrix(*matrix) for matrix in ((a, a_type, m, k, lda), (b, b_type, k, n, ldb),
+                                                       (c, c_type, m, n, ldc)))
+        alpha, beta = (self.matrix(address, scalar, 1, 1, 1)[0, 0] for address in (alpha, beta))
+        product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
+        c[:] = product + beta * c if beta else product
+
+    @staticmethod
+    def matrix(address, kind, rows, columns, leading):
+        dtype = np.dtype(DTYPES.get(kind, kind))
+        memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
+        return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]
+
+
+def host_buffers(problem, *arrays):
+    buffers = [SimpleNamespace(address=array.ctypes.data, size=array.nbytes) for array in arrays]
+    device = SimpleNamespace(stream=7, allocate=lambda size: SimpleNamespace(address=0, size=size))
+    return SimpleNamespace(problem=problem, device=device, a=buffers[0], b=buffers[1], c=buffers[2])
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("acc_type, c_type, compute", [("f32", "f32", 68), ("f32", "f16", 68), ("f16", "f16", 64)])
+def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, compute):
+    library = ColumnMajorLibrary()
+    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+    problem = make_problem(3, 5, 7, acc_type, c_type, accumulate)
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.integers(-4, 5, shape).astype(dtype) for shape, dtype in (
+        ((3, 7), np.float16), ((7, 5), np.float16), ((3, 5), {"f16": np.float16, "f32": np.float32}[c_type])))
+    expected = a.astype(np.float64) @ b + (c if accumulate else 0)
+    if not accumulate:
+        c[:] = np.nan
+    baseline = baselines.cublas(host_buffers(problem, a, b, c))
+    baseline.enqueue()
+    assert np.array_equal(c, expected)
+    assert library.compute == compute
+    assert library.stream == 7
+    assert library.workspace == 32 << 20
+    assert baseline.provider == "cuBLAS 13.1.1 through a fake"
+
+
+def test_no_such_product():
+    with pytest.raises(StepladderError, match="no cuBLAS baseline for .* f16 x f16 -> f32 .f16 sums.*--baseline none"):
+        baselines.cublas(host_buffers(make_problem(acc_type="f16", c_type="f32"), *[np.zeros(1)] * 3))
+
+
+def test_no_cublas(monkeypatch):
+    for name in ("nvmath", "cuda.pathfinder"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(StepladderError, match="no cuBLAS on this machine") as caught:
+        baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
+    assert caught.value.status == NOT_EXECUTED
+
+
+def test_failing_call_is_reported():
+    library = baselines._Library.__new__(baselines._Library)
+    library._functions = {"cublasGemmEx": lambda *arguments: 13}
+    with pytest.raises(StepladderError, match="cublasGemmEx failed with cublasStatus_t 13") as caught:
+        library.gemm_ex()
+    assert caught.value.status == FAILED

@@ -1,0 +1,158 @@
+"""The bundle format: what is written is read back, and what is damaged is refused by name."""
+
+import json
+import os
+
+import pytest
+from conftest import make_manifest
+from stepladder.bundle import read_bundle, write_bundle
+from stepladder.errors import BAD_INPUT, StepladderError
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    path = tmp_path / "matmul.bundle"
+    write_bundle(path, make_manifest(), b"\x7fELF cubin", ".version 8.0\n", {"00-input.mlir": "module {}\n"})
+    return path
+
+
+def edit_manifest(path, change):
+    file = path / "manifest.json"
+    data = json.loads(file.read_text())
+    change(data)
+    file.write_text(json.dumps(data))
+
+
+def refusal(path) -> str:
+    with pytest.raises(StepladderError) as caught:
+        read_bundle(path)
+    assert caught.value.status == BAD_INPUT
+    return caught.value.render()
+
+
+def test_round_trip(bundle):
+    read = read_bundle(bundle)
+    assert read.cubin == b"\x7fELF cubin"
+    assert read.ptx == ".version 8.0\n"
+    assert (bundle / "ir/00-input.mlir").read_text() == "module {}\n"
+    assert sorted(read.manifest.files) == ["ir/00-input.mlir", "kernel.cubin", "kernel.ptx"]
+    written = make_manifest().to_json() | {"files": read.manifest.files}
+    assert json.loads(json.dumps(read.manifest.to_json())) == json.loads(json.dumps(written))
+
+
+def test_manifest_fields(bundle):
+    data = json.loads((bundle / "manifest.json").read_text())
+    assert list(data)[0] == "schema_version"
+    assert set(data) == {
+        "schema_version", "kernel_name", "target", "arguments", "tma_descriptors", "grid", "block", "cluster",
+        "static_shared_memory", "dynamic_shared_memory", "registers", "spills", "problem", "pipeline", "steps",
+        "without", "knobs", "tool_versions", "files"}
+    assert set(data["problem"]) == {"kind", "m", "n", "k", "a_type", "b_type", "acc_type", "c_type", "accumulate"}
+    assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access"}
+
+
+def test_replaces_a_bundle_and_leaves_nothing_beside(bundle):
+    write_bundle(bundle, make_manifest(), b"second", ".version 8.0\n", {})
+    assert read_bundle(bundle).cubin == b"second"
+    assert not (bundle / "ir").exists()
+    assert [entry.name for entry in bundle.parent.iterdir()] == ["matmul.bundle"]
+
+
+def test_does_not_replace_what_is_no_bundle(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/chapter.tex").write_text("years of work")
+    with pytest.raises(StepladderError, match="is not a bundle"):
+        write_bundle(tmp_path / "thesis", make_manifest(), b"", "", {})
+    assert (tmp_path / "thesis/chapter.tex").read_text() == "years of work"
+
+
+def test_unwritable_output(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StepladderError, match="cannot write bundle '.*file/matmul.bundle': Not a directory"):
+        write_bundle(tmp_path / "file/matmul.bundle", make_manifest(), b"", "", {})
+
+
+def test_old_bundle_survives_a_failed_write(bundle, monkeypatch):
+    rename = type(bundle).rename
+
+    def fail_at_second(self, target):
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(type(bundle), "rename", fail_at_second)
+    with pytest.raises(StepladderError, match="No space left on device"):
+        write_bundle(bundle, make_manifest(), b"second", "", {})
+    assert read_bundle(bundle).cubin == b"\x7fELF cubin"
+    assert [entry.name for entry in bundle.parent.iterdir()] == ["matmul.bundle"]
+
+
+def test_no_such_folder(tmp_path):
+    assert "no such folder" in refusal(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "manifest.json", "ir/00-input.mlir"])
+def test_missing_file(bundle, name):
+    (bundle / name).unlink()
+    assert f"'{bundle / name}' is missing" in refusal(bundle)
+
+
+@pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "ir/00-input.mlir"])
+def test_truncated_file(bundle, name):
+    os.truncate(bundle / name, 5)
+    assert f"'{bundle / name}' is truncated or was edited" in refusal(bundle)
+
+
+def test_truncated_manifest(bundle):
+    os.truncate(bundle / "manifest.json", 40)
+    message = refusal(bundle)
+    assert f"{bundle / 'manifest.json'}:" in message
+    assert "not valid JSON" in message
+
+
+def test_manifest_that_is_not_text(bundle):
+    (bundle / "manifest.json").write_bytes(b"\xff\xfe")
+    assert "not UTF-8 text" in refusal(bundle)
+
+
+def test_manifest_that_is_not_an_object(bundle):
+    (bundle / "manifest.json").write_text("[1]")
+    assert "the manifest must be an object, got [1]" in refusal(bundle)
+
+
+def test_other_schema_version(bundle):
+    edit_manifest(bundle, lambda data: data.update(schema_version=2))
+    assert "field 'schema_version' is 2, and this version of stepladder reads 1" in refusal(bundle)
+
+
+def test_every_field_is_required(bundle):
+    fields = json.loads((bundle / "manifest.json").read_text())
+    for name in fields:
+        without = {key: value for key, value in fields.items() if key != name}
+        (bundle / "manifest.json").write_text(json.dumps(without))
+        assert f"field '{name}' is missing" in refusal(bundle)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda data: data.update(registers="many"), "field 'registers' must be an integer, got \"many\""),
+    (lambda data: data.update(registers=True), "field 'registers' must be an integer, got true"),
+    (lambda data: data.update(registers=-1), "field 'registers' must be at least 0, got -1"),
+    (lambda data: data.update(target=80), "field 'target' must be a string, got 80"),
+    (lambda data: data.update(grid=[1, 2]), "field 'grid' must be 3 positive integers, got [1, 2]"),
+    (lambda data: data.update(block=[0, 1, 1]), "field 'block' must be 3 positive integers, got [0, 1, 1]"),
+    (lambda data: data.update(steps=["tile", 1]), "field 'steps' must be a list of strings"),
+    (lambda data: data.update(tma_descriptors=[1]), "field 'tma_descriptors[0]' must be an object, got 1"),
+    (lambda data: data["problem"].update(accumulate=1), "field 'problem.accumulate' must be true or false, got 1"),
+    (lambda data: data["problem"].update(m=0), "field 'problem.m' must be at least 1, got 0"),
+    (lambda data: data["problem"].update(kind="conv"), "field 'problem.kind' must be one of matmul, got \"conv\""),
+    (lambda data: data["arguments"][1].update(role="x"), "field 'arguments[1].role' must be one of a, b, c, got \"x\""),
+    (lambda data: data["arguments"][0].pop("shape"), "field 'arguments[0].shape' is missing"),
+    (lambda data: data["spills"].update(loads=None), "field 'spills.loads' must be an integer, got null"),
+    (lambda data: data["files"].update({"../secret": "0"}), "names '../secret', which is outside the bundle"),
+    (lambda data: data["files"].pop("kernel.ptx"), "field 'files' does not list 'kernel.ptx'"),
+])
+def test_wrong_field(bundle, change, message):
+    edit_manifest(bundle, change)
+    text = refusal(bundle)
+    assert message in text
+    assert text.startswith(f"{bundle / 'manifest.json'}: error: ")

@@ -1,0 +1,231 @@
+"""The checks of numbers: kernels that are right pass, and each way of being wrong is caught. NumPy plays the GPU."""
+
+import numpy as np
+import pytest
+from conftest import make_problem
+from stepladder.check import (EXACT_C, Tolerance, check_exact, check_matmul, exact_density, exact_inputs, random_inputs)
+
+STORAGE = {"f16": np.float16, "f32": np.float32}
+
+
+class NumPyGpu:
+    """Computes C = AB (+ C) in float64, rounded once on storing; `damage(c, initial_c, launch)` spoils the result."""
+
+    def __init__(self, problem, damage=lambda c, initial, launch: None):
+        self.problem = problem
+        self.damage = damage
+        self.launches = 0
+
+    def load(self, a, b):
+        self.a, self.b = a, b
+
+    def product(self, c):
+        return self.a.astype(np.float64) @ self.b.astype(np.float64) + (c if self.problem.accumulate else 0)
+
+    def launch(self, c):
+        result = self.product(c).astype(STORAGE[self.problem.c_type])
+        self.damage(result, c, self.launches)
+        self.launches += 1
+        return result
+
+
+class TensorCore(NumPyGpu):
+    """Sums as tensor cores do: 8 products a step, cut off at the largest exponent for f32, rounded for f16."""
+
+    def product(self, c):
+        total = c.astype(np.float64) if self.problem.accumulate else np.zeros(c.shape)
+        a, b = self.a.astype(np.float64), self.b.astype(np.float64)
+        for start in range(0, self.problem.k, 8):
+            terms = [a[:, i, None] * b[i] for i in range(start, start + 8)]
+            if self.problem.acc_type == "f16":
+                total = (total + sum(terms)).astype(np.float16).astype(np.float64)
+            else:
+                total = self.cut(terms + [total])
+        return total
+
+    @staticmethod
+    def cut(terms):
+        """Adds with 24 significant bits of the largest term, the rest of every term cut off."""
+        largest = np.max(np.abs(terms), axis=0)
+        unit = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1))) - 23)
+        total = sum(np.trunc(term / unit) * unit for term in terms)
+        magnitude = np.abs(total)
+        unit = np.exp2(np.floor(np.log2(np.where(magnitude > 0, magnitude, 1))) - 23)
+        return np.trunc(total / unit) * unit
+
+
+def verdicts(problem, executor, seed=0):
+    return {report.check: report for report in check_matmul(problem, executor, seed)}
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f32", "f16"), ("f16", "f16")])
+@pytest.mark.parametrize("k", [8, 64, 4096])
+def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k):
+    problem = make_problem(24, 40, k, acc_type, c_type, accumulate)
+    reports = verdicts(problem, TensorCore(problem), seed=3)
+    assert list(reports) == ["exact", "random", "repeatable"]
+    for report in reports.values():
+        assert report.passed, report.describe()
+        assert report.elements == 24 * 40
+    assert 0 < reports["random"].max_error_over_tolerance <= 1
+
+
+@pytest.mark.parametrize("k", [64, 1024, 16384])
+def test_f16_sums_do_not_pass_for_f32(k):
+    half = make_problem(24, 40, k, "f16", "f32")
+    single = make_problem(24, 40, k, "f32", "f32")
+    assert not verdicts(single, TensorCore(half))["random"].passed
+
+
+@pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f16", "f16")])
+def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type):
+    problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type)
+    # sqrt(s2) is the standard deviation of an element: an allowed error of one would accept anything.
+    assert Tolerance.of(problem).element < 0.5
+    # A lost slab of 16 of 16384 changes the norm by the square root of their quotient, 3.1 percent.
+    assert Tolerance.of(problem).norm < 0.031
+
+
+@pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f16", "f16")])
+def test_one_dropped_product_in_one_element(acc_type, c_type):
+    problem = make_problem(16, 16, 16384, acc_type, c_type)
+    executor = NumPyGpu(problem)
+    product = executor.product
+
+    def drop_one(c):
+        full = product(c)
+        full[5, 7] -= float(executor.a[5, 9999]) * float(executor.b[9999, 7])
+        return full
+
+    executor.product = drop_one
+    report = check_exact(problem, executor, seed=1)
+    assert not report.passed
+    assert report.mismatches == 1
+    assert report.first_mismatch == (5, 7)
+    assert report.max_error == 1
+
+
+def test_dropped_slab_fails_the_random_check_too():
+    problem = make_problem(16, 16, 16384, "f16", "f16")
+    executor = NumPyGpu(problem)
+    executor.product = lambda c: c + executor.a[:, :-32].astype(np.float64) @ executor.b[:-32].astype(np.float64)
+    assert not verdicts(problem, executor)["random"].passed
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_finite_never_passes(value):
+    problem = make_problem()
+
+    def damage(c, initial, launch):
+        c[63, 63] = value
+
+    reports = verdicts(problem, NumPyGpu(problem, damage))
+    for check in ("exact", "random"):
+        assert not reports[check].passed
+        assert reports[check].mismatches == reports[check].not_finite == 1
+        assert reports[check].first_mismatch == (63, 63)
+        assert reports[check].got == f"{value}"
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_unwritten_element(accumulate):
+    problem = make_problem(accumulate=accumulate)
+
+    def damage(c, initial, launch):
+        c[0, 1] = initial[0, 1]
+
+    report = verdicts(problem, NumPyGpu(problem, damage))["random"]
+    assert not report.passed
+    assert report.first_mismatch == (0, 1)
+    assert report.not_finite == (0 if accumulate else 1)
+
+
+def test_swapped_tiles():
+    problem = make_problem(128, 128, 64)
+
+    def damage(c, initial, launch):
+        c[:64, :64], c[64:, 64:] = c[64:, 64:].copy(), c[:64, :64].copy()
+
+    reports = verdicts(problem, NumPyGpu(problem, damage))
+    for check in ("exact", "random"):
+        assert not reports[check].passed
+        assert reports[check].mismatches > 64 * 64
+
+
+def test_c_left_out_and_c_added_uninvited():
+    problem = make_problem(accumulate=True)
+    executor = NumPyGpu(make_problem(accumulate=False))
+    assert not check_exact(problem, executor, 0).passed
+    assert not check_exact(make_problem(accumulate=False), NumPyGpu(problem), 0).passed
+
+
+def test_race():
+    problem = make_problem()
+
+    def damage(c, initial, launch):
+        c[2, 3] *= 1 + launch * np.float32(2.0**-22)
+
+    report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
+    assert not report.passed
+    assert report.mismatches == 1
+    assert report.first_mismatch == (2, 3)
+
+
+def test_first_mismatch_and_counts_span_row_blocks(monkeypatch):
+    monkeypatch.setattr("stepladder.check._row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10)))
+    problem = make_problem(60, 16, 16)
+
+    def damage(c, initial, launch):
+        c[33, 2] += 5
+        c[59, 15] -= 9
+
+    report = check_exact(problem, NumPyGpu(problem, damage), 0)
+    assert report.mismatches == 2
+    assert report.first_mismatch == (33, 2)
+    assert report.max_error == 9
+    assert f"2 of {60 * 16} elements wrong, first at [33, 2]" in report.describe()
+
+
+@pytest.mark.parametrize("acc_type", ["f16", "f32"])
+def test_exact_inputs_stay_in_the_exact_range(acc_type):
+    problem = make_problem(64, 64, 16384, acc_type, acc_type)
+    a, b, c = exact_inputs(problem, seed=5)
+    assert exact_density(problem) == 1
+    assert set(np.unique(a)) == set(np.unique(b)) == {-1, 1}
+    assert set(np.unique(c)) == set(range(-EXACT_C, EXACT_C + 1))
+    sums = np.zeros((64, 64), np.float32)
+    largest = 0
+    for i in range(problem.k):
+        sums += np.outer(a[:, i], b[i])
+        largest = max(largest, np.abs(sums).max())
+    assert largest + EXACT_C <= 2048
+
+
+def test_exact_inputs_are_thinned_beyond_the_exact_range():
+    problem = make_problem(4, 4, 200_000, "f16", "f16")
+    a, _, _ = exact_inputs(problem, seed=5)
+    products = np.count_nonzero(a, axis=1)
+    assert (products > 20_000).all() and (products < 32_500).all()
+
+
+def test_inputs_depend_on_the_seed_alone(monkeypatch):
+    problem = make_problem(2048, 1024, 512)
+    first = random_inputs(problem, 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    for one, again in zip(first, random_inputs(problem, 1)):
+        assert np.array_equal(one, again)
+    assert not np.array_equal(first[0], random_inputs(problem, 2)[0])
+    assert first[0].dtype == np.float16 and abs(float(first[0].astype(np.float64).std()) - 1) < 0.01
+
+
+def test_report_is_json():
+    import json
+
+    problem = make_problem()
+
+    def damage(c, initial, launch):
+        c[:] = np.nan
+
+    for report in verdicts(problem, NumPyGpu(problem, damage)).values():
+        json.dumps(report.to_json(), allow_nan=False)

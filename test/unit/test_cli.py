@@ -1,0 +1,119 @@
+"""The command line: exit statuses, messages, and that what runs on the GPU machine imports no MLIR."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import make_manifest
+from stepladder import __version__, cli
+from stepladder.bundle import write_bundle
+from stepladder.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
+from stepladder.result_file import ResultFile
+
+RUNNER = Path(cli.__file__).resolve().parents[1]
+
+
+def stepladder(*arguments, **environment):
+    return subprocess.run([sys.executable, "-m", "stepladder", *map(str, arguments)], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(RUNNER)} | environment)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    write_bundle(tmp_path / "matmul.bundle", make_manifest(), b"cubin", "ptx", {})
+    return tmp_path / "matmul.bundle"
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_no_gpu_is_a_status_of_its_own(bundle, command):
+    done = stepladder(command, bundle, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == NOT_EXECUTED
+    assert done.stderr.startswith("error: ")
+    assert "nothing was executed" in done.stderr
+    assert done.stdout == ""
+
+
+def test_errors_are_rendered(tmp_path, capsys):
+    assert cli.main(["run", str(tmp_path / "nothing")]) == BAD_INPUT
+    assert capsys.readouterr().err == f"error: no bundle at '{tmp_path / 'nothing'}': no such folder\n"
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"stepladder {__version__}\n"
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"    {name} " in text for name in cli.COMMANDS)
+    assert "examples:" in text
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "arguments are required: COMMAND"),
+    (["runn", "x"], "invalid choice: 'runn'"),
+    (["run"], "arguments are required: BUNDLE"),
+    (["run", "x", "--seed", "-1"], "must be a non-negative integer, got '-1'"),
+    (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
+])
+def test_bad_command_lines(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == BAD_INPUT
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
+def test_imports_no_mlir(arguments):
+    script = ("import sys\nfrom stepladder.cli import main\n"
+              f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
+              "heavy = {'mlir', 'torch_mlir', 'torch', 'llvmlite'} & {name.split('.')[0] for name in sys.modules}\n"
+              "sys.exit(f'imported: {heavy}' if heavy else 0)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(RUNNER)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_interrupt(monkeypatch, capsys):
+    def interrupt(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stepladder.commands.run.main", interrupt)
+    assert cli.main(["run", "x"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_closed_pipe():
+    script = "import sys\nfrom stepladder import cli\nfrom stepladder.commands import run\n" \
+             "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=os.environ | {"PYTHONPATH": str(RUNNER)})
+    process.stdout.close()
+    assert process.wait() == 141
+    assert process.stderr.read() == ""
+
+
+def test_result_file(tmp_path):
+    file = ResultFile(tmp_path / "result.json")
+    assert list(tmp_path.iterdir()) == []
+    file.write({"tflops": 1.5})
+    assert (tmp_path / "result.json").read_text() == '{\n  "tflops": 1.5\n}\n'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize("place, message", [("missing/result.json", "No such file or directory"),
+                                            ("", "it is a folder")])
+def test_result_file_that_cannot_be_written(tmp_path, place, message):
+    with pytest.raises(StepladderError, match=f"cannot write .*: {message}"):
+        ResultFile(tmp_path / place)
+
+
+def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys):
+    assert cli.main(["run", str(bundle), "--json", str(tmp_path / "missing/result.json")]) == BAD_INPUT
+    assert "cannot write" in capsys.readouterr().err
