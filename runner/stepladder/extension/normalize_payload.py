@@ -52,7 +52,7 @@ def _lift_buffer_ops(func, rewriter) -> None:
             raise Refusal(op, "a linalg op on a buffer that is no argument of the function")
         number = ir.BlockArgument(operand).arg_number
         if number not in current:
-            with ir.InsertionPoint(ops[0]), op.location:
+            with ir.InsertionPoint(op), op.location:
                 current[number] = _to_tensor(operand, writable=number in destinations)
         return current[number]
 
@@ -102,7 +102,7 @@ def _lower_boundary(func) -> None:
         argument.set_type(ir.MemRefType.get(type_.shape, type_.element_type))
         with ir.InsertionPoint.at_block_begin(body), func.location:
             tensor = _to_tensor(argument, writable=written)
-        argument.replace_all_uses_except(tensor, tensor.owner)
+        argument.replace_all_uses_except(tensor, tensor.owner.operation)
         if written:
             destination = argument
     if destination is None:
