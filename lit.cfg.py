@@ -1,5 +1,6 @@
 """The lit suite: golden tests of the transform scripts, and tests of both command lines."""
 
+import glob
 import os
 import shutil
 import sys
@@ -31,7 +32,9 @@ config.substitutions += [
     ("%stepladder", f"{python} -m stepladder"),
     ("%python", python),
     ("%transforms", transforms),
+    ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
     ("%inputs", os.path.join(here, "test", "inputs")),
+    ("%refused", f"{python} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
     ("FileCheck", f"{python} -m filecheck" if not shutil.which("filecheck") else "filecheck"),
 ]
 
@@ -45,12 +48,18 @@ if stock:
 def has_gpu() -> bool:
     try:
         from cuda.bindings import driver
-    except ImportError:
+
+        return driver.cuInit(0)[0] == driver.CUresult.CUDA_SUCCESS and driver.cuDeviceGetCount()[1] > 0
+    except (ImportError, RuntimeError):  # no cuda-python; cuda-python and no driver
         return False
-    return driver.cuInit(0)[0] == driver.CUresult.CUDA_SUCCESS and driver.cuDeviceGetCount()[1] > 0
 
 
 if has_gpu():
     config.available_features.add("gpu")
-if shutil.which("nvdisasm", path=config.environment["PATH"]):
+
+# NVIDIA's disassembler, from its pip package or from PATH.
+found = [tool for folder in sys.path for tool in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm"))]
+nvdisasm = found[0] if found else shutil.which("nvdisasm")
+if nvdisasm:
     config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm", nvdisasm))

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .bundle import Problem
-from .element_types import element_type
-from .errors import FAILED, NOT_EXECUTED, StepladderError
-from .launch import Buffer, MatmulBuffers
+from stepladder.bundle import Problem
+from stepladder.element_types import element_type
+from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.launch import Buffer, MatmulBuffers
 
 # What NVIDIA recommends on Hopper, and what PyTorch gives it.
 WORKSPACE_BYTES = 32 << 20

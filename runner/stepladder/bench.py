@@ -21,12 +21,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from .baselines import cublas
-from .bundle import Bundle, Problem
-from .ceiling import measure_ceiling
-from .check import check_exact, random_inputs
-from .errors import FAILED, StepladderError
-from .launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.baselines import cublas
+from stepladder.bundle import Bundle, Problem
+from stepladder.ceiling import measure_ceiling
+from stepladder.check import check_exact, random_inputs
+from stepladder.errors import FAILED, StepladderError
+from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
 
 SCHEMA_VERSION = 1
 MINIMUM_ROUNDS = 7
@@ -327,23 +327,22 @@ def _prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, in
     return lambda: buffers.c.copy_from(original), max(1, launches)
 
 
-def render_table(result: dict[str, Any]) -> Any:
-    """Returns a rich table of a result, one row per mode and kernel."""
-    from rich.table import Table
+def table_title(result: dict[str, Any]) -> str:
+    """Returns one line on what was measured, and where."""
+    return f"{Problem(**result['problem']).describe()}; {result['card']['name']}; {result['rounds']} rounds"
 
-    problem = Problem(**result["problem"])
-    table = Table(title=f"{problem.describe()}; {result['card']['name']}; {result['rounds']} rounds")
-    table.add_column("mode")
-    table.add_column("kernel")
+
+def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
+    """Returns a result as rows of a table, one per mode and kernel."""
     others = [result[key]["name"] for key in ("baseline", "ceiling") if key in result]
-    for heading in ["TFLOP/s", "min to max", *(f"of {other}" for other in others)]:
-        table.add_column(heading, justify="right")
+    rows = []
     for mode, measured in result["modes"].items():
         for name, kernel in measured["kernels"].items():
             spread = kernel["tflops_spread"]
-            cells = [f"{spread['median']:.1f}", f"{spread['minimum']:.1f} to {spread['maximum']:.1f}"]
-            table.add_row(mode, name, *cells, *(_ratio_cell(measured["ratios"][name].get(other)) for other in others))
-    return table
+            rows.append({"mode": mode, "kernel": name, "TFLOP/s": f"{spread['median']:.1f}",
+                         "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}"}
+                        | {f"of {other}": _ratio_cell(measured["ratios"][name].get(other)) for other in others})
+    return rows
 
 
 def _ratio_cell(ratio: dict[str, Any] | None) -> str:

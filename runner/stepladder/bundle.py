@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .errors import StepladderError
+from stepladder.errors import StepladderError
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"

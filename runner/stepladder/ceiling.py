@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .launch import Device
+from stepladder.launch import Device
 
 KERNEL_NAME = "mma_sync_ceiling"
 

@@ -25,8 +25,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .bundle import Problem
-from .element_types import ElementType, element_type
+from stepladder.bundle import Problem
+from stepladder.element_types import ElementType, element_type
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
 CHUNK = 1 << 20

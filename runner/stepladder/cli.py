@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__
-from .errors import StepladderError
+from stepladder import __version__
+from stepladder.guard import guarded
 
 # In the order of a user's work; each is a module of `commands`.
 COMMANDS = ("list", "payload", "compile", "run", "bench", "demo")
-
-INTERRUPTED = 128 + 2  # as a shell reports SIGINT
-BROKEN_PIPE = 128 + 13  # and SIGPIPE
 
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
@@ -35,21 +31,8 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line (`sys.argv` unless told) and returns its exit status; argparse's own exits pass through."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    try:
-        args = _parser(argv).parse_args(argv)
-        status = _command(args.command).main(args)
-        sys.stdout.flush()
-        return status
-    except StepladderError as error:
-        print(error.render(), file=sys.stderr)
-        return error.status
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Python flushes standard output once more on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    args = _parser(argv).parse_args(argv)
+    return guarded(lambda: _command(args.command).main(args))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import StepladderError, suggest
+from stepladder.errors import StepladderError, suggest
 
 
 @dataclass(frozen=True)

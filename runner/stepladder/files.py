@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from stepladder.errors import StepladderError
 
@@ -28,6 +30,25 @@ def read_text(path: str) -> tuple[str, str]:
         raise StepladderError(f"cannot read '{path}': {error.strerror}") from None
 
 
+def check_writable(path: str) -> None:
+    """Finds out whether a file can be written, before work is done whose result it is to hold.
+
+    Raises:
+        StepladderError: it is a folder, or its folder is missing or cannot be written.
+    """
+    target = Path(path)
+    if path == STANDARD or (target.exists() and not target.is_file() and not target.is_dir()):
+        return
+    if target.is_dir():
+        raise StepladderError(f"cannot write '{path}': it is a folder")
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise StepladderError(f"cannot write '{path}': {error.strerror}") from None
+    os.close(handle)
+    os.unlink(temporary)
+
+
 def write_text(path: str | None, text: str) -> None:
     """Writes text to a file; None and `-` are standard output.
 
@@ -39,8 +60,8 @@ def write_text(path: str | None, text: str) -> None:
         return
     target = Path(path)
     try:
-        if target.exists() and not target.is_file():  # a device or a pipe is written to, never replaced
-            target.write_text(text)
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_text(text)  # a device or a pipe is written to, never replaced
             return
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
@@ -53,6 +74,11 @@ def write_text(path: str | None, text: str) -> None:
             raise
     except OSError as error:
         raise StepladderError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def write_json(path: str, result: dict[str, Any]) -> None:
+    """Writes a result as JSON. Raises StepladderError as `write_text`."""
+    write_text(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
 
 
 def write_folder(path: str, files: dict[str, str]) -> None:

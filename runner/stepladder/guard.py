@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
 
 from stepladder.errors import StepladderError
 
-_INTERRUPTED = 130
+INTERRUPTED = 128 + 2  # as a shell reports SIGINT
+BROKEN_PIPE = 128 + 13  # and SIGPIPE
 
 
-def guarded(command: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    """Runs a command; returns its exit status, or the one of the error it raised."""
+def guarded(command: Callable[[], int]) -> int:
+    """Runs a command; returns its exit status, or the one that stands for what stopped it."""
     try:
-        return command(args)
+        status = command()
+        sys.stdout.flush()
+        return status
     except StepladderError as error:
         print(error.render(), file=sys.stderr)
         return error.status
-    except BrokenPipeError:
-        # Whoever read standard output has seen enough; the interpreter must not complain when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE

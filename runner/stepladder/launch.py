@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .bundle import Bundle, Problem
-from .element_types import ElementType, element_type
-from .errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.bundle import Bundle, Problem
+from stepladder.element_types import ElementType, element_type
+from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
 
 DEVICE_VARIABLE = "STEPLADDER_DEVICE"
 

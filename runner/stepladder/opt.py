@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `stepladder-opt`; returns the exit status."""
     args = _parser().parse_args(argv)
-    return guarded(_run, args)
+    return guarded(lambda: _run(args))
 
 
 if __name__ == "__main__":

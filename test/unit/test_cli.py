@@ -10,7 +10,7 @@ from conftest import make_manifest
 from stepladder import __version__, cli
 from stepladder.bundle import write_bundle
 from stepladder.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
-from stepladder.result_file import ResultFile
+from stepladder.files import check_writable, write_json
 
 RUNNER = Path(cli.__file__).resolve().parents[1]
 
@@ -100,9 +100,9 @@ def test_closed_pipe():
 
 
 def test_result_file(tmp_path):
-    file = ResultFile(tmp_path / "result.json")
+    check_writable(str(tmp_path / "result.json"))
     assert list(tmp_path.iterdir()) == []
-    file.write({"tflops": 1.5})
+    write_json(str(tmp_path / "result.json"), {"tflops": 1.5})
     assert (tmp_path / "result.json").read_text() == '{\n  "tflops": 1.5\n}\n'
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
 
@@ -111,7 +111,18 @@ def test_result_file(tmp_path):
                                             ("", "it is a folder")])
 def test_result_file_that_cannot_be_written(tmp_path, place, message):
     with pytest.raises(StepladderError, match=f"cannot write .*: {message}"):
-        ResultFile(tmp_path / place)
+        check_writable(str(tmp_path / place))
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_writable(str(pipe))
+    write_json(str(pipe), {"tflops": 1.5})
+    assert b"1.5" in os.read(reader, 100)
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys):

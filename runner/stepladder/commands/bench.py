@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..errors import OK
+from stepladder.errors import OK
 
 EPILOG = """\
 All kernels run in turn, in one process, on the same random data. A burst is about 30 ms of launches after a pause;
@@ -39,18 +39,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
-    from ..bench import bench_bundles, render_table
-    from ..bundle import read_bundle
-    from ..result_file import ResultFile
+    from stepladder.bench import bench_bundles, table_rows, table_title
+    from stepladder.bundle import read_bundle
+    from stepladder.files import check_writable, write_json
+    from stepladder.tables import print_table
 
     bundles = [read_bundle(path) for path in args.bundles]
-    result_file = ResultFile(args.json) if args.json else None
+    if args.json:
+        check_writable(args.json)
     modes = ("burst", "sustained") if args.mode == "both" else (args.mode,)
     result = bench_bundles(bundles, baseline=args.baseline, ceiling=args.ceiling, modes=modes, rounds=args.rounds,
                            check=not args.no_check, command=["stepladder", *sys.argv[1:]])
-    if result_file:
-        result_file.write(result)
-    from rich.console import Console
-
-    Console().print(render_table(result))
+    if args.json:
+        write_json(args.json, result)
+    print_table(table_rows(result), title=table_title(result))
     return OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..errors import FAILED, OK
+from stepladder.errors import FAILED, OK
 
 EPILOG = """\
 Three checks, each over every element of C: small integers, for which every partial sum is exact, must give exactly the
@@ -39,14 +39,15 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from dataclasses import asdict
 
-    from ..bundle import read_bundle
-    from ..check import check_matmul
-    from ..launch import Device, DeviceExecutor, MatmulBuffers
-    from ..result_file import ResultFile
+    from stepladder.bundle import read_bundle
+    from stepladder.check import check_matmul
+    from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.files import check_writable, write_json
 
     bundle = read_bundle(args.bundle)
     problem = bundle.manifest.problem
-    result_file = ResultFile(args.json) if args.json else None
+    if args.json:
+        check_writable(args.json)
     with Device() as device:
         kernel = device.load(bundle)
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on {device.name}", flush=True)
@@ -58,8 +59,8 @@ def main(args: argparse.Namespace) -> int:
     for report in reports:
         print(report.describe())
     print("numbers are right" if passed else "numbers are WRONG")
-    if result_file:
-        result_file.write({
+    if args.json:
+        write_json(args.json, {
             "bundle": args.bundle,
             "problem": asdict(problem),
             "seed": args.seed,

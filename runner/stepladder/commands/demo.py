@@ -1,0 +1,157 @@
+"""`stepladder demo`: a matmul of BERT-large climbs from linalg to a tensor-core kernel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from stepladder.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+from stepladder.options import Formatter
+
+_DEFAULT = "intermediate"
+
+_EPILOG = """\
+The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
+by step; then the climb: the pipeline without its optimizations, and one more of them at a time. Where there is a GPU,
+the numbers are checked and the rungs are timed beside cuBLAS; where there is none, the kernels are built for sm_80 (or
+--target) and nothing is executed.
+
+exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
+
+examples:
+  stepladder demo
+  stepladder demo --layer attention_projection --target sm_90a
+  stepladder demo -o bert.bundle                                  keep the bundle, with the IR after every step
+"""
+
+
+def add_parser(subparsers) -> None:
+    """Adds the command's parser."""
+    parser = subparsers.add_parser("demo", formatter_class=Formatter, epilog=_EPILOG,
+                                   help="the main job on a small real problem, in one go", description=__doc__)
+    parser.add_argument("--layer", default=_DEFAULT, metavar="NAME",
+                        help=f"attention_projection, intermediate or output (default: {_DEFAULT})")
+    parser.add_argument("--target", metavar="SM", help="build for this GPU; the GPU at hand, else sm_80, unless told")
+    parser.add_argument("-o", metavar="BUNDLE", dest="output", help="keep the bundle here")
+
+
+def _payload(layer: str) -> Path:
+    from stepladder.resources import payloads_dir
+
+    folder = payloads_dir() / "bert_large"
+    path = folder / f"{layer}.mlir"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.mlir")))
+        raise StepladderError(f"unknown layer '{layer}'", notes=[f"layers of BERT-large: {known}"])
+    return path
+
+
+def _gpu_target() -> tuple[str | None, str]:
+    """Returns the target of the GPU at hand and its name; None and the reason where there is none."""
+    from stepladder import targets
+    from stepladder.launch import Device
+
+    try:
+        with Device() as device:
+            major, minor = device.capability
+            name = device.name
+    except StepladderError as error:
+        if error.status != NOT_EXECUTED:
+            raise
+        return None, error.message
+    for target in (f"sm_{major}{minor}a", f"sm_{major}{minor}"):
+        if target in targets.TARGETS:
+            return target, name
+    return None, f"{name} has compute capability {major}.{minor}, which no target of the pipeline is for"
+
+
+def _build_rungs(text: str, name: str, target: str, folder: Path) -> list[dict[str, object]]:
+    """Builds every rung below `folder`; returns a row of a table for each."""
+    from stepladder import build, climb, engine
+
+    rows = []
+    for number, (title, without) in enumerate(climb.RUNGS.items()):
+        with engine.mlir_context():
+            built = build.build(text, name, engine.Request(climb.PIPELINE, {"target": target}, without=without))
+            built.write(folder / f"{number}")
+        manifest = built.manifest
+        rows.append({"kernel": title, "registers": manifest.registers,
+                     "shared bytes": manifest.static_shared_memory + manifest.dynamic_shared_memory})
+    return rows
+
+
+def _time_rungs(rows: list[dict[str, object]], folder: Path) -> None:
+    """Times the rungs on the GPU; adds the speed to their rows."""
+    from stepladder.bench import bench_bundles
+    from stepladder.bundle import read_bundle
+
+    result = bench_bundles([read_bundle(folder / f"{number}") for number in range(len(rows))])
+    measured = result["modes"]["burst"]
+    for number, row in enumerate(rows):
+        row["TFLOP/s"] = f"{measured['kernels'][str(number)]['tflops_spread']['median']:.1f}"
+        row["of cuBLAS"] = f"{measured['ratios'][str(number)]['cublas']['spread']['median']:.3f}"
+
+
+def _check(folder: Path) -> bool:
+    from stepladder.bundle import read_bundle
+    from stepladder.check import check_matmul
+    from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
+
+    bundle = read_bundle(folder)
+    problem = bundle.manifest.problem
+    with Device() as device, MatmulBuffers(device, problem) as buffers:
+        kernel = device.load(bundle)
+        reports = check_matmul(problem, DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal)
+    for report in reports:
+        print(report.describe())
+    return all(report.passed for report in reports)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    from stepladder import build, climb, engine, targets
+    from stepladder.tables import print_table
+
+    path = _payload(args.layer)
+    own, gpu = _gpu_target()
+    target = targets.find(args.target).name if args.target else own or "sm_80"
+    text = path.read_text()
+    print(f"BERT-large, {args.layer}, for {target}: {text.splitlines()[0].lstrip('/ ')}\n")
+
+    def progress(step: engine.StepResult) -> None:
+        print(f"  {step.name}", file=sys.stderr, flush=True)
+
+    with engine.mlir_context():
+        built = build.build(text, str(path), engine.Request(climb.PIPELINE, {"target": target}), progress=progress)
+        if args.output:
+            built.write(args.output)
+        summaries = {step.name: step.summary() for step in built.run.pipeline.steps}
+        print_table([{"step": step.name, "ms": round(step.seconds * 1e3, 1), "ops": step.operations,
+                      "IR lines": step.text.count("\n"), "what it does": summaries[step.name]}
+                     for step in built.run.steps], title="The pipeline, step by step")
+    manifest = built.manifest
+    shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
+    print(f"{manifest.kernel_name}: grid {'x'.join(map(str, manifest.grid))}, block "
+          f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers a thread, "
+          f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory a block")
+    if args.output:
+        print(f"kept in {args.output}, with the IR after every step in {args.output}/ir")
+    print()
+
+    with tempfile.TemporaryDirectory(prefix="stepladder-") as temporary:
+        folder = Path(temporary)
+        rows = _build_rungs(text, str(path), target, folder)
+        runs = own is not None and target == own
+        right = _check(folder / f"{len(rows) - 1}") if runs else True
+        if runs and right:
+            _time_rungs(rows, folder)
+    print_table(rows, title="The climb: one more optimization at a time" + (f", on {gpu}" if runs else ""))
+    if not runs:
+        reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
+        print(f"Nothing was executed, and neither numbers nor speed were checked: {reason}.")
+        print("Take a bundle to a machine with a GPU: stepladder demo -o bert.bundle; there: stepladder run bert.bundle")
+        return OK
+    print("numbers are right" if right else "numbers are WRONG")
+    return OK if right else FAILED
