@@ -13,9 +13,9 @@ python = sys.executable
 config.name = "stepladder"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.test_source_root = os.path.join(here, "test")
+config.test_source_root = here
 config.test_exec_root = os.path.join(here, "build", "lit")
-config.excludes = ["unit", "inputs"]
+config.excludes = ["unit", "inputs", "Inputs", "transforms", "build", "docs"]
 
 config.environment["PATH"] = os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = os.path.join(here, "runner")

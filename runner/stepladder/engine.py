@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepladder import diagnostics, extension, library, targets
+from stepladder import diagnostics, extension, library, ssa_names, targets
 from stepladder.bindings import interpreter, ir, passmanager
 from stepladder.errors import FAILED, StepladderError, suggest
 from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
@@ -116,6 +116,7 @@ def parse_payload(text: str, name: str):
         first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
         location = first.location.replace("<stdin>", name) or name
         raise StepladderError(first.message, location=location, notes=first.notes) from None
+    ssa_names.restore(module, text)
     return module
 
 
@@ -188,6 +189,8 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
                     good.append(str(option))
         if good:
             hints.append(f"with {name} = {' or '.join(good)} it would hold")
+        else:
+            hints.append(f"no other option of {name} ({knob.options_text()}) would make it hold")
     return hints
 
 
@@ -384,6 +387,7 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
             raise StepladderError(f"step '{step.name}': {failure.message}", location=location, status=FAILED,
                                   notes=[f"the step stands in {step.path}", *failure.notes,
                                          _reproducer(step, before, request, reproducer_dir)])
+        ssa_names.hand_on_to_kernels(module)
         before = text_of(module)
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:

@@ -15,6 +15,7 @@ class Problem:
 
     `accumulate` is true for C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells what
     the function's arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+    `other_ops` names the linalg ops that are neither the matmul nor a fill.
     """
 
     m: int
@@ -25,19 +26,20 @@ class Problem:
     c_type: str
     accumulate: bool
     roles: dict[int, str] = field(default_factory=dict)
+    other_ops: tuple[str, ...] = ()
     location: str = ""
 
-    def facts(self) -> dict[str, int | str]:
-        """Returns what expressions of a pipeline may use: m, n, k, and element types by name and by size in bits."""
+    def facts(self) -> dict[str, int | str | list]:
+        """Returns what expressions of a pipeline may use: sizes, element types by name and in bits, other ops."""
         types = {"a": self.a_type, "b": self.b_type, "c": self.c_type}
-        known: dict[str, int | str] = {"m": self.m, "n": self.n, "k": self.k}
+        known: dict[str, int | str | list] = {"other_ops": list(self.other_ops), "m": self.m, "n": self.n, "k": self.k}
         for role, type_ in types.items():
             known[f"{role}_type"] = type_
             known[f"{role}_bits"] = int("".join(filter(str.isdigit, type_.partition("E")[0])) or 0)
         return known
 
 
-FACTS = ("m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits")
+FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits")
 
 
 def walk(module, *names: str) -> list:
@@ -155,7 +157,8 @@ def find_problem(module) -> Problem:
                               "transposed", location=location)
     a, b, c = types
     return Problem(a.shape[0], b.shape[1], a.shape[1], str(a.element_type), str(b.element_type), str(c.element_type),
-                   zero_fill(matmul) is None, _roles(module, matmul), location)
+                   zero_fill(matmul) is None, _roles(module, matmul),
+                   tuple(name for name in _linalg_names(module) if name != "linalg.matmul"), location)
 
 
 def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f16", acc_type: str = "f32",

@@ -20,7 +20,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["m % block_m == 0", "n % block_n == 0"]} {
+      attributes {requires = ["other_ops == []", "m % block_m == 0", "n % block_n == 0"]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %tile, %blocks = transform.structured.tile_using_forall %matmul tile_sizes [%block_m, %block_n]
       (mapping = [#gpu.block<y>, #gpu.block<x>])
