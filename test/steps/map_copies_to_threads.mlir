@@ -1,0 +1,37 @@
+// Each of the 128 threads copies 4 x 8 elements of A's tile and 4 x 8 of B's, neighbours next to each other in a row,
+// and one barrier stands behind both copies.
+//
+// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
+// RUN: %{opt} --through map_to_blocks | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through map_copies_to_threads | FileCheck %s
+// RUN: %{opt} --through map_copies_to_threads --set block_m=64 --set block_k=64 | FileCheck %s --check-prefix=OTHER
+
+// BEFORE: linalg.copy {operand_a} ins({{.*}}) outs(%{{.*}} : memref<128x32xf16, #gpu.address_space<workgroup>>)
+// BEFORE-NOT: gpu.barrier
+
+// Four threads a row of A's tile, sixteen a row of B's.
+// CHECK-DAG: #[[rows_a:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) * 4)>
+// CHECK-DAG: #[[columns_a:.+]] = affine_map<()[s0] -> (s0 * 8 - (s0 floordiv 4) * 32)>
+// CHECK-DAG: #[[rows_b:.+]] = affine_map<()[s0] -> ((s0 floordiv 16) * 4)>
+// CHECK-DAG: #[[columns_b:.+]] = affine_map<()[s0] -> (s0 * 8 - (s0 floordiv 16) * 128)>
+// CHECK: gpu.launch blocks({{.*}}) threads({{.*}}) in (%{{.*}} = %c128, %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK: scf.for
+// CHECK: [[t:%.+]] = gpu.thread_id x
+// CHECK-DAG: [[row_a:%.+]] = affine.apply #[[rows_a]]()[[[t]]]
+// CHECK-DAG: [[column_a:%.+]] = affine.apply #[[columns_a]]()[[[t]]]
+// CHECK: memref.subview %{{.*}}{{\[}}[[row_a]], [[column_a]]] [4, 8] [1, 1]
+// CHECK: memref.subview %{{.*}}{{\[}}[[row_a]], [[column_a]]] [4, 8] [1, 1] : {{.*}}workgroup
+// CHECK: linalg.copy {operand_a} ins(%{{.*}} : memref<4x8xf16,
+// CHECK-NOT: gpu.barrier
+// CHECK-DAG: [[row_b:%.+]] = affine.apply #[[rows_b]]()[[[t]]]
+// CHECK-DAG: [[column_b:%.+]] = affine.apply #[[columns_b]]()[[[t]]]
+// CHECK: memref.subview %{{.*}}{{\[}}[[row_b]], [[column_b]]] [4, 8] [1, 1]
+// CHECK: linalg.copy {operand_b} ins(%{{.*}} : memref<4x8xf16,
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: linalg.matmul
+// CHECK-NOT: gpu.barrier
+
+// Two warps, 64 threads: eight threads a row of A's tile, 64 / 8 = 8 rows at a time and 8 rows a thread.
+// OTHER: gpu.launch blocks({{.*}}) threads({{.*}}) in (%{{.*}} = %c64, %{{.*}} = %c1, %{{.*}} = %c1)
+// OTHER: linalg.copy {operand_a} ins(%{{.*}} : memref<8x8xf16,
+// OTHER: linalg.copy {operand_b} ins(%{{.*}} : memref<16x8xf16,
