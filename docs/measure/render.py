@@ -1,0 +1,250 @@
+"""Makes every table and plot of the documents from what was measured (docs/results) and from the scripts (transforms).
+
+    python docs/measure/render.py            rewrites the generated regions of README.md and docs/*.md, and the plots
+    python docs/measure/render.py --check    exit status 1 where a region is not what the files give; no plots
+
+A generated region stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PIPELINE = "wmma"
+DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md")
+
+_REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+_INCLUDE = re.compile(r"transform\.include @(\w+)")
+
+
+def _result(name: str) -> dict:
+    return json.loads((DOCS / "results" / f"{name}.json").read_text())
+
+
+def _table(rows: list[dict[str, str]]) -> str:
+    head = list(rows[0])
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(row[column] for column in head) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _where(measured: dict) -> str:
+    card = measured["card"]
+    return f"{card['name']}, driver {card['driver_version']}, {measured['date'][:10]}"
+
+
+def _median(measured: dict, kernel: str, mode: str = "burst") -> float:
+    return measured["modes"][mode]["kernels"][kernel]["tflops_spread"]["median"]
+
+
+def _ratio(measured: dict, kernel: str, other: str, mode: str = "burst") -> str:
+    spread = measured["modes"][mode]["ratios"][kernel][other]["spread"]
+    return f"{spread['median']:.3f}"
+
+
+def _rungs(tile: str) -> list[tuple[dict, float, float]]:
+    """Returns (rung, burst TFLOP/s, sustained TFLOP/s) for a tile of the ablation."""
+    ablation = _result("wmma_ablation")
+    measured = ablation["tiles"][tile]
+    return [(rung, _median(measured, str(number)), _median(measured, str(number), "sustained"))
+            for number, rung in enumerate(ablation["bars"])]
+
+
+def ablation_table() -> str:
+    """The climb at 8192, both tiles, beside cuBLAS and the ceiling."""
+    ablation = _result("wmma_ablation")
+    parts = []
+    for tile, measured in ablation["tiles"].items():
+        rows, previous = [], None
+        for number, (rung, burst, sustained) in enumerate(_rungs(tile)):
+            name = str(number)
+            rows.append({"kernel": rung["title"], "TFLOP/s, burst": f"{burst:.1f}", "sustained": f"{sustained:.1f}",
+                         "gain": f"x {burst / previous:.2f}" if previous else "",
+                         "of the ceiling": _ratio(measured, name, "ceiling"),
+                         "of cuBLAS": _ratio(measured, name, "cublas")})
+            previous = burst
+        for name, title in (("cublas", "cuBLAS"), ("ceiling", "ceiling of `mma.sync`")):
+            rows.append({"kernel": title, "TFLOP/s, burst": f"{_median(measured, name):.1f}",
+                         "sustained": f"{_median(measured, name, 'sustained'):.1f}", "gain": "",
+                         "of the ceiling": _ratio(measured, name, "ceiling") if name == "cublas" else "",
+                         "of cuBLAS": _ratio(measured, name, "cublas") if name == "ceiling" else ""})
+        parts.append(f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {_where(measured)}.\n\n"
+                     + _table(rows))
+    return "\n".join(parts)
+
+
+def climb_table() -> str:
+    """The climb in short, for the README: the faster tile."""
+    ablation = _result("wmma_ablation")
+    tile = max(ablation["tiles"], key=lambda name: _rungs(name)[-1][1])
+    measured = ablation["tiles"][tile]
+    top = _rungs(tile)[-1][1]
+    rows = [{"kernel": rung["title"], "TFLOP/s": f"{burst:.0f}", "": "█" * max(1, round(30 * burst / top))}
+            for rung, burst, _ in _rungs(tile)]
+    return (_table(rows) + f"\n{ablation['size']}^3, f16 x f16 -> f32, C = AB + C, tile {tile}, bursts; the card's own "
+            f"`mma.sync` ceiling is {_median(measured, 'ceiling'):.0f}, cuBLAS (which uses `wgmma`) "
+            f"{_median(measured, 'cublas'):.0f}. {_where(measured)}.\n")
+
+
+def sizes_table(acc: str) -> str:
+    """Speed over sizes, the best tile of each."""
+    rows = []
+    for size, measured in _result(f"wmma_sizes_{acc}")["sizes"].items():
+        best = measured["best"]
+        knobs = measured["bundles"][best]["knobs"]
+        right = all(check["passed"] for check in measured["checks_of_best"])
+        seeds = len({check["seed"] for check in measured["checks_of_best"]})
+        rows.append({"size": size, "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
+                     "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}", "buffers": str(knobs["buffers"]),
+                     "TFLOP/s": f"{_median(measured, best):.1f}", "cuBLAS": f"{_median(measured, 'cublas'):.1f}",
+                     "of cuBLAS": _ratio(measured, best, "cublas"), "of the ceiling": _ratio(measured, best, "ceiling"),
+                     "numbers": f"right, {seeds} seeds" if right else "WRONG"})
+    first = next(iter(_result(f"wmma_sizes_{acc}")["sizes"].values()))
+    return f"f16 x f16 -> {acc}, {acc} sums, C = AB + C, bursts. {_where(first)}.\n\n" + _table(rows)
+
+
+def _head(step: str) -> tuple[Path, list[str]]:
+    for path in (ROOT / "transforms" / "steps" / f"{step}.mlir", ROOT / "transforms" / "steps" / "tc" / f"{step}.mlir"):
+        if path.is_file():
+            lines = path.read_text().splitlines()
+            return path, [line[3:] for line in lines[:next(i for i, line in enumerate(lines) if not line)]]
+    raise FileNotFoundError(step)
+
+
+def _gains() -> dict[str, str]:
+    """Step -> what it gains in the ablation, for steps that are alone between two rungs."""
+    found = {}
+    bars = _result("wmma_ablation")["bars"]
+    for tile in _result("wmma_ablation")["tiles"]:
+        rungs = _rungs(tile)
+        for number in range(1, len(bars)):
+            added = set(bars[number - 1]["without"]) - set(bars[number]["without"])
+            if len(added) == 1:
+                gain = f"x {rungs[number][1] / rungs[number - 1][1]:.2f} (tile {tile})"
+                step = added.pop()
+                found[step] = f"{found[step]}, {gain}" if step in found else gain
+    return found
+
+
+def steps_text() -> str:
+    """Every step of the pipeline, from the head comment of its script, with its gain."""
+    names = _INCLUDE.findall((ROOT / "transforms" / f"{PIPELINE}.mlir").read_text())
+    gains = _gains()
+    parts = []
+    for number, name in enumerate(names, start=1):
+        path, head = _head(name)
+        script = path.read_text()
+        kind = "optimization" if re.search(r"attributes \{optimization", script) else "lowering"
+        ops = "`tc`" if path.parent.name == "tc" else "upstream ops"
+        lines, code = [], False
+        for line in head:
+            if line.startswith("  ") and not code:
+                lines.append("```mlir")
+                code = True
+            elif code and not line.startswith("  "):
+                lines.append("```")
+                code = False
+            lines.append(line[2:] if code else line)
+        lines += ["```"] if code else []
+        gain = f"; gain {gains[name]}" if name in gains else ""
+        relative = path.relative_to(ROOT).as_posix()
+        parts.append(f"### {number}. {name}\n\n[{path.name}](../{relative}): {kind}, {ops}{gain}.\n\n"
+                     + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "climb": climb_table,
+    "ablation": ablation_table,
+    "sizes f32": lambda: sizes_table("f32"),
+    "sizes f16": lambda: sizes_table("f16"),
+    "steps": steps_text,
+}
+
+
+def rendered(text: str) -> str:
+    """Returns a document with its generated regions made anew."""
+    return _REGION.sub(lambda match: match[1] + REGIONS[match[2]]() + match[3], text)
+
+
+def plot_ablation(path: Path) -> None:
+    """The climb as bars, one group a rung."""
+    import matplotlib.pyplot as plt
+
+    ablation = _result("wmma_ablation")
+    figure, axes = plt.subplots(figsize=(9, 4))
+    tiles = list(ablation["tiles"])
+    width = 0.8 / len(tiles)
+    for index, tile in enumerate(tiles):
+        heights = [burst for _, burst, _ in _rungs(tile)]
+        places = [number + (index - (len(tiles) - 1) / 2) * width for number in range(len(heights))]
+        axes.bar(places, heights, width, label=f"tile {tile}")
+    measured = ablation["tiles"][tiles[-1]]
+    axes.axhline(_median(measured, "ceiling"), color="black", linewidth=1, linestyle="--", label="ceiling of mma.sync")
+    axes.set_xticks(range(len(ablation["bars"])), [rung["title"].replace(" ", "\n", 2) for rung in ablation["bars"]],
+                    fontsize=7)
+    axes.set_ylabel("TFLOP/s")
+    axes.set_title(f"The climb at {ablation['size']}^3, f16 x f16 -> f32 ({measured['card']['name']})", fontsize=10)
+    axes.legend(fontsize=8)
+    _save(figure, path)
+
+
+def plot_sizes(path: Path) -> None:
+    """Speed over sizes, both accumulations."""
+    import matplotlib.pyplot as plt
+
+    figure, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for axes, acc in zip(both, ("f32", "f16")):
+        sizes = _result(f"wmma_sizes_{acc}")["sizes"]
+        places = [int(size) for size in sizes]
+        for kernel, label in ((None, "wmma, best tile"), ("cublas", "cuBLAS"), ("ceiling", "ceiling of mma.sync")):
+            axes.plot(places, [_median(measured, kernel or measured["best"]) for measured in sizes.values()],
+                      marker=".", linestyle="--" if kernel == "ceiling" else "-", label=label)
+        axes.set_xlabel("M = N = K")
+        axes.set_title(f"{acc} sums", fontsize=10)
+    both[0].set_ylabel("TFLOP/s")
+    both[0].legend(fontsize=8)
+    _save(figure, path)
+
+
+def _save(figure, path: Path) -> None:
+    figure.tight_layout()
+    path.parent.mkdir(exist_ok=True)
+    # Neither a date nor random ids: the same results give the same file.
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> int:
+    """Rewrites or checks the documents; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    stale = []
+    for path in DOCUMENTS:
+        old = path.read_text()
+        new = rendered(old)
+        if new != old:
+            stale.append(str(path.relative_to(ROOT)))
+            if not args.check:
+                path.write_text(new)
+    if args.check:
+        for name in stale:
+            print(f"{name} is not what docs/results and transforms give: run docs/measure/render.py", file=sys.stderr)
+        return 1 if stale else 0
+    import matplotlib
+
+    matplotlib.rcParams["svg.hashsalt"] = "stepladder"
+    plot_ablation(DOCS / "plots" / "wmma_ablation.svg")
+    plot_sizes(DOCS / "plots" / "wmma_sizes.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
