@@ -33,7 +33,8 @@ def location_text(location) -> str:
     if not found:
         return ""
     name, line, column = found.groups()
-    return f"{'<stdin>' if name == '-' else name}:{line}:{column}"
+    name = "<stdin>" if name == "-" else name
+    return f"{name}:{line}:{column}" if line != "0" else name  # a module as a whole has no line
 
 
 def shorten(text: str) -> str:
@@ -53,6 +54,26 @@ def _convert(diagnostic) -> Diagnostic:
 def from_error(error) -> list[Diagnostic]:
     """Returns the diagnostics that an `MLIRError` carries."""
     return [_convert(diagnostic) for diagnostic in error.error_diagnostics]
+
+
+def from_text(text: str) -> Diagnostic | None:
+    """Returns the diagnostic in the text of the `ValueError` that the transform interpreter raises, or None.
+
+    The text holds one `at loc(...): message` after another: the error, then its notes. A `tc` op that refuses adds its
+    own place in the script, followed by itself.
+    """
+    found: Diagnostic | None = None
+    for part in text.split("at loc(")[1:]:
+        place, _, message = part.partition("): ")
+        where, message = location_text(place), shorten(message)
+        if not message or message.startswith("see current operation"):
+            continue
+        if found is None:
+            found = Diagnostic(where, message)
+        elif len(found.notes) < _MAX_NOTES:
+            message = "refused by the transform op here" if "silenceable failure" in message else message
+            found.notes.append(f"{where}: {message}" if where else message)
+    return found
 
 
 @contextlib.contextmanager

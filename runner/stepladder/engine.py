@@ -115,7 +115,8 @@ def parse_payload(text: str, name: str):
         found = diagnostics.from_error(error)
         first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
         location = first.location.replace("<stdin>", name) or name
-        raise StepladderError(first.message, location=location, notes=first.notes) from None
+        raise StepladderError(first.message, location=location,
+                              notes=[note.replace("<stdin>", name) for note in first.notes]) from None
     ssa_names.restore(module, text)
     return module
 
@@ -322,7 +323,8 @@ def _interpret(pipeline: library.Pipeline, index: int, module) -> diagnostics.Di
             if errors:
                 return errors[0]
             carried = diagnostics.from_error(error) if isinstance(error, ir.MLIRError) else []
-            return carried[0] if carried else diagnostics.Diagnostic("", diagnostics.shorten(str(error)))
+            return carried[0] if carried else \
+                diagnostics.from_text(str(error)) or diagnostics.Diagnostic("", diagnostics.shorten(str(error)))
         finally:
             entry.erase()
     return errors[0] if errors else None
@@ -384,8 +386,9 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
         seconds = time.perf_counter() - began
         if failure is not None:
             location = failure.location.replace("<stdin>", name) or str(step.path)
+            notes = [note.replace("<stdin>", name) for note in failure.notes]
             raise StepladderError(f"step '{step.name}': {failure.message}", location=location, status=FAILED,
-                                  notes=[f"the step stands in {step.path}", *failure.notes,
+                                  notes=[f"the step stands in {step.path}", *notes,
                                          _reproducer(step, before, request, reproducer_dir)])
         ssa_names.hand_on_to_kernels(module)
         before = text_of(module)
