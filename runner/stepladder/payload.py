@@ -100,8 +100,8 @@ def zero_fill(matmul):
     return fill
 
 
-def _argument_number(value) -> int | None:
-    """Returns which function argument a matmul's operand is, seen through fills and `bufferization.to_tensor`."""
+def _argument(value):
+    """Returns the function argument that a matmul's operand is, seen through fills and `bufferization.to_tensor`."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner
         if owner.name == "bufferization.to_tensor":
@@ -110,7 +110,24 @@ def _argument_number(value) -> int | None:
             value = owner.operands[1]
         else:
             return None
-    return ir.BlockArgument(value).arg_number
+    return ir.BlockArgument(value)
+
+
+def _argument_number(value) -> int | None:
+    argument = _argument(value)
+    return None if argument is None else argument.arg_number
+
+
+def _check_arguments(matmul, location: str) -> None:
+    arguments = [argument for argument in map(_argument, matmul.operands) if argument is not None]
+    if len({argument.arg_number for argument in arguments}) < len(arguments):
+        raise StepladderError("linalg.matmul takes one argument of the function twice; A, B and C must be three",
+                              location=location)
+    for argument in arguments:
+        if isinstance(argument.type, ir.MemRefType) \
+                and argument.type.affine_map != ir.AffineMap.get_identity(argument.type.rank):
+            raise StepladderError(f"argument {argument.arg_number} is {argument.type}; buffers must be row-major without "
+                                  "gaps", location=location)
 
 
 def _roles(module, matmul) -> dict[int, str]:
@@ -134,8 +151,8 @@ def find_problem(module) -> Problem:
     """Returns the one matmul of a payload.
 
     Raises:
-        StepladderError: no matmul, more than one, shapes that are not static, a transposed operand, or an accumulator
-            that starts from a value other than zero or C.
+        StepladderError: no matmul, more than one, shapes that are not static, a transposed operand, buffers that are
+            strided or the same, or an accumulator that starts from a value other than zero or C.
     """
     matmuls = walk(module, "linalg.matmul")
     if not matmuls:
@@ -155,6 +172,7 @@ def find_problem(module) -> Problem:
     if _is_transposed(matmul):
         raise StepladderError("linalg.matmul with indexing maps of its own; A and B must be row-major and not "
                               "transposed", location=location)
+    _check_arguments(matmul, location)
     a, b, c = types
     return Problem(a.shape[0], b.shape[1], a.shape[1], str(a.element_type), str(b.element_type), str(c.element_type),
                    zero_fill(matmul) is None, _roles(module, matmul),
