@@ -126,8 +126,8 @@ def _check_arguments(matmul, location: str) -> None:
     for argument in arguments:
         if isinstance(argument.type, ir.MemRefType) \
                 and argument.type.affine_map != ir.AffineMap.get_identity(argument.type.rank):
-            raise StepladderError(f"argument {argument.arg_number} is {argument.type}; buffers must be row-major without "
-                                  "gaps", location=location)
+            raise StepladderError(f"argument {argument.arg_number} is {argument.type}; buffers must be row-major "
+                                  "without gaps", location=location)
 
 
 def _roles(module, matmul) -> dict[int, str]:
