@@ -37,7 +37,7 @@ def _table(rows: list[dict[str, str]]) -> str:
 
 def _where(measured: dict) -> str:
     card = measured["card"]
-    return f"{card['name']}, driver {card['driver_version']}, {measured['date'][:10]}"
+    return f"{card['name']}, driver for CUDA {card['driver_cuda_version']}, {measured['date'][:10]}"
 
 
 def _median(measured: dict, kernel: str, mode: str = "burst") -> float:

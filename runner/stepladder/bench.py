@@ -32,6 +32,9 @@ SCHEMA_VERSION = 1
 MINIMUM_ROUNDS = 7
 SEED = 0
 
+# Names of the contestants that every other is compared with.
+REFERENCES = ("cublas", "ceiling")
+
 WARM_UP_LAUNCHES = 2
 MINIMUM_LAUNCHES = 10
 # A replay shorter than this would show the time between replays.
@@ -184,8 +187,8 @@ def measure_rounds(timer: Timer, contestants: Sequence[Contestant], modes: Seque
 
     Returns:
         By mode: `kernels`, by name, with the `tflops`, `launches` and `milliseconds` of every round, in order, and the
-        spread of TFLOP/s; and `ratios`, by name and then by the name of the other, with the ratio of TFLOP/s in every
-        round and its spread.
+        spread of TFLOP/s; and `ratios`, by name and then by the name of a reference (the first contestant, the baseline
+        and the ceiling), with the ratio of TFLOP/s in every round and its spread.
     """
     runners = [Runner(timer, contestant) for contestant in contestants]
     result = {}
@@ -197,13 +200,14 @@ def measure_rounds(timer: Timer, contestants: Sequence[Contestant], modes: Seque
                 samples[runner.contestant.name].append(runner.measure(MODES[name], sleep))
             latest = ", ".join(f"{kernel} {taken[-1]['tflops']:.1f}" for kernel, taken in samples.items())
             progress(f"{name}, round {index + 1} of {rounds}: {latest} TFLOP/s")
-        result[name] = asdict(MODES[name]) | _summarize(samples)
+        references = [name_ for name_ in samples if name_ in REFERENCES or name_ == contestants[0].name]
+        result[name] = asdict(MODES[name]) | _summarize(samples, references)
     for runner in runners:
         runner.free()
     return result
 
 
-def _summarize(samples: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+def _summarize(samples: dict[str, list[dict[str, float]]], references: Sequence[str]) -> dict[str, Any]:
     rates = {name: [sample["tflops"] for sample in taken] for name, taken in samples.items()}
     kernels = {name: {"tflops": rates[name],
                       "launches": [sample["launches"] for sample in taken],
@@ -211,9 +215,9 @@ def _summarize(samples: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
                       "tflops_spread": asdict(Spread.of(rates[name]))} for name, taken in samples.items()}
     ratios: dict[str, dict[str, Any]] = {name: {} for name in samples}
     for name, own in rates.items():
-        for other, theirs in rates.items():
+        for other in references:
             if other != name:
-                values = [mine / their for mine, their in zip(own, theirs)]
+                values = [mine / their for mine, their in zip(own, rates[other])]
                 ratios[name][other] = {"values": values, "spread": asdict(Spread.of(values))}
     return {"kernels": kernels, "ratios": ratios}
 

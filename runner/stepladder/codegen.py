@@ -19,7 +19,7 @@ import diskcache
 from stepladder import bindings, diagnostics, targets
 from stepladder.bindings import ir
 from stepladder.errors import FAILED, StepladderError
-from stepladder.payload import walk
+from stepladder.traverse import walk
 
 _CACHE_BYTES = 256 * 1024 * 1024
 _MAX_LOG_LINES = 3
@@ -169,6 +169,15 @@ def _figure(log: str, pattern: str) -> int:
     return int(found.group(1)) if found else 0
 
 
+def _check_lowered(kernel: Kernel) -> None:
+    """Checks that nothing is left that LLVM IR has no word for: the translation would end the process."""
+    for op in walk(kernel.module):
+        if not op.name.startswith(("llvm.", "nvvm.", "gpu.module")):
+            raise StepladderError(f"{op.name} is left in the kernel after the last step",
+                                  location=diagnostics.location_text(op.location) or None, status=FAILED,
+                                  notes=["a pipeline that is compiled lowers its kernel to the NVVM and LLVM dialects"])
+
+
 def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
     """Makes PTX and a cubin of a kernel.
 
@@ -176,6 +185,7 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         StepladderError: ptxas is missing, or LLVM or ptxas refuse the kernel (status FAILED).
     """
     ptxas = find_tool("ptxas")
+    _check_lowered(kernel)
     llvm_ir = bindings.translate_to_llvm_ir(kernel.module)
     key = hashlib.sha256("\n".join([llvm_ir, kernel.target, ptxas, *map(str, tool_versions().values())])
                          .encode()).hexdigest()

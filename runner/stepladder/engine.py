@@ -21,6 +21,7 @@ from stepladder.bindings import interpreter, ir, passmanager
 from stepladder.errors import FAILED, StepladderError, suggest
 from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
 from stepladder.payload import FACTS, Problem, find_problem
+from stepladder.traverse import walk
 
 _ENTRY = "__stepladder_step"
 
@@ -241,14 +242,7 @@ def bind(pipeline: library.Pipeline, knobs: dict[str, int | str], scope: Scope) 
             else ir.StringAttr.get(value)
         op.attributes["selected"] = selected
 
-    following = []
-
-    def visit(op):
-        if "knobs" in op.attributes:
-            following.append(op)
-        return ir.WalkResult.ADVANCE
-
-    pipeline.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    following = [op for op in walk(pipeline.module) if "knobs" in op.attributes]
     for op in following:
         entries = ir.DictAttr(op.attributes["knobs"])
         for index in range(len(entries)):
@@ -411,15 +405,7 @@ def _problem(module, name: str) -> Problem:
 
 def count_operations(module) -> int:
     """Returns the number of ops below `module`."""
-    count = 0
-
-    def visit(op):
-        nonlocal count
-        count += 1
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return count - 1
+    return len(walk(module)) - 1
 
 
 def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:

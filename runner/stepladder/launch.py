@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from stepladder.element_types import ElementType, element_type
 from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
 
 DEVICE_VARIABLE = "STEPLADDER_DEVICE"
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 # A block may use this much without asking; above it the kernel must opt in.
 DEFAULT_SHARED_MEMORY = 48 * 1024
@@ -39,6 +41,15 @@ class CudaError(StepladderError):
     def __init__(self, call: str, name: str, description: str):
         super().__init__(f"{call} failed: {name} ({description})", status=FAILED)
         self.name = name
+
+
+def _driver_version() -> str:
+    """Returns the version of the kernel's driver, such as 580.159.04; the driver API only knows its CUDA version."""
+    try:
+        found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", DRIVER_FILE.read_text())
+    except OSError:
+        found = None
+    return found[1] if found else "unknown"
 
 
 def device_ordinal() -> int:
@@ -151,6 +162,7 @@ class Device:
         return {
             "name": self.name,
             "compute_capability": f"{self.capability[0]}.{self.capability[1]}",
+            "driver_version": _driver_version(),
             "driver_cuda_version": f"{version // 1000}.{version % 1000 // 10}",
             "multiprocessors": self.multiprocessors,
             "max_sm_clock_khz": self._attribute("CLOCK_RATE"),

@@ -21,6 +21,7 @@ from stepladder import diagnostics
 from stepladder.bindings import interpreter, ir
 from stepladder.errors import StepladderError, suggest
 from stepladder.resources import transforms_dir
+from stepladder.traverse import walk
 
 _SEQUENCE = "transform.named_sequence"
 
@@ -173,26 +174,14 @@ def _read_knob(operation) -> Knob:
     return Knob(name, _plain(attributes["selected"]), () if multiple_of else tuple(options), multiple_of, location)
 
 
-def _walk(operation, name: str) -> list:
-    found = []
-
-    def visit(op):
-        if op.name == name:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def knob_ops(pipeline: Pipeline) -> list:
     """Returns the `transform.tune.knob` ops of a pipeline, in order."""
-    return _walk(pipeline.sequence, "transform.tune.knob")
+    return walk(pipeline.sequence, "transform.tune.knob")
 
 
 def include_ops(sequence) -> list:
     """Returns the `transform.include` ops of a named sequence, in order."""
-    return _walk(sequence, "transform.include")
+    return walk(sequence, "transform.include")
 
 
 def included_name(include) -> str:
@@ -228,7 +217,7 @@ def load(name: str) -> Pipeline:
         raise StepladderError(f"pipeline file '{path}' defines no named sequence @{path.stem}",
                               notes=[f"it defines: {', '.join(sequences) or 'none'}"])
     knobs = {}
-    for op in _walk(sequence, "transform.tune.knob"):
+    for op in walk(sequence, "transform.tune.knob"):
         knob = _read_knob(op)
         knobs[knob.name] = knob
     pipeline = Pipeline(path.stem, path, module, sequence, knobs,

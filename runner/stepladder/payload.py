@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stepladder import diagnostics
 from stepladder.bindings import ir
 from stepladder.errors import StepladderError
+from stepladder.traverse import walk
 
 
 @dataclass(frozen=True)
@@ -42,29 +43,9 @@ class Problem:
 FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits")
 
 
-def walk(module, *names: str) -> list:
-    """Returns the ops below `module` with one of the given names, in order."""
-    found = []
-
-    def visit(op):
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def _linalg_names(module) -> list[str]:
-    found: dict[str, None] = {}
-
-    def visit(op):
-        if op.name.startswith("linalg.") and op.name not in ("linalg.yield", "linalg.fill"):
-            found[op.name] = None
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return list(found)
+    found = (op.name for op in walk(module) if op.name.startswith("linalg."))
+    return [name for name in dict.fromkeys(found) if name not in ("linalg.yield", "linalg.fill")]
 
 
 def _is_transposed(matmul) -> bool:

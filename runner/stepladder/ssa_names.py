@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from stepladder.bindings import ir
-from stepladder.payload import walk
+from stepladder.traverse import walk
 
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(([^\n]*)")

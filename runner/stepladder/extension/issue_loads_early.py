@@ -2,7 +2,7 @@
 
 from stepladder.bindings import ext, transform
 from stepladder.extension.dialect import Refusal, Tc, is_workgroup_memory, producer, transform_op
-from stepladder.payload import walk
+from stepladder.traverse import walk
 
 
 class IssueLoadsEarly(Tc.Operation, name="issue_loads_early"):

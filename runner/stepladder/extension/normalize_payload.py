@@ -2,7 +2,7 @@
 
 from stepladder.bindings import bufferization, ext, ir, transform
 from stepladder.extension.dialect import Refusal, Tc, transform_op
-from stepladder.payload import walk
+from stepladder.traverse import walk
 
 
 class NormalizePayload(Tc.Operation, name="normalize_payload"):

@@ -2,7 +2,7 @@
 
 from stepladder.bindings import ext, ir, memref, transform
 from stepladder.extension.dialect import Refusal, Tc, is_workgroup_memory, transform_op
-from stepladder.payload import walk
+from stepladder.traverse import walk
 
 # Tiles start on a 128-byte boundary: the width of one shared-memory wavefront and of the widest swizzle.
 _TILE_ALIGNMENT = 128
