@@ -209,7 +209,7 @@ def _check_requirement(pipeline: library.Pipeline, step: library.Step, requireme
         raise StepladderError(f"step '{step.name}' requires {requirement}, and pipeline '{pipeline.name}' defines no "
                               f"'{error.name}'", location=str(step.path)) from None
     except ExpressionError as error:
-        values = f"{error}: " + ", ".join(f"{name} = {scope[name]}" for name in roots)
+        values = ": ".join(filter(None, [str(error), ", ".join(f"{name} = {scope[name]}" for name in roots)]))
     about_payload = problem is not None and any(name in FACTS for name in roots)
     raise StepladderError(f"step '{step.name}' requires {requirement}, but {values}",
                           location=problem.location if about_payload else str(step.path),
@@ -256,26 +256,32 @@ def _follow(op, name: str, expression: str, scope: Scope) -> None:
         value = evaluate(expression, scope)
     except ExpressionError as error:
         raise StepladderError(f"{op.name}: {name} = {expression}: {error}", location=location) from None
-    if name == "shape":
-        _reshape_result(op, value)
-        return
-    if name not in op.attributes:
+    if name != "shape" and name not in op.attributes:
         raise StepladderError(f"{op.name} has no attribute '{name}' to follow '{expression}'", location=location)
-    old = op.attributes[name]
+    try:
+        if name == "shape":
+            _reshape_result(op, value)
+        else:
+            op.attributes[name] = _attribute_like(op.attributes[name], value)
+    except (TypeError, ValueError, IndexError, RuntimeError):  # the last is what a bad cast in the bindings raises
+        raise StepladderError(f"{op.name}: {name} = {expression}: the attribute cannot be {value}",
+                              location=location) from None
+
+
+def _attribute_like(old, value):
+    """Returns an attribute of the kind of `old` with another value; raises TypeError where there is none."""
     match old:
         case ir.DenseI64ArrayAttr():
-            op.attributes[name] = ir.DenseI64ArrayAttr.get(value)
+            return ir.DenseI64ArrayAttr.get(value)
         case ir.BoolAttr():
-            op.attributes[name] = ir.BoolAttr.get(bool(value))
+            return ir.BoolAttr.get(bool(value))
         case ir.IntegerAttr():
-            op.attributes[name] = ir.IntegerAttr.get(old.type, value)
+            return ir.IntegerAttr.get(old.type, value)
         case ir.StringAttr():
-            op.attributes[name] = ir.StringAttr.get(str(value))
+            return ir.StringAttr.get(str(value))
         case ir.ArrayAttr():
-            op.attributes[name] = ir.ArrayAttr.get([ir.IntegerAttr.get(old[0].type, element) for element in value])
-        case _:
-            raise StepladderError(f"{op.name}: attribute '{name}' is of a kind that cannot follow a knob",
-                                  location=location)
+            return ir.ArrayAttr.get([ir.IntegerAttr.get(old[0].type, element) for element in value])
+    raise TypeError(f"attributes like {old} do not follow knobs")
 
 
 def _reshape_result(op, shape: list[int]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 Value = int | bool | str | list
 
@@ -43,14 +43,32 @@ _BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
 _COMPARE = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
             ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda left, right: left in right,
             ast.NotIn: lambda left, right: left not in right}
-_UNARY = {ast.USub: operator.neg, ast.Not: operator.not_}
 
 
 def _parse(text: str) -> ast.expr:
     try:
-        return ast.parse(text, mode="eval").body
+        return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"'{text}' is not an expression: {error.msg}") from None
+    except (ValueError, MemoryError, RecursionError):
+        raise ExpressionError("not an expression") from None
+
+
+def _calculate(node: ast.BinOp | ast.UnaryOp, operation: Callable[..., Value], *operands: Value) -> Value:
+    """Applies an arithmetic operator, which takes numbers and nothing else."""
+    if not all(isinstance(operand, int) for operand in operands):
+        raise ExpressionError(f"'{ast.unparse(node)}' calculates with something other than numbers")
+    try:
+        return operation(*operands)
+    except ZeroDivisionError:
+        raise ExpressionError(f"'{ast.unparse(node)}' divides by zero") from None
+
+
+def _compare(node: ast.Compare, operation: Callable[[Value, Value], bool], left: Value, right: Value) -> bool:
+    try:
+        return operation(left, right)
+    except TypeError:
+        raise ExpressionError(f"'{ast.unparse(node)}' compares a number with a text or a list") from None
 
 
 def names(text: str) -> list[str]:
@@ -82,23 +100,23 @@ def evaluate(text: str, values: Mapping[str, Value]) -> Value:
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return [visit(element) for element in elements]
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                try:
-                    return _BINARY[type(op)](visit(left), visit(right))
-                except ZeroDivisionError:
-                    raise ExpressionError(f"'{ast.unparse(node)}' divides by zero") from None
-                except TypeError:
-                    raise ExpressionError(f"'{ast.unparse(node)}' mixes numbers and text") from None
-            case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
-                return _UNARY[type(op)](visit(operand))
+                return _calculate(node, _BINARY[type(op)], visit(left), visit(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return _calculate(node, operator.neg, visit(operand))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not visit(operand)
             case ast.BoolOp(op=op, values=operands):
                 results = (bool(visit(operand)) for operand in operands)
                 return all(results) if isinstance(op, ast.And) else any(results)
             case ast.Compare(left=left, ops=ops, comparators=comparators) if all(type(op) in _COMPARE for op in ops):
                 sides = [visit(left), *map(visit, comparators)]
-                return all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, sides, sides[1:]))
+                return all(_compare(node, _COMPARE[type(op)], a, b) for op, a, b in zip(ops, sides, sides[1:]))
         raise ExpressionError(f"'{ast.unparse(node)}' is outside the expression language")
 
-    return visit(_parse(text))
+    try:
+        return visit(_parse(text))
+    except RecursionError:
+        raise ExpressionError("the expression is nested too deeply") from None
 
 
 class Scope(Mapping):
@@ -148,11 +166,13 @@ class Scope(Mapping):
     def roots(self, text: str) -> list[str]:
         """Returns the knobs and facts an expression depends on, through derived names."""
         found: dict[str, None] = {}
+        followed: set[str] = set()  # a name derived from itself is an error of `evaluate`, and no endless loop here
         pending = names(text)
         while pending:
             name = pending.pop(0)
-            if name in self._derived:
-                pending = names(self._derived[name]) + pending
-            else:
+            if name not in self._derived:
                 found[name] = None
+            elif name not in followed:
+                followed.add(name)
+                pending = names(self._derived[name]) + pending
         return list(found)

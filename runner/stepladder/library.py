@@ -241,8 +241,9 @@ def _load_step(pipeline: Pipeline, name: str) -> Step:
         with diagnostics.collect(pipeline.module.context) as errors:
             try:
                 interpreter.copy_symbols_and_merge_into(pipeline.module, script)
-            except ValueError:
-                first = errors[0] if errors else diagnostics.Diagnostic(str(path), "the step does not fit the pipeline")
+            except ValueError as error:
+                first = errors[0] if errors else diagnostics.from_text(str(error)) or \
+                    diagnostics.Diagnostic(str(path), "the step does not fit the pipeline")
                 raise StepladderError(f"step '{name}': {first.message}", location=first.location,
                                       notes=first.notes) from None
         sequence = _sequences(pipeline.module)[name]
