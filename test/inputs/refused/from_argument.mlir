@@ -1,0 +1,6 @@
+// The accumulator starts from an argument.
+func.func @matmul(%A: memref<256x128xf16>, %B: memref<128x256xf16>, %C: memref<256x256xf32>, %x: f32) {
+  linalg.fill ins(%x : f32) outs(%C : memref<256x256xf32>)
+  linalg.matmul ins(%A, %B : memref<256x128xf16>, memref<128x256xf16>) outs(%C : memref<256x256xf32>)
+  return
+}

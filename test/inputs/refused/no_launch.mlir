@@ -1,0 +1,4 @@
+// No launch to pack the shared memory of.
+func.func @f() {
+  return
+}

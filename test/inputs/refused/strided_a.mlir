@@ -1,0 +1,5 @@
+// Rows of A are 512 elements apart.
+func.func @matmul(%A: memref<256x128xf16, strided<[512, 1]>>, %B: memref<128x256xf16>, %C: memref<256x256xf32>) {
+  linalg.matmul ins(%A, %B : memref<256x128xf16, strided<[512, 1]>>, memref<128x256xf16>) outs(%C : memref<256x256xf32>)
+  return
+}

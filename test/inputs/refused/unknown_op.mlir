@@ -1,0 +1,5 @@
+// An op that no dialect defines.
+func.func @f() {
+  foo.bar
+  return
+}
