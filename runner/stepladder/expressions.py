@@ -73,8 +73,8 @@ def _compare(node: ast.Compare, operation: Callable[[Value, Value], bool], left:
 
 def names(text: str) -> list[str]:
     """Returns the names that an expression uses, in order of first use."""
-    found = (node.id for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
-    return list(dict.fromkeys(found))
+    found = (node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
+    return list(dict.fromkeys(node.id for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))))
 
 
 def evaluate(text: str, values: Mapping[str, Value]) -> Value:
