@@ -1,0 +1,116 @@
+"""Code generation: tools, the cache, and that what LLVM or ptxas refuse is one clear message."""
+
+import pytest
+from stepladder import codegen, engine
+from stepladder.errors import BAD_INPUT, FAILED, StepladderError
+from stepladder.payload import matmul_text
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def module():
+    settings = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}
+    with engine.mlir_context():
+        yield engine.run(matmul_text(64, 64, 64), "matmul.mlir", engine.Request("wmma", settings)).module
+
+
+@pytest.fixture
+def kernel(module):
+    return codegen.find_kernel(module)
+
+
+def test_find_kernel(kernel):
+    assert (kernel.name, kernel.target) == ("matmul_kernel", "sm_80")
+    assert (kernel.grid, kernel.block) == ([1, 1, 1], [128, 1, 1])
+    assert kernel.arguments == [2, 0, 1]
+    assert kernel.dynamic_shared_memory == 0
+
+
+def test_no_kernel():
+    with engine.mlir_context():
+        module = engine.parse_payload(matmul_text(64, 64, 64), "matmul.mlir")
+        with pytest.raises(StepladderError, match="expected one gpu.launch_func after the last step, found 0"):
+            codegen.find_kernel(module)
+
+
+def test_second_time_from_the_cache(kernel, monkeypatch):
+    first = codegen.generate(kernel)
+    assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
+    assert first.static_shared_memory == 19456
+    monkeypatch.setattr(codegen, "_to_ptx", None)  # no code generation the second time
+    second = codegen.generate(kernel)
+    assert second.cached
+    assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)
+
+
+def test_without_the_cache(kernel):
+    codegen.generate(kernel)
+    assert not codegen.generate(kernel, use_cache=False).cached
+
+
+def test_machine_code_is_reproducible(kernel):
+    assert codegen.generate(kernel, use_cache=False).cubin == codegen.generate(kernel, use_cache=False).cubin
+
+
+def assert_clear(error, status=FAILED):
+    assert error.status == status
+    text = error.render()
+    assert "Traceback" not in text and len(text) < 1500 and text.count("\n") <= 4
+
+
+def test_llvm_that_cannot_select():
+    """LLVM ends its process; ours goes on."""
+    with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
+        codegen._to_ptx("define void @f(ptr %p) {\n  %x = load i8, ptr %p\n"
+                        "  %y = call i8 @llvm.returnaddress(i32 0)\n  ret void\n}\n", "sm_80")
+    assert_clear(caught.value)
+
+
+def test_llvm_that_does_not_parse():
+    with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
+        codegen._to_ptx("no LLVM IR", "sm_80")
+    assert_clear(caught.value)
+    assert "expected top-level entity" in caught.value.render()
+
+
+def test_intrinsic_that_llvm_does_not_know():
+    """Where the two LLVMs differ, an intrinsic would silently become a call."""
+    text = ("declare void @llvm.nvvm.no.such.intrinsic()\ndefine ptx_kernel void @f() {\n"
+            "  call void @llvm.nvvm.no.such.intrinsic()\n  ret void\n}\n")
+    with pytest.raises(StepladderError, match="llvm.nvvm.no.such.intrinsic") as caught:
+        codegen._to_ptx(text, "sm_80")
+    assert_clear(caught.value)
+
+
+def test_ptx_that_ptxas_refuses():
+    with pytest.raises(StepladderError, match="ptxas refuses the kernel for sm_80") as caught:
+        codegen._assemble(".version 7.0\n.target sm_80\n.address_size 64\n.entry f() { bad.op; }\n" * 20, "sm_80")
+    assert_clear(caught.value)
+
+
+def test_tool_from_the_environment(monkeypatch, tmp_path):
+    ptxas = codegen.find_tool("ptxas")
+    monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)
+    assert codegen.find_tool("ptxas") == ptxas
+    monkeypatch.setenv("STEPLADDER_PTXAS", str(tmp_path))
+    with pytest.raises(StepladderError, match="which is no program") as caught:
+        codegen.find_tool("ptxas")
+    assert_clear(caught.value, BAD_INPUT)
+
+
+@pytest.mark.parametrize("tool, package", [("ptxas", "nvidia-cuda-nvcc"), ("nvdisasm", "nvidia-cuda-nvdisasm")])
+def test_tool_that_is_missing(tool, package, monkeypatch):
+    monkeypatch.delenv(f"STEPLADDER_{tool.upper()}", raising=False)
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(StepladderError, match=f"{tool} is missing") as caught:
+        codegen.find_tool(tool)
+    assert package in caught.value.render()
+
+
+def test_versions():
+    assert set(codegen.tool_versions()) == {"stepladder", "mlir", "llvmlite", "ptxas"}

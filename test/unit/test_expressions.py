@@ -1,0 +1,135 @@
+"""The expression language: what it allows is what Python computes, and everything else is refused."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
+
+NAMES = {"block_m": 128, "warp_m": 64, "k": 48, "one": 1, "none": 0, "c_type": "f32"}
+NUMBERS = [name for name, value in NAMES.items() if isinstance(value, int)]
+
+# Arithmetic over small numbers and names, and truth values over it, as text.
+atoms = st.one_of(st.integers(-300, 300).map(lambda number: f"({number})"), st.sampled_from(NUMBERS))
+numbers = st.recursive(atoms, lambda inner: st.one_of(
+    st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+    inner.map(lambda text: f"(-{text})")), max_leaves=8)
+truths = st.recursive(
+    st.one_of(st.tuples(numbers, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), numbers)
+              .map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+              st.sampled_from(["c_type == 'f32'", "c_type in ['f16', 'f32']", "c_type not in ['f16']",
+                               "1 < one + 1 < 3", "block_m in [64, 128]"])),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        inner.map(lambda text: f"(not {text})")), max_leaves=6)
+
+
+class Exact(int):
+    """An integer whose division is the language's: exact, or an error."""
+
+    def _made(self, value):
+        return Exact(value) if value is not NotImplemented else value
+
+    __add__ = lambda self, other: self._made(int.__add__(self, other))
+    __sub__ = lambda self, other: self._made(int.__sub__(self, other))
+    __mul__ = lambda self, other: self._made(int.__mul__(self, other))
+    __floordiv__ = lambda self, other: self._made(int.__floordiv__(self, other))
+    __mod__ = lambda self, other: self._made(int.__mod__(self, other))
+    __neg__ = lambda self: self._made(int.__neg__(self))
+
+    def __truediv__(self, other):
+        if int.__mod__(self, other):
+            raise ZeroDivisionError("a remainder")
+        return Exact(int.__floordiv__(self, other))
+
+
+def by_python(text):
+    """Returns what Python's eval makes of an expression, or None where a division goes wrong."""
+    exact = re.sub(r"(?<![\w'])(\d+)", r"Exact(\1)", text)
+    scope = {name: Exact(value) if isinstance(value, int) else value for name, value in NAMES.items()}
+    try:
+        return eval(exact, {"Exact": Exact}, scope)
+    except ZeroDivisionError:
+        return None
+
+
+@given(st.one_of(numbers, truths))
+def test_agrees_with_python(text):
+    expected = by_python(text)
+    if expected is None:
+        with pytest.raises(ExpressionError):
+            evaluate(text, NAMES)
+    else:
+        assert evaluate(text, NAMES) == expected
+
+
+@given(st.lists(numbers, max_size=4))
+def test_lists(texts):
+    expected = [by_python(text) for text in texts]
+    if None not in expected:
+        assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected
+
+
+@pytest.mark.parametrize("text", [
+    "max(1, 2)", "block_m.real", "[1, 2][0]", "1 if one else 2", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
+    "None", "b'x'", "...", "2 ** 3", "1 << 2", "1 & 2", "1 | 2", "1 ^ 2", "~1", "+1", "1 @ 2", "(x := 1)", "*one",
+    "[x for x in [1]]", "one is one", "__import__('os')", "print", "", " ", "one;", "one = 1", "1 +", "(1", "one two",
+    "'a' + 'b'", "'a' * 3", "[1] * 3", "-'a'", "'%d' % 3", "1 < 'a'", "1 in 2", "'a' < [1]", "1 / 0", "1 // 0", "1 % 0",
+    "7 / 2", "\0", "(" * 3000 + "1" + ")" * 3000, "-" * 5000 + "1",
+])
+def test_refuses_everything_else(text):
+    with pytest.raises(ExpressionError) as caught:
+        evaluate(text, NAMES)
+    assert str(caught.value)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_value_or_an_expression_error(text):
+    try:
+        value = evaluate(text, NAMES)
+    except ExpressionError:
+        return
+    assert isinstance(value, int | str | list)
+
+
+def test_unknown_name():
+    with pytest.raises(UnknownName) as caught:
+        evaluate("block_m * sice", NAMES)
+    assert caught.value.name == "sice"
+
+
+def test_names_in_order_of_first_use():
+    assert names("b + a * (b - c) < a") == ["b", "a", "c"]
+
+
+class TestScope:
+    def scope(self):
+        return Scope({"a": 2, "b": 3}, {"sum": "a + b", "twice": "sum * 2", "never": "a / b"})
+
+    def test_derived_names(self):
+        scope = self.scope()
+        assert scope["twice"] == 10
+        assert "twice" in scope and "c" not in scope
+        assert set(scope) == {"a", "b", "sum", "twice", "never"} and len(scope) == 5
+
+    def test_derived_names_are_only_evaluated_when_asked_for(self):
+        assert evaluate("sum", self.scope()) == 5
+        with pytest.raises(ExpressionError, match="2 / 3 is not a whole number"):
+            self.scope()["never"]
+
+    def test_replace_evaluates_anew(self):
+        scope = self.scope()
+        assert scope["twice"] == 10
+        assert scope.replace(a=4)["twice"] == 14
+        assert scope["twice"] == 10
+
+    def test_roots(self):
+        assert self.scope().roots("twice + b") == ["a", "b"]
+
+    @pytest.mark.parametrize("name", ["a", "b"])
+    def test_a_circle_is_an_error(self, name):
+        scope = Scope({}, {"a": "b + 1", "b": "a + 1"})
+        assert scope.roots(name) == []
+        with pytest.raises(ExpressionError, match="derived from itself"):
+            scope[name]
