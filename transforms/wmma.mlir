@@ -1,8 +1,8 @@
 // A matmul on tensor cores through WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_70 and later. Two levels of tiling (thread blocks,
-// warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency hidden
-// by loading the next tile into registers while the current one is computed.
+// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_75 and later. Two levels of tiling (thread blocks,
+// warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency hidden,
+// by loading the next tile into registers while the current one is computed, or by asynchronous copies further ahead.
 //
 // Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
 
@@ -15,7 +15,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_copies_to_threads(!transform.any_op {transform.readonly})
+  transform.named_sequence private @map_copies_cyclically(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_matmul_to_warps(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
   transform.named_sequence private @vectorize_copies(!transform.any_op {transform.readonly})
@@ -23,18 +25,25 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @multi_buffer(!transform.any_op {transform.readonly})
   transform.named_sequence private @hoist_accumulators(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
+  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @convert_to_wmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @hide_latency(!transform.any_op {transform.readonly})
   transform.named_sequence private @issue_loads_early(!transform.any_op {transform.readonly})
+  transform.named_sequence private @copy_asynchronously(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pipeline_copies(!transform.any_op {transform.readonly})
+  transform.named_sequence private @rotate_loop(!transform.any_op {transform.readonly})
+  transform.named_sequence private @spread_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
 
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
+        a_rows = "1 if latency == 'asynchronous' else block_m * block_k / (threads * 8)",
+        b_rows = "1 if latency == 'asynchronous' else block_k * block_n / (threads * 8)",
+        fragment_n = "16",
         shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
@@ -45,11 +54,17 @@ module attributes {transform.with_named_sequence} {
     // The part of it that a warp keeps in registers.
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
+    // Elements added to each row of a shared tile.
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
-    %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
+    // How the next tiles arrive, through registers (CC'22) or by asynchronous copies, and places for each tile: one is
+    // the two-barrier form of CC'22, and the asynchronous form wants three or four.
+    %latency = transform.tune.knob<"latency"> = "registers" from options = ["registers", "asynchronous"]
+      -> !transform.any_param
+    %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2, 3, 4, 5] -> !transform.param<i64>
+    // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
+    %raster = transform.tune.knob<"raster"> = 1 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
-      from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -62,7 +77,13 @@ module attributes {transform.with_named_sequence} {
     // Buffers: the grid, the threads, the warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "latency == 'asynchronous'"}} {
+      transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
@@ -75,17 +96,29 @@ module attributes {transform.with_named_sequence} {
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
 
+    // A kernel of its own.
+    transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_kernel failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+
     // Tensor cores, and loads that run ahead of them.
-    transform.include @convert_to_wmma failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @hide_latency failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @issue_loads_early failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"latency"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "latency == 'asynchronous'"}} {
+      // Through registers, one tile ahead.
+      transform.include @hide_latency failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @issue_loads_early failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }, {
+      // By asynchronous copies, `buffers` - 1 tiles ahead.
+      transform.include @copy_asynchronously failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @spread_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
 
     // Down to the machine.
-    transform.include @lower_transfers failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
-    %outlined = transform.include @outline_kernel failures(propagate) (%module)
-      : (!transform.any_op) -> !transform.any_op
-    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target)
+    transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield
   }

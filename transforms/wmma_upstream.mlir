@@ -23,17 +23,19 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @multi_buffer(!transform.any_op {transform.readonly})
   transform.named_sequence private @hoist_accumulators(!transform.any_op {transform.readonly})
+  transform.named_sequence private @place_shared_memory(!transform.any_op {transform.readonly})
+  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @convert_to_wmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @hide_latency(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
-  transform.named_sequence private @place_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
 
   transform.named_sequence @wmma_upstream(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
+        a_rows = "block_m * block_k / (threads * 8)", b_rows = "block_k * block_n / (threads * 8)",
+        fragment_n = "16",
         shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
@@ -48,7 +50,7 @@ module attributes {transform.with_named_sequence} {
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
     %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
-      from options = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
@@ -73,16 +75,18 @@ module attributes {transform.with_named_sequence} {
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
 
+    // A kernel of its own.
+    transform.include @place_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_kernel failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+
     // Tensor cores, and loads that run ahead of them.
-    transform.include @convert_to_wmma failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @hide_latency failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @hide_latency failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Down to the machine.
-    transform.include @lower_transfers failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @place_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
-    %outlined = transform.include @outline_kernel failures(propagate) (%module)
-      : (!transform.any_op) -> !transform.any_op
-    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%outlined, %target)
+    transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield
   }

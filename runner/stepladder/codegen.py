@@ -29,8 +29,8 @@ _MAX_LOG_LINES = 3
 class Kernel:
     """A kernel in a lowered module: how it is launched.
 
-    `arguments` holds, in the kernel's order, the number of the function argument that is passed; `dynamic_shared_memory`
-    is in bytes.
+    `arguments` holds, in the kernel's order, the number of the function argument that is passed;
+    `dynamic_shared_memory` is in bytes.
     """
 
     name: str

@@ -7,6 +7,7 @@ lines long, as their text; here each is reduced to one location, one message and
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,15 @@ from stepladder.bindings import ir
 _MAX_NOTES = 3
 _MAX_TEXT = 300
 _FILE_LOCATION = re.compile(r'"([^"]+)":(\d+):(\d+)')
+
+
+# A payload is parsed from text, whose locations MLIR calls "-".
+_payload_name: contextvars.ContextVar[str] = contextvars.ContextVar("payload_name", default="<stdin>")
+
+
+def name_payload(name: str) -> None:
+    """Sets the file that locations in the payload are of, from here on."""
+    _payload_name.set(name)
 
 
 @dataclass
@@ -33,7 +43,7 @@ def location_text(location) -> str:
     if not found:
         return ""
     name, line, column = found.groups()
-    name = "<stdin>" if name == "-" else name
+    name = _payload_name.get() if name == "-" else name
     return f"{name}:{line}:{column}" if line != "0" else name  # a module as a whole has no line
 
 

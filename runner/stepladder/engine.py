@@ -8,7 +8,6 @@ interprets in one go, cut where a user wants to look, stop, or leave something o
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 import tempfile
 import time
@@ -81,10 +80,13 @@ class Run:
 
     def dumps(self) -> dict[str, str]:
         """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
-        files = {"00-input.mlir": self.input_text}
-        for number, step in enumerate(self.steps, start=1):
-            files[f"{number:02d}-{step.name}.mlir"] = step.text
-        return files
+        texts = [("input", self.input_text), *((step.name, step.text) for step in self.steps)]
+        return {dump_name(number, name): text for number, (name, text) in enumerate(texts)}
+
+
+def dump_name(number: int, name: str) -> str:
+    """Returns the file name of a dump: `NN-name.mlir`, the input being number 0."""
+    return f"{number:02d}-{name}.mlir"
 
 
 @contextlib.contextmanager
@@ -110,14 +112,13 @@ def parse_payload(text: str, name: str):
     Raises:
         StepladderError: not MLIR; names the file, the line and what the parser said.
     """
+    diagnostics.name_payload(name)
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:
         found = diagnostics.from_error(error)
         first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
-        location = first.location.replace("<stdin>", name) or name
-        raise StepladderError(first.message, location=location,
-                              notes=[note.replace("<stdin>", name) for note in first.notes]) from None
+        raise StepladderError(first.message, location=first.location or name, notes=first.notes) from None
     ssa_names.restore(module, text)
     return module
 
@@ -142,11 +143,6 @@ def _check_without(pipeline: library.Pipeline, without: tuple[str, ...]) -> None
         if not pipeline.step(name).optimization:
             raise StepladderError(f"step '{name}' is a lowering that pipeline '{pipeline.name}' cannot do without",
                                   notes=[f"what can be left out: {', '.join(optional)}"])
-    for step in pipeline.steps:
-        missing = [name for name in step.needs if name in without]
-        if step.name not in without and missing:
-            raise StepladderError(f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
-                                  notes=[f"leave out both: --without {','.join([*without, step.name])}"])
 
 
 def choose_knobs(pipeline: library.Pipeline, request: Request) -> dict[str, int | str]:
@@ -171,8 +167,11 @@ def choose_knobs(pipeline: library.Pipeline, request: Request) -> dict[str, int 
     return values
 
 
-def _scope(pipeline: library.Pipeline, knobs: dict[str, int | str], problem: Problem | None) -> Scope:
-    facts: dict[str, int | str] = dict(problem.facts()) if problem else {}
+def _scope(pipeline: library.Pipeline, knobs: dict[str, int | str], problem: Problem | None,
+           without: tuple[str, ...]) -> Scope:
+    """Returns what expressions may use: knobs, the payload's facts, the target's limits, and which steps are in."""
+    facts: dict[str, int | str | list] = {step.name: step.name not in without for step in pipeline.steps}
+    facts |= problem.facts() if problem else {}
     if "target" in knobs:
         facts["shared_memory_limit"] = targets.find(str(knobs["target"])).shared_memory
     return Scope({**facts, **knobs}, pipeline.derived)
@@ -214,6 +213,30 @@ def _check_requirement(pipeline: library.Pipeline, step: library.Step, requireme
     raise StepladderError(f"step '{step.name}' requires {requirement}, but {values}",
                           location=problem.location if about_payload else str(step.path),
                           notes=_accepted_values(pipeline, scope, requirement, roots))
+
+
+def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
+    """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
+
+    Raises:
+        StepladderError: a step that needs one that does not run, or that is asked for and not chosen.
+    """
+    first, last = _span(pipeline, request)
+    chosen = []
+    for number, step in enumerate(pipeline.steps):
+        runs = step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
+        if not runs and step.name in (request.start, request.through):
+            raise StepladderError(f"step '{step.name}' does not run with these knobs: it is for "
+                                  f"{step.condition.describe()}")
+        if runs and first <= number <= last and step.name not in request.without:
+            chosen.append(number)
+    for number in chosen:
+        step = pipeline.steps[number]
+        missing = [name for name in step.needs if name in request.without]
+        if missing:
+            raise StepladderError(f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
+                                  notes=[f"leave out both: --without {','.join([*request.without, step.name])}"])
+    return chosen
 
 
 def check_requirements(pipeline: library.Pipeline, steps: list[library.Step], scope: Scope,
@@ -353,7 +376,7 @@ def _span(pipeline: library.Pipeline, request: Request) -> tuple[int, int]:
 
 
 def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None = None,
-        progress: Callable[[StepResult], None] | None = None) -> Run:
+        begun: Callable[[str], None] | None = None, progress: Callable[[StepResult], None] | None = None) -> Run:
     """Runs a pipeline over a payload, in the current MLIR context (`mlir_context`).
 
     Args:
@@ -361,52 +384,42 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
         name: the file it came from, for messages.
         request: what to run.
         reproducer_dir: where a failing step leaves its reproducer; a fresh temporary folder unless told.
-        progress: called after each step.
+        begun: called with the payload's text as MLIR prints it, when all that can be checked beforehand is.
+        progress: called after each step that ran.
 
     Raises:
         StepladderError: bad input of any kind, or a step that fails (status FAILED, with a reproducer).
     """
     pipeline = library.load(request.pipeline)
-    first, last = _span(pipeline, request)
+    first, _ = _span(pipeline, request)
     knobs = choose_knobs(pipeline, request)
     module = parse_payload(text, name)
-    problem = _problem(module, name) if first == 0 else None
-    scope = _scope(pipeline, knobs, problem)
-    chosen = [index for index in range(first, last + 1) if pipeline.steps[index].name not in request.without]
+    problem = find_problem(module) if first == 0 else None
+    scope = _scope(pipeline, knobs, problem, request.without)
+    chosen = _active(pipeline, scope, request)
     check_requirements(pipeline, [pipeline.steps[index] for index in chosen], scope, problem)
     bind(pipeline, knobs, scope)
 
     results: list[StepResult] = []
     before = text_of(module)
     input_text = before
+    if begun:
+        begun(input_text)
     for index in chosen:
         step = pipeline.steps[index]
         began = time.perf_counter()
         failure = _interpret(pipeline, index, module)
         seconds = time.perf_counter() - began
         if failure is not None:
-            location = failure.location.replace("<stdin>", name) or str(step.path)
-            notes = [note.replace("<stdin>", name) for note in failure.notes]
-            raise StepladderError(f"step '{step.name}': {failure.message}", location=location, status=FAILED,
-                                  notes=[f"the step stands in {step.path}", *notes,
-                                         _reproducer(step, before, request, reproducer_dir)])
+            raise StepladderError(f"step '{step.name}': {failure.message}", location=failure.location or str(step.path),
+                                  status=FAILED, notes=[f"the step stands in {step.path}", *failure.notes,
+                                                        _reproducer(step, before, request, reproducer_dir)])
         ssa_names.hand_on_to_kernels(module)
         before = text_of(module)
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:
             progress(results[-1])
     return Run(module, pipeline, problem, knobs, scope, results, input_text)
-
-
-def _problem(module, name: str) -> Problem:
-    """Finds the payload's problem, with the payload's file name in the locations."""
-    try:
-        problem = find_problem(module)
-    except StepladderError as error:
-        location = error.location.replace("<stdin>", name) if error.location else name
-        message = error.message.replace("<stdin>", name)
-        raise StepladderError(message, location=location, notes=error.notes) from None
-    return dataclasses.replace(problem, location=problem.location.replace("<stdin>", name))
 
 
 def count_operations(module) -> int:
@@ -431,6 +444,6 @@ def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
     except ir.MLIRError as error:
         found = diagnostics.from_error(error)
         first = found[0] if found else diagnostics.Diagnostic("", "a pass failed")
-        raise StepladderError(first.message, location=first.location.replace("<stdin>", name) or name,
+        raise StepladderError(first.message, location=first.location or name,
                               notes=first.notes, status=FAILED) from None
     return text_of(module)

@@ -7,7 +7,8 @@ maps an attribute's name to an expression over knob names:
 
 The literal in the attribute is the value for the default knobs, so the text runs unchanged in a stock mlir-opt; the
 runner evaluates the expression for the knobs at hand and overwrites the literal. The language is a small part of
-Python's expressions: integers, strings, names, + - * / % and //, comparisons, `and`, `or`, `not`, `in`, lists. `/` divides
+Python's expressions: integers, strings, names, + - * / % and //, comparisons, `and`, `or`, `not`, `in`,
+`x if c else y`, lists. `/` divides
 exactly: a remainder is an error, since a tile that does not divide is a mistake and never a rounding.
 """
 
@@ -108,6 +109,8 @@ def evaluate(text: str, values: Mapping[str, Value]) -> Value:
             case ast.BoolOp(op=op, values=operands):
                 results = (bool(visit(operand)) for operand in operands)
                 return all(results) if isinstance(op, ast.And) else any(results)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return visit(body) if visit(test) else visit(orelse)
             case ast.Compare(left=left, ops=ops, comparators=comparators) if all(type(op) in _COMPARE for op in ops):
                 sides = [visit(left), *map(visit, comparators)]
                 return all(_compare(node, _COMPARE[type(op)], a, b) for op, a, b in zip(ops, sides, sides[1:]))

@@ -24,6 +24,8 @@ from stepladder.resources import transforms_dir
 from stepladder.traverse import walk
 
 _SEQUENCE = "transform.named_sequence"
+_ALTERNATIVES = "transform.tune.alternatives"
+_SELECTED = "selected_region_attr"
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,20 @@ class Knob:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """Where a step stands in a `transform.tune.alternatives`: it runs when `expression` gives `region`."""
+
+    expression: str
+    region: int
+
+    def describe(self) -> str:
+        """Returns the condition as a table shows it."""
+        return self.expression if self.region == 1 else f"not {self.expression}"
+
+
+@dataclass(frozen=True)
 class Step:
-    """A step of a pipeline: its name, the file it stands in, and what its attributes say."""
+    """A step of a pipeline: its name, the file it stands in, what its attributes say, and when it runs."""
 
     name: str
     path: Path
@@ -60,6 +74,7 @@ class Step:
     needs: tuple[str, ...]
     left_out: dict[str, int | str]
     extended: bool
+    condition: Condition | None
 
     def summary(self) -> str:
         """Returns the first sentence of the script's head comment."""
@@ -224,11 +239,22 @@ def load(name: str) -> Pipeline:
                         _attribute(sequence, "derived", {}))
 
     for include in include_ops(sequence):
-        pipeline.steps.append(_load_step(pipeline, included_name(include)))
+        pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include)))
     return pipeline
 
 
-def _load_step(pipeline: Pipeline, name: str) -> Step:
+def _condition(include) -> Condition | None:
+    """Returns when an include runs: None for always, else the region of the alternatives that it stands in."""
+    parent = include.parent
+    if parent is None or parent.name != _ALTERNATIVES:
+        return None
+    region = next(number for number, region in enumerate(parent.regions) if region.blocks[0] == include.block)
+    knobs = _attribute(parent.operation, "knobs", {})
+    expression = knobs.get(_SELECTED) or str(_attribute(parent.operation, _SELECTED, 0))
+    return Condition(expression, region)
+
+
+def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> Step:
     own = _sequences(pipeline.module).get(name)
     if own is not None and not _is_declaration(own):
         path, sequence = pipeline.path, own
@@ -248,4 +274,5 @@ def _load_step(pipeline: Pipeline, name: str) -> Step:
                                       notes=first.notes) from None
         sequence = _sequences(pipeline.module)[name]
     return Step(name, path, "optimization" in sequence.attributes, tuple(_attribute(sequence, "requires", [])),
-                tuple(_attribute(sequence, "needs", [])), _attribute(sequence, "left_out", {}), path.parent.name == "tc")
+                tuple(_attribute(sequence, "needs", [])), _attribute(sequence, "left_out", {}),
+                path.parent.name == "tc", condition)

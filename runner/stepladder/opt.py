@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.guard import guarded
 from stepladder.errors import OK, StepladderError
 from stepladder.files import read_text, write_folder, write_text
+from stepladder.guard import guarded
 from stepladder.options import Formatter, add_pipeline_options, flat
 
 _EPILOG = """\
@@ -40,6 +40,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
+    """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
+    from stepladder import engine
+
+    if dump_dir is None:
+        return engine.text_of(engine.run(text, name, request).module)
+    written = 0
+
+    def dump(step_name: str, dumped: str) -> None:
+        nonlocal written
+        write_folder(dump_dir, {engine.dump_name(written, step_name): dumped})
+        written += 1
+
+    run = engine.run(text, name, request, reproducer_dir=Path(dump_dir), begun=lambda input_: dump("input", input_),
+                     progress=lambda step: dump(step.name, step.text))
+    return engine.text_of(run.module)
+
+
 def _run(args: argparse.Namespace) -> int:
     if args.pipeline is None:
         for value, option in ((args.through, "--through"), (args.start, "--from"), (args.without, "--without"),
@@ -52,13 +70,10 @@ def _run(args: argparse.Namespace) -> int:
     with engine.mlir_context():
         if args.pipeline is not None:
             request = engine.Request(args.pipeline, dict(args.settings), args.through, args.start, flat(args.without))
-            run = engine.run(text, name, request, reproducer_dir=Path(args.dump_dir) if args.dump_dir else None)
-            if args.dump_dir:
-                write_folder(args.dump_dir, run.dumps())
-            text = engine.text_of(run.module)
+            text = _run_pipeline(text, name, request, args.dump_dir)
         else:
             text = engine.text_of(engine.parse_payload(text, name))
-        if args.pass_pipeline:
+        if args.pass_pipeline is not None:
             text = engine.run_pass_pipeline(text, name, args.pass_pipeline)
     write_text(args.output, text)
     return OK

@@ -14,8 +14,9 @@ from stepladder.traverse import walk
 class Problem:
     """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], row-major.
 
-    `accumulate` is true for C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells what
-    the function's arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+    `accumulate` is true for C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells
+    what the function's arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new
+    last argument.
     `other_ops` names the linalg ops that are neither the matmul nor a fill.
     """
 
@@ -164,8 +165,9 @@ def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f
                 c_type: str = "f32", accumulate: bool = True) -> str:
     """Returns a payload in the form all pipelines start from.
 
-    A function of row-major buffers A[m, k], B[k, n], C[m, n], and the matmul on tensors between them. With `accumulate`,
-    C = AB + C in place, else C = AB. Where `acc_type` is not `c_type`, the product is rounded to C's type at the end.
+    A function of row-major buffers A[m, k], B[k, n], C[m, n], and the matmul on tensors between them. With
+    `accumulate`, C = AB + C in place, else C = AB. Where `acc_type` is not `c_type`, the product is rounded to C's
+    type at the end.
     """
     if accumulate and acc_type != c_type:
         raise StepladderError(f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
@@ -194,7 +196,8 @@ def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f
     if acc_type != c_type:
         lines += [
             f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
-            "  %rounded = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],",
+            "  %rounded = linalg.generic {",
+            "      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],",
             f"      iterator_types = [\"parallel\", \"parallel\"]}} ins(%product : tensor<{acc}>)"
             f" outs(%d : tensor<{c}>) {{",
             f"  ^bb0(%x: {acc_type}, %y: {c_type}):",

@@ -1,4 +1,4 @@
-"""Where the transform scripts and the ready-made payloads are: in the wheel, or in the checkout the package runs from."""
+"""Where transform scripts and ready-made payloads are: in the wheel, or in the checkout the package runs from."""
 
 from __future__ import annotations
 

@@ -30,7 +30,6 @@ class Target:
 
 
 TARGETS = {target.name: target for target in (
-    Target("sm_70", 96 * 1024),
     Target("sm_75", 64 * 1024),
     Target("sm_80", 163 * 1024),
     Target("sm_86", 99 * 1024),
@@ -44,9 +43,9 @@ def find(name: str) -> Target:
     """Returns the target called `name`, or raises an error that lists those there are."""
     if name in TARGETS:
         return TARGETS[name]
-    digits = name.removeprefix("sm_").rstrip("a")
-    if digits.isdigit() and int(digits) < 70:
-        raise StepladderError(f"target '{name}' has no tensor cores; they begin with sm_70",
-                              notes=[f"targets: {', '.join(TARGETS)}"])
+    digits = name.removeprefix("sm_")
+    if digits.isdigit() and int(digits) < 75:
+        reason = "has no tensor cores" if int(digits) < 70 else "is one that ptxas 13 no longer assembles for"
+        raise StepladderError(f"target '{name}' {reason}", notes=[f"targets: {', '.join(TARGETS)}"])
     raise StepladderError(f"unknown target '{name}'{suggest(name, list(TARGETS))}",
                           notes=[f"targets: {', '.join(TARGETS)}"])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from conftest import make_manifest, make_problem
-from stepladder.bench import (MODES, Contestant, Runner, Spread, bench_bundles, measure_rounds, table_rows, table_title)
+from stepladder.bench import MODES, Contestant, Runner, Spread, bench_bundles, measure_rounds, table_rows, table_title
 from stepladder.bundle import read_bundle, write_bundle
 from stepladder.errors import StepladderError
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import make_problem
-from stepladder.check import (EXACT_C, Tolerance, check_exact, check_matmul, exact_density, exact_inputs, random_inputs)
+from stepladder.check import EXACT_C, Tolerance, check_exact, check_matmul, exact_density, exact_inputs, random_inputs
 
 STORAGE = {"f16": np.float16, "f32": np.float32}
 

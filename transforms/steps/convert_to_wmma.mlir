@@ -16,13 +16,11 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
-        "accumulator_registers < 255"
+        "accumulator_registers < 255", "accumulator_registers * threads < 65536"
       ]} {
-    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // The zeros of C = AB are a constant outside the launch: a matrix made there would become a kernel argument.
-    %sunk = transform.apply_registered_pass "gpu-launch-sink-index-computations" to %func
+    %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %kernel
       : (!transform.any_op) -> !transform.any_op
-    %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %sunk : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %wmma {
       transform.apply_patterns.canonicalization
     } : !transform.any_op

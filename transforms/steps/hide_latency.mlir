@@ -35,11 +35,11 @@ module attributes {transform.with_named_sequence} {
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop
       {depth = 1 : i64, peel_epilogue} : (!transform.any_op) -> !transform.any_op
 
-    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
+    %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %kernel {
       transform.apply_patterns.canonicalization
     } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.apply_cse to %kernel : !transform.any_op
     transform.yield
   }
 }

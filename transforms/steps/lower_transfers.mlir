@@ -11,8 +11,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_transfers(%module: !transform.any_op {transform.readonly}) {
-    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
+    %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %kernel {
       transform.apply_patterns.vector.lower_transfer max_transfer_rank = 1
       transform.apply_patterns.canonicalization
     } : !transform.any_op

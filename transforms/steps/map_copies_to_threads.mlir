@@ -19,6 +19,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
+        "block_m % warp_m == 0", "block_n % warp_n == 0",
         "threads * 8 % block_k == 0", "block_m * block_k % (threads * 8) == 0",
         "threads * 8 % block_n == 0", "block_k * block_n % (threads * 8) == 0"
       ]} {

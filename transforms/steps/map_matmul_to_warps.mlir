@@ -35,7 +35,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
     %mapped = transform.gpu.map_nested_forall_to_threads %launch_fill block_dims = [128, 1, 1]
       sync_after_distribute = false
-      {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "buffers == 1"}}
+      {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "stage_in_shared_memory and buffers == 1"}}
       : (!transform.any_op) -> !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

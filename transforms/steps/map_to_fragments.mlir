@@ -33,6 +33,7 @@ module attributes {transform.with_named_sequence} {
     } : !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.gpu.unroll_vectors_subgroup_mma [16, 16, 16]
+        {knobs = {n = "fragment_n"}}
     } : !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.canonicalization

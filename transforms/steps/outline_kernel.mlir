@@ -2,7 +2,8 @@
 //
 // What remains of the payload is the launch: sizes of grid and block, and the buffers to pass. Constants and index
 // arithmetic sink into the kernel first, so that only buffers are passed; they are passed in the order in which the
-// kernel first uses them, which is why the manifest lists the arguments.
+// kernel first uses them, which is why the manifest lists the arguments. From here on the kernel is on its own:
+// constants that later steps make, such as the zeros of C = AB as a matrix fragment, stay inside it.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (128, 1, 1) { ... }

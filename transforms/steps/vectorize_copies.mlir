@@ -20,14 +20,12 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %a_row, %a_rows = transform.structured.tile_using_for %a tile_sizes [1, 0]
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %a_rows {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * 8)"}}
-      : !transform.any_op
+    transform.loop.unroll %a_rows {factor = 4 : i64, knobs = {factor = "a_rows"}} : !transform.any_op
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_row, %b_rows = transform.structured.tile_using_for %b tile_sizes [1, 0]
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %b_rows {factor = 4 : i64, knobs = {factor = "block_k * block_n / (threads * 8)"}}
-      : !transform.any_op
+    transform.loop.unroll %b_rows {factor = 4 : i64, knobs = {factor = "b_rows"}} : !transform.any_op
     %rows = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.structured.vectorize %rows : !transform.any_op
 

@@ -45,7 +45,8 @@ def main(args: argparse.Namespace) -> int:
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
-          f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared memory")
+          f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
+          "memory")
     spilled = manifest.spills["stores"] + manifest.spills["loads"]
     if spilled:
         print(f"warning: the kernel spills {spilled} bytes a thread: a smaller warp tile would keep its accumulators "

@@ -151,7 +151,8 @@ def main(args: argparse.Namespace) -> int:
     if not runs:
         reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
         print(f"Nothing was executed, and neither numbers nor speed were checked: {reason}.")
-        print("Take a bundle to a machine with a GPU: stepladder demo -o bert.bundle; there: stepladder run bert.bundle")
+        print("Take a bundle to a machine with a GPU: stepladder demo -o bert.bundle; there: stepladder run "
+              "bert.bundle")
         return OK
     print("numbers are right" if right else "numbers are WRONG")
     return OK if right else FAILED

@@ -29,8 +29,10 @@ def _rows(what: str, pipeline) -> list[dict[str, object]]:
     if what == "pipelines":
         return [{"pipeline": pipeline.name, "steps": len(pipeline.steps), "what it does": pipeline.summary()}]
     if what == "steps":
-        return [{"pipeline": pipeline.name, "step": step.name, "kind": "optimization" if step.optimization else "lowering",
-                 "ops": "tc" if step.extended else "upstream", "what it does": step.summary()}
+        return [{"pipeline": pipeline.name, "step": step.name,
+                 "kind": "optimization" if step.optimization else "lowering",
+                 "ops": "tc" if step.extended else "upstream",
+                 "when": step.condition.describe() if step.condition else "always", "what it does": step.summary()}
                 for step in pipeline.steps]
     return [{"pipeline": pipeline.name, "knob": knob.name, "default": knob.default, "options": knob.options_text()}
             for knob in pipeline.knobs.values()]

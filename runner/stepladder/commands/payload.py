@@ -28,7 +28,8 @@ def add_parser(subparsers) -> None:
         parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper())
     parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (f16)")
     parser.add_argument("--b-type", choices=_TYPES, default="f16", help="element type of B (f16)")
-    parser.add_argument("--acc-type", choices=_TYPES, default="f32", help="element type that products are summed in (f32)")
+    parser.add_argument("--acc-type", choices=_TYPES, default="f32",
+                        help="element type that products are summed in (f32)")
     parser.add_argument("--c-type", choices=_TYPES, default="f32", help="element type of C (f32)")
     parser.add_argument("--accumulate", action=argparse.BooleanOptionalAction, default=True,
                         help="C = AB + C (the default), or C = AB")

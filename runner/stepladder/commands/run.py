@@ -41,8 +41,8 @@ def main(args: argparse.Namespace) -> int:
 
     from stepladder.bundle import read_bundle
     from stepladder.check import check_matmul
-    from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
     from stepladder.files import check_writable, write_json
+    from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
 
     bundle = read_bundle(args.bundle)
     problem = bundle.manifest.problem

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from stepladder.bindings import ir
-from stepladder.extension import dialect, issue_loads_early, normalize_payload, pack_shared_memory
-
-OPS = (normalize_payload, issue_loads_early, pack_shared_memory)
+from stepladder.extension import (  # noqa: F401  (an op registers itself when its module is imported)
+    dialect,
+    insert_barrier,
+    issue_loads_early,
+    join_fragment_loads,
+    normalize_payload,
+    pack_shared_memory,
+    rasterize_blocks,
+    rotate_loop,
+    spread_copies,
+)
 
 
 def load() -> None:

@@ -1,7 +1,7 @@
 """The `tc` dialect: transform ops for what upstream has no op for, written in Python.
 
-Each op stands in a module of its own and registers itself with `@transform_op(effects)`. `extension.load` makes them known to a
-context. Their text form is generic: `"tc.issue_loads_early"(%module) : (!transform.any_op) -> ()`.
+Each op stands in a module of its own and registers itself with `@transform_op`. `extension.load` makes them known to
+a context. Their text form is generic: `"tc.issue_loads_early"(%module) : (!transform.any_op) -> ()`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from stepladder.bindings import ext, transform
 from stepladder.extension.dialect import Refusal, Tc, is_workgroup_memory, producer, transform_op
+from stepladder.extension.schedule import move_with_operands
 from stepladder.traverse import walk
 
 
@@ -49,14 +50,6 @@ def _first_shared_read(loop):
     return None
 
 
-def _move_with_operands(op, anchor) -> None:
-    for operand in op.operands:
-        source = producer(operand)
-        if source is not None and source.block == anchor.block and anchor.is_before_in_block(source):
-            _move_with_operands(source, anchor)
-    op.move_before(anchor)
-
-
 @transform_op(IssueLoadsEarly)
 def issue_loads_early(payload, op, rewriter) -> None:
     """Treats every loop below `payload`; see the op."""
@@ -70,4 +63,4 @@ def issue_loads_early(payload, op, rewriter) -> None:
             if load.operands[0] in written:
                 raise Refusal(load, "the kernel writes the memory that this load reads, so it cannot move")
             if anchor.is_before_in_block(load):
-                _move_with_operands(load, anchor)
+                move_with_operands(load, anchor)

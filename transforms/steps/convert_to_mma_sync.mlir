@@ -1,0 +1,35 @@
+// Turns fragment transfers and contractions into `ldmatrix` and `mma.sync` of the nvgpu dialect.
+//
+// A fragment is now what it is to the hardware: registers of 32 lanes, in a layout that the instruction set documents.
+// `ldmatrix` loads 8 x 8 tiles of shared memory from one address a lane, so that rows may lie anywhere: in a swizzled
+// tile, too, which WMMA cannot read. C is loaded and stored by each lane on its own.
+//
+// Source: CC'22, section 2.2, on what WMMA leaves out.
+//
+// Before:
+//   %a = vector.transfer_read %shared_a[...] : memref<3x128x32xf16, ...>, vector<16x16xf16>
+//   %b = vector.transfer_read %shared_b[...] : memref<3x32x128xf16, ...>, vector<16x8xf16>
+//   %d = vector.contract ... %a, %b, %c
+// After:
+//   %a = nvgpu.ldmatrix %shared_a[...] {numTiles = 4, transpose = false} -> vector<4x2xf16>
+//   %b = nvgpu.ldmatrix %shared_b[...] {numTiles = 2, transpose = true} -> vector<2x2xf16>
+//   %d = nvgpu.mma.sync(%a, %b, %c) {mmaShape = [16, 8, 16]} : (...) -> vector<2x2xf32>
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
+        "accumulator_registers < 255", "accumulator_registers * threads < 65536"
+      ]} {
+    %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
+      to %vectors : (!transform.any_op) -> !transform.any_op
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %func {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %func : !transform.any_op
+    transform.yield
+  }
+}

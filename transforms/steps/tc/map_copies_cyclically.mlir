@@ -1,0 +1,68 @@
+// Deals the copies out to the threads row by row: thread t takes rows t / c, t / c + r, t / c + 2 r and so on.
+//
+// As `map_copies_to_threads`, with one difference: the rows of a thread do not follow each other but lie one pass of
+// the whole block apart (r rows, c threads a row). A row's place in its swizzle pattern, its number modulo eight, is
+// then the same for all rows of a thread: one address in a register, and the rest are constants in the instructions.
+// `copy_asynchronously` and `spread_copies` profit most, since they issue the copies of a thread one by one.
+//
+// The passes are unrolled before threads are mapped. Upstream can put a barrier behind every mapped loop, or behind
+// none; one is needed behind the last pass, in front of the matmul, hence `tc.insert_barrier`.
+//
+// Before:
+//   linalg.copy {operand_a} ins(%a_tile : memref<128x32xf16, ...>) outs(%shared_a : ...)
+// After, with 128 threads:
+//   linalg.copy {operand_a} ins(%row_t : memref<1x8xf16, ...>) outs(...)
+//   linalg.copy {operand_a} ins(%row_t_plus_32 : memref<1x8xf16, ...>) outs(...)
+//   ... two more passes, then B ...
+//   gpu.barrier
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @map_copies_cyclically(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        "block_m % warp_m == 0", "block_n % warp_n == 0",
+        "threads * 8 % block_k == 0", "block_m * block_k % (threads * 8) == 0",
+        "threads * 8 % block_n == 0", "block_k * block_n % (threads * 8) == 0"
+      ]} {
+    %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %a_pass, %a_passes = transform.structured.tile_using_for %a tile_sizes [32, 0]
+      {knobs = {static_sizes = "[threads * 8 / block_k, 0]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.loop.unroll %a_passes {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * 8)"}}
+      : !transform.any_op
+    %a_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %a_slice, %a_threads = transform.structured.tile_using_forall %a_rows num_threads [32, 4]
+      (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
+      {knobs = {static_num_threads = "[threads * 8 / block_k, block_k / 8]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+
+    %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %b_pass, %b_passes = transform.structured.tile_using_for %b tile_sizes [8, 0]
+      {knobs = {static_sizes = "[threads * 8 / block_n, 0]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.loop.unroll %b_passes {factor = 4 : i64, knobs = {factor = "block_k * block_n / (threads * 8)"}}
+      : !transform.any_op
+    %b_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %b_slice, %b_threads = transform.structured.tile_using_forall %b_rows num_threads [8, 16]
+      (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
+      {knobs = {static_num_threads = "[threads * 8 / block_n, block_n / 8]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+
+    %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
+    %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
+      sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
+      : (!transform.any_op) -> !transform.any_op
+    %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+    "tc.insert_barrier"(%matmul) : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %func {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %func : !transform.any_op
+    transform.yield
+  }
+}
