@@ -72,9 +72,9 @@ def _build_rungs(text: str, name: str, target: str, folder: Path) -> list[dict[s
     from stepladder import build, climb, engine
 
     rows = []
-    for number, (title, without) in enumerate(climb.RUNGS.items()):
+    for number, (title, without) in enumerate(climb.WMMA.rungs.items()):
         with engine.mlir_context():
-            built = build.build(text, name, engine.Request(climb.PIPELINE, {"target": target}, without=without))
+            built = build.build(text, name, engine.Request(climb.WMMA.pipeline, {"target": target}, without=without))
             built.write(folder / f"{number}")
         manifest = built.manifest
         rows.append({"kernel": title, "registers": manifest.registers,
@@ -124,7 +124,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"  {step.name}", file=sys.stderr, flush=True)
 
     with engine.mlir_context():
-        built = build.build(text, str(path), engine.Request(climb.PIPELINE, {"target": target}), progress=progress)
+        built = build.build(text, str(path), engine.Request(climb.WMMA.pipeline, {"target": target}), progress=progress)
         if args.output:
             built.write(args.output)
         summaries = {step.name: step.summary() for step in built.run.pipeline.steps}

@@ -1,0 +1,201 @@
+"""Measures the pipelines: what each step gains, and their speed over sizes.
+
+Two halves, since the machine with the GPU need not have MLIR:
+
+    python docs/measure/measure.py build FOLDER                        bundles of every kernel that is measured
+    python docs/measure/measure.py ablation FOLDER RESULT.json --climb wmma                     on the GPU
+    python docs/measure/measure.py sizes FOLDER RESULT.json --pipeline wmma --acc f32           on the GPU
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
+
+from stepladder import climb  # noqa: E402  (a plain checkout is enough)
+
+TARGET = "sm_90a"
+KNOBS = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "buffers", "raster")
+
+ABLATION_SIZE = 8192
+# Climb -> the tiles that it is measured with.
+ABLATION_TILES = {
+    "wmma": {"128x128x32": (128, 128, 32, 64, 64, 2, 1), "128x256x64": (128, 256, 64, 64, 64, 2, 1)},
+    "wmma_asynchronous": {"128x256x64": (128, 256, 64, 64, 64, 3, 8)},
+    "mma_sync": {"256x128x64": (256, 128, 64, 64, 64, 4, 8)},
+}
+
+SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 10240, 12288, 16384)
+# Pipeline -> settings tried: for small problems, for all, and for accumulators of half the size, which leave room for
+# warp tiles of twice the size.
+TILES = {
+    "wmma": {
+        "small": ((64, 64, 32, 32, 32, 2, 1), (64, 64, 64, 32, 32, 2, 1), (64, 64, 128, 32, 32, 2, 1),
+                  (64, 128, 64, 32, 64, 2, 1), (128, 64, 64, 64, 32, 2, 1), (128, 128, 64, 64, 32, 2, 1),
+                  (128, 128, 64, 32, 32, 2, 1)),
+        "all": ((128, 128, 64, 64, 64, 1, 1), (128, 128, 64, 64, 64, 2, 1), (128, 256, 64, 64, 64, 1, 1),
+                (128, 256, 64, 64, 64, 2, 1), (256, 128, 64, 64, 64, 1, 1), (256, 128, 64, 64, 64, 2, 1)),
+        "half": ((256, 256, 32, 64, 128, 2, 1), (256, 256, 64, 64, 128, 2, 1), (256, 256, 64, 128, 64, 2, 1),
+                 (128, 256, 64, 64, 128, 2, 1), (256, 128, 64, 128, 64, 2, 1)),
+    },
+    "mma_sync": {
+        "small": ((64, 64, 64, 32, 32, 4, 8), (64, 64, 128, 32, 32, 3, 8), (64, 128, 64, 32, 64, 4, 8),
+                  (128, 64, 64, 64, 32, 4, 8), (128, 128, 64, 64, 32, 4, 8)),
+        "all": ((128, 128, 64, 64, 64, 3, 8), (256, 128, 64, 64, 64, 3, 8), (256, 128, 64, 64, 64, 4, 8),
+                (128, 256, 64, 64, 64, 4, 8)),
+        "half": ((256, 256, 32, 64, 128, 3, 8), (256, 256, 64, 64, 128, 3, 8)),
+    },
+}
+LARGEST_SMALL = 3072
+SEEDS = (0, 1, 2)
+
+
+def tiles_for(pipeline: str, size: int, acc: str) -> list[tuple[int, ...]]:
+    """Returns the knob settings that are tried for a size: those whose tile divides it."""
+    tiles = TILES[pipeline]
+    tried = (*(tiles["small"] if size <= LARGEST_SMALL else ()), *tiles["all"],
+             *(tiles["half"] if acc == "f16" else ()))
+    return [tile for tile in tried if size % tile[0] == 0 and size % tile[1] == 0]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A bundle to build."""
+
+    path: Path
+    pipeline: str
+    size: int
+    acc: str
+    settings: dict[str, int | str]
+    without: tuple[str, ...] = ()
+
+
+def _build_one(job: Job) -> str:
+    from stepladder import build, bundle, engine, payload
+    from stepladder.errors import StepladderError
+
+    text = payload.matmul_text(job.size, job.size, job.size, acc_type=job.acc, c_type=job.acc)
+    with engine.mlir_context():
+        try:
+            built = build.build(text, "matmul.mlir", engine.Request(
+                job.pipeline, {**job.settings, "target": TARGET}, without=job.without))
+        except StepladderError as error:
+            return f"{job.path}: {error.render()}"
+        # Without the dumps: hundreds of bundles have to travel.
+        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
+    spilled = sum(built.manifest.spills.values())
+    return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
+
+
+def _name(tile: tuple[int, ...]) -> str:
+    return "x".join(map(str, tile[:3])) + f"-w{tile[3]}x{tile[4]}-b{tile[5]}"
+
+
+def build_all(folder: Path) -> None:
+    """Builds the bundles of all measurements below `folder`."""
+    jobs = []
+    for name, tiles in ABLATION_TILES.items():
+        climbed = climb.CLIMBS[name]
+        for title, tile in tiles.items():
+            for number, without in enumerate(climbed.rungs.values()):
+                settings = climbed.settings_of(without, dict(zip(KNOBS, tile)))
+                jobs.append(Job(folder / "ablation" / name / title / f"{number}", climbed.pipeline, ABLATION_SIZE,
+                                "f32", settings, without))
+    for pipeline in TILES:
+        for acc in ("f32", "f16"):
+            for size in SIZES:
+                for tile in tiles_for(pipeline, size, acc):
+                    jobs.append(Job(folder / pipeline / acc / str(size) / _name(tile), pipeline, size, acc,
+                                    dict(zip(KNOBS, tile))))
+    with ProcessPoolExecutor() as pool:
+        for number, line in enumerate(pool.map(_build_one, jobs), start=1):
+            print(f"[{number}/{len(jobs)}] {line}", flush=True)
+
+
+def _bundles(folder: Path) -> list:
+    from stepladder.bundle import read_bundle
+
+    return [read_bundle(path) for path in sorted(folder.iterdir())]
+
+
+def measure_ablation(folder: Path, name: str) -> dict:
+    """Measures every rung of a climb, with every tile, against cuBLAS and the ceiling."""
+    from stepladder.bench import bench_bundles
+
+    result = {"size": ABLATION_SIZE, "bars": [{"title": title, "without": list(without)}
+                                              for title, without in climb.CLIMBS[name].rungs.items()], "tiles": {}}
+    for tile in ABLATION_TILES[name]:
+        result["tiles"][tile] = bench_bundles(_bundles(folder / "ablation" / name / tile), baseline="cublas",
+                                              ceiling=True, modes=("burst", "sustained"), command=sys.argv)
+    return result
+
+
+def _best(result: dict) -> str:
+    kernels = result["modes"]["burst"]["kernels"]
+    return max((name for name in kernels if name not in ("cublas", "ceiling")),
+               key=lambda name: kernels[name]["tflops_spread"]["median"])
+
+
+def _check(bundle) -> list[dict]:
+    from stepladder.check import check_matmul
+    from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
+
+    problem = bundle.manifest.problem
+    found = []
+    with Device() as device:
+        kernel = device.load(bundle)
+        for seed in SEEDS:
+            with MatmulBuffers(device, problem) as buffers:
+                executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
+                reports = check_matmul(problem, executor, seed, device.ordinal)
+            found += [{"seed": seed} | report.to_json() for report in reports]
+            print("; ".join(report.describe() for report in reports), flush=True)
+    return found
+
+
+def measure_sizes(folder: Path, pipeline: str, acc: str) -> dict:
+    """Measures every tile at every size, and checks the best of each size with every seed."""
+    from stepladder.bench import bench_bundles
+
+    result: dict = {"pipeline": pipeline, "acc_type": acc, "sizes": {}}
+    for size in SIZES:
+        bundles = _bundles(folder / pipeline / acc / str(size))
+        measured = bench_bundles(bundles, baseline="cublas", ceiling=True, modes=("burst",), command=sys.argv)
+        best = _best(measured)
+        checks = _check(next(bundle for bundle in bundles if bundle.path.name == best))
+        measured["best"] = best
+        measured["checks_of_best"] = checks
+        result["sizes"][str(size)] = measured
+    return result
+
+
+def main() -> None:
+    """Runs one half of the measurement."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["build", "ablation", "sizes"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("result", type=Path, nargs="?")
+    parser.add_argument("--climb", choices=list(ABLATION_TILES), default="wmma")
+    parser.add_argument("--pipeline", choices=list(TILES), default="wmma")
+    parser.add_argument("--acc", choices=["f32", "f16"], default="f32")
+    args = parser.parse_args()
+    if args.what == "build":
+        build_all(args.folder)
+        return
+    if args.result is None:
+        parser.error("name the file for the result")
+    if args.what == "ablation":
+        result = measure_ablation(args.folder, args.climb)
+    else:
+        result = measure_sizes(args.folder, args.pipeline, args.acc)
+    args.result.write_text(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()
