@@ -13,12 +13,14 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PIPELINE = "wmma"
-DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md")
+DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md")
+CLIMBS = ("wmma", "wmma_asynchronous", "mma_sync")
+PIPELINES = ("wmma", "mma_sync")
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 _INCLUDE = re.compile(r"transform\.include @(\w+)")
@@ -49,21 +51,21 @@ def _ratio(measured: dict, kernel: str, other: str, mode: str = "burst") -> str:
     return f"{spread['median']:.3f}"
 
 
-def _rungs(tile: str) -> list[tuple[dict, float, float]]:
-    """Returns (rung, burst TFLOP/s, sustained TFLOP/s) for a tile of the ablation."""
-    ablation = _result("wmma_ablation")
+def _rungs(climb: str, tile: str) -> list[tuple[dict, float, float]]:
+    """Returns (rung, burst TFLOP/s, sustained TFLOP/s) for a tile of a climb."""
+    ablation = _result(f"{climb}_ablation")
     measured = ablation["tiles"][tile]
     return [(rung, _median(measured, str(number)), _median(measured, str(number), "sustained"))
             for number, rung in enumerate(ablation["bars"])]
 
 
-def ablation_table() -> str:
-    """The climb at 8192, both tiles, beside cuBLAS and the ceiling."""
-    ablation = _result("wmma_ablation")
+def ablation_table(climb: str) -> str:
+    """A climb, every tile of it, beside cuBLAS and the ceiling."""
+    ablation = _result(f"{climb}_ablation")
     parts = []
     for tile, measured in ablation["tiles"].items():
         rows, previous = [], None
-        for number, (rung, burst, sustained) in enumerate(_rungs(tile)):
+        for number, (rung, burst, sustained) in enumerate(_rungs(climb, tile)):
             name = str(number)
             rows.append({"kernel": rung["title"], "TFLOP/s, burst": f"{burst:.1f}", "sustained": f"{sustained:.1f}",
                          "gain": f"x {burst / previous:.2f}" if previous else "",
@@ -81,22 +83,25 @@ def ablation_table() -> str:
 
 
 def climb_table() -> str:
-    """The climb in short, for the README: the faster tile."""
-    ablation = _result("wmma_ablation")
-    tile = max(ablation["tiles"], key=lambda name: _rungs(name)[-1][1])
-    measured = ablation["tiles"][tile]
-    top = _rungs(tile)[-1][1]
-    rows = [{"kernel": rung["title"], "TFLOP/s": f"{burst:.0f}", "": "█" * max(1, round(30 * burst / top))}
-            for rung, burst, _ in _rungs(tile)]
-    return (_table(rows) + f"\n{ablation['size']}^3, f16 x f16 -> f32, C = AB + C, tile {tile}, bursts; the card's own "
-            f"`mma.sync` ceiling is {_median(measured, 'ceiling'):.0f}, cuBLAS (which uses `wgmma`) "
-            f"{_median(measured, 'cublas'):.0f}. {_where(measured)}.\n")
+    """The climb in short, for the README: from the first rung of `wmma` to the last of `mma_sync`."""
+    tile = max(_result("wmma_ablation")["tiles"], key=lambda name: _rungs("wmma", name)[-1][1])
+    last = next(iter(_result("mma_sync_ablation")["tiles"]))
+    rungs = [("wmma", rung, burst) for rung, burst, _ in _rungs("wmma", tile)]
+    rungs += [("mma_sync", rung, burst) for rung, burst, _ in _rungs("mma_sync", last)]
+    top = max(burst for _, _, burst in rungs)
+    rows = [{"pipeline": pipeline, "kernel": rung["title"], "TFLOP/s": f"{burst:.0f}",
+             "": "█" * max(1, round(30 * burst / top))} for pipeline, rung, burst in rungs]
+    measured = _result("mma_sync_ablation")["tiles"][last]
+    return (_table(rows) + f"\n{_result('wmma_ablation')['size']}^3, f16 x f16 -> f32, C = AB + C, tiles {tile} and "
+            f"{last}, bursts; the card's own ceiling of `mma.sync` is {_median(measured, 'ceiling'):.0f}, cuBLAS (it "
+            f"uses `wgmma`) is at {_median(measured, 'cublas'):.0f}. {_where(measured)}.\n")
 
 
-def sizes_table(acc: str) -> str:
+def sizes_table(pipeline: str, acc: str) -> str:
     """Speed over sizes, the best tile of each."""
     rows = []
-    for size, measured in _result(f"wmma_sizes_{acc}")["sizes"].items():
+    sizes = _result(f"{pipeline}_sizes_{acc}")["sizes"]
+    for size, measured in sizes.items():
         best = measured["best"]
         knobs = measured["bundles"][best]["knobs"]
         right = all(check["passed"] for check in measured["checks_of_best"])
@@ -106,7 +111,7 @@ def sizes_table(acc: str) -> str:
                      "TFLOP/s": f"{_median(measured, best):.1f}", "cuBLAS": f"{_median(measured, 'cublas'):.1f}",
                      "of cuBLAS": _ratio(measured, best, "cublas"), "of the ceiling": _ratio(measured, best, "ceiling"),
                      "numbers": f"right, {seeds} seeds" if right else "WRONG"})
-    first = next(iter(_result(f"wmma_sizes_{acc}")["sizes"].values()))
+    first = next(iter(sizes.values()))
     return f"f16 x f16 -> {acc}, {acc} sums, C = AB + C, bursts. {_where(first)}.\n\n" + _table(rows)
 
 
@@ -119,29 +124,39 @@ def _head(step: str) -> tuple[Path, list[str]]:
 
 
 def _gains() -> dict[str, str]:
-    """Step -> what it gains in the ablation, for steps that are alone between two rungs."""
-    found = {}
-    bars = _result("wmma_ablation")["bars"]
-    for tile in _result("wmma_ablation")["tiles"]:
-        rungs = _rungs(tile)
-        for number in range(1, len(bars)):
-            added = set(bars[number - 1]["without"]) - set(bars[number]["without"])
-            if len(added) == 1:
-                gain = f"x {rungs[number][1] / rungs[number - 1][1]:.2f} (tile {tile})"
-                step = added.pop()
-                found[step] = f"{found[step]}, {gain}" if step in found else gain
+    """Step -> what it gains in the climbs, for steps that are alone between two rungs."""
+    found: dict[str, str] = {}
+    for climb in CLIMBS:
+        ablation = _result(f"{climb}_ablation")
+        bars = ablation["bars"]
+        for tile in ablation["tiles"]:
+            rungs = _rungs(climb, tile)
+            for number in range(1, len(bars)):
+                added = set(bars[number - 1]["without"]) - set(bars[number]["without"])
+                if len(added) == 1:
+                    gain = f"x {rungs[number][1] / rungs[number - 1][1]:.2f} ({climb}, {tile})"
+                    step = added.pop()
+                    found[step] = f"{found[step]}, {gain}" if step in found else gain
     return found
 
 
-def steps_text() -> str:
-    """Every step of the pipeline, from the head comment of its script, with its gain."""
-    names = _INCLUDE.findall((ROOT / "transforms" / f"{PIPELINE}.mlir").read_text())
+def _steps_of(pipeline: str) -> list[str]:
+    return _INCLUDE.findall((ROOT / "transforms" / f"{pipeline}.mlir").read_text())
+
+
+def steps_text(pipeline: str) -> str:
+    """Every step of a pipeline, from the head comment of its script, with its gain; shared steps stand once."""
     gains = _gains()
+    known = {step for other in PIPELINES[:PIPELINES.index(pipeline)] for step in _steps_of(other)}
     parts = []
-    for number, name in enumerate(names, start=1):
+    for number, name in enumerate(_steps_of(pipeline), start=1):
         path, head = _head(name)
+        if name in known:
+            parts.append(f"### {number}. {name}\n\nAs in [wmma](wmma.md#the-steps)"
+                         + (f"; gain {gains[name]}" if name in gains else "") + ".\n")
+            continue
         script = path.read_text()
-        kind = "optimization" if re.search(r"attributes \{optimization", script) else "lowering"
+        kind = "optimization" if "optimization" in script.split(") {")[0] else "lowering"
         ops = "`tc`" if path.parent.name == "tc" else "upstream ops"
         lines, code = [], False
         for line in head:
@@ -160,13 +175,22 @@ def steps_text() -> str:
     return "\n".join(parts)
 
 
-REGIONS: dict[str, Callable[[], str]] = {
-    "climb": climb_table,
-    "ablation": ablation_table,
-    "sizes f32": lambda: sizes_table("f32"),
-    "sizes f16": lambda: sizes_table("f16"),
-    "steps": steps_text,
-}
+def counters_table() -> str:
+    """What the profiler counts in one launch of some rungs."""
+    counters = _result("counters")
+    rows = []
+    for entry in counters["kernels"]:
+        ablation = _result(f"{entry['climb']}_ablation")
+        rows.append({"climb": entry["climb"], "kernel": ablation["bars"][entry["rung"]]["title"]}
+                    | {title: entry["metrics"][title] for title in counters["columns"]})
+    return _table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table}
+REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLIMBS}
+REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
+            for pipeline in PIPELINES for acc in ("f32", "f16")}
+REGIONS |= {f"steps {pipeline}": partial(steps_text, pipeline) for pipeline in PIPELINES}
 
 
 def rendered(text: str) -> str:
@@ -174,16 +198,16 @@ def rendered(text: str) -> str:
     return _REGION.sub(lambda match: match[1] + REGIONS[match[2]]() + match[3], text)
 
 
-def plot_ablation(path: Path) -> None:
-    """The climb as bars, one group a rung."""
+def plot_ablation(climb: str, path: Path) -> None:
+    """A climb as bars, one group a rung."""
     import matplotlib.pyplot as plt
 
-    ablation = _result("wmma_ablation")
+    ablation = _result(f"{climb}_ablation")
     figure, axes = plt.subplots(figsize=(9, 4))
     tiles = list(ablation["tiles"])
     width = 0.8 / len(tiles)
     for index, tile in enumerate(tiles):
-        heights = [burst for _, burst, _ in _rungs(tile)]
+        heights = [burst for _, burst, _ in _rungs(climb, tile)]
         places = [number + (index - (len(tiles) - 1) / 2) * width for number in range(len(heights))]
         axes.bar(places, heights, width, label=f"tile {tile}")
     measured = ablation["tiles"][tiles[-1]]
@@ -191,22 +215,25 @@ def plot_ablation(path: Path) -> None:
     axes.set_xticks(range(len(ablation["bars"])), [rung["title"].replace(" ", "\n", 2) for rung in ablation["bars"]],
                     fontsize=7)
     axes.set_ylabel("TFLOP/s")
-    axes.set_title(f"The climb at {ablation['size']}^3, f16 x f16 -> f32 ({measured['card']['name']})", fontsize=10)
-    axes.legend(fontsize=8)
+    axes.set_title(f"{climb} at {ablation['size']}^3, f16 x f16 -> f32 ({measured['card']['name']})", fontsize=10)
+    axes.legend(fontsize=8, loc="upper left")
     _save(figure, path)
 
 
 def plot_sizes(path: Path) -> None:
-    """Speed over sizes, both accumulations."""
+    """Speed over sizes, both pipelines, both accumulations."""
     import matplotlib.pyplot as plt
 
     figure, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
     for axes, acc in zip(both, ("f32", "f16")):
-        sizes = _result(f"wmma_sizes_{acc}")["sizes"]
-        places = [int(size) for size in sizes]
-        for kernel, label in ((None, "wmma, best tile"), ("cublas", "cuBLAS"), ("ceiling", "ceiling of mma.sync")):
-            axes.plot(places, [_median(measured, kernel or measured["best"]) for measured in sizes.values()],
-                      marker=".", linestyle="--" if kernel == "ceiling" else "-", label=label)
+        for pipeline in PIPELINES:
+            sizes = _result(f"{pipeline}_sizes_{acc}")["sizes"]
+            speeds = [_median(measured, measured["best"]) for measured in sizes.values()]
+            axes.plot([int(size) for size in sizes], speeds, marker=".", label=f"{pipeline}, best tile")
+        for kernel, style in (("cublas", "-"), ("ceiling", "--")):
+            label = "cuBLAS" if kernel == "cublas" else "ceiling of mma.sync"
+            axes.plot([int(size) for size in sizes], [_median(measured, kernel) for measured in sizes.values()],
+                      marker=".", linestyle=style, label=label)
         axes.set_xlabel("M = N = K")
         axes.set_title(f"{acc} sums", fontsize=10)
     both[0].set_ylabel("TFLOP/s")
@@ -241,8 +268,9 @@ def main() -> int:
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = "stepladder"
-    plot_ablation(DOCS / "plots" / "wmma_ablation.svg")
-    plot_sizes(DOCS / "plots" / "wmma_sizes.svg")
+    for climb in CLIMBS:
+        plot_ablation(climb, DOCS / "plots" / f"{climb}_ablation.svg")
+    plot_sizes(DOCS / "plots" / "sizes.svg")
     return 0
 
 
