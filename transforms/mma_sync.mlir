@@ -40,9 +40,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        a_rows = "1", b_rows = "1",
-        fragment_n = "8",
-        shared_bytes = "buffers * 2 * (block_m * block_k + block_k * block_n)",
+        half_type = "a_type if a_bits == 16 else 'f16'",
+        run = "128 / a_bits", a_rows = "1", b_rows = "1",
+        a_width = "block_k if a_layout == 'row' else block_m",
+        b_width = "block_n if b_layout == 'row' else block_k",
+        fragment_n = "8", fragment_k = "256 / a_bits",
+        shared_bytes = "buffers * (block_m * block_k + block_k * block_n) * a_bits / 8",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.

@@ -43,7 +43,8 @@ module attributes {transform.with_named_sequence} {
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         a_rows = "1 if latency == 'asynchronous' else block_m * block_k / (threads * 8)",
         b_rows = "1 if latency == 'asynchronous' else block_k * block_n / (threads * 8)",
-        fragment_n = "16",
+        run = "8", a_width = "block_k", b_width = "block_n",
+        fragment_n = "16", fragment_k = "16",
         shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {

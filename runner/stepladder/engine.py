@@ -8,6 +8,7 @@ interprets in one go, cut where a user wants to look, stop, or leave something o
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shlex
 import tempfile
 import time
@@ -15,10 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepladder import diagnostics, extension, library, ssa_names, targets
+from stepladder import diagnostics, extension, library, ssa_names, targets, tuned
 from stepladder.bindings import interpreter, ir, passmanager
 from stepladder.errors import FAILED, StepladderError, suggest
 from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
+from stepladder.facts import type_facts
 from stepladder.payload import FACTS, Problem, find_problem
 from stepladder.traverse import walk
 
@@ -35,6 +37,7 @@ class Request:
         through: stop after this step.
         start: begin with this step; the payload is the IR that the step before it left.
         without: optimizations to leave out.
+        tuned: where knobs were measured for problems like the payload's, take them for those that are not set.
     """
 
     pipeline: str
@@ -42,6 +45,7 @@ class Request:
     through: str | None = None
     start: str | None = None
     without: tuple[str, ...] = ()
+    tuned: bool = False
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request of a payload file."""
@@ -168,10 +172,10 @@ def choose_knobs(pipeline: library.Pipeline, request: Request) -> dict[str, int 
 
 
 def _scope(pipeline: library.Pipeline, knobs: dict[str, int | str], problem: Problem | None,
-           without: tuple[str, ...]) -> Scope:
+           known_facts: dict[str, int | str | list], without: tuple[str, ...]) -> Scope:
     """Returns what expressions may use: knobs, the payload's facts, the target's limits, and which steps are in."""
     facts: dict[str, int | str | list] = {step.name: step.name not in without for step in pipeline.steps}
-    facts |= problem.facts() if problem else {}
+    facts |= problem.facts() if problem else known_facts
     if "target" in knobs:
         facts["shared_memory_limit"] = targets.find(str(knobs["target"])).shared_memory
     return Scope({**facts, **knobs}, pipeline.derived)
@@ -198,7 +202,7 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
 def _check_requirement(pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope,
                        problem: Problem | None) -> None:
     roots = scope.roots(requirement)
-    if problem is None and any(name in FACTS for name in roots):
+    if any(name in FACTS and name not in scope for name in roots):
         return
     try:
         if evaluate(requirement, scope):
@@ -213,6 +217,22 @@ def _check_requirement(pipeline: library.Pipeline, step: library.Step, requireme
     raise StepladderError(f"step '{step.name}' requires {requirement}, but {values}",
                           location=problem.location if about_payload else str(step.path),
                           notes=_accepted_values(pipeline, scope, requirement, roots))
+
+
+def _with_tuned_knobs(pipeline: library.Pipeline, request: Request, module, problem: Problem | None) -> Request:
+    """Returns a request with the best measured knobs that the problem can have, or the request as it is."""
+    if not request.tuned or problem is None:
+        return request
+    own = {knob for name in request.without for knob in pipeline.step(name).left_out}
+    for knobs in tuned.candidates(pipeline.path, problem):
+        settings = {name: value for name, value in knobs.items() if name in pipeline.knobs and name not in own}
+        attempt = dataclasses.replace(request, settings={**settings, **request.settings})
+        with contextlib.suppress(StepladderError):
+            scope = _scope(pipeline, choose_knobs(pipeline, attempt), problem, type_facts(module), request.without)
+            steps = [pipeline.steps[index] for index in _active(pipeline, scope, attempt)]
+            check_requirements(pipeline, steps, scope, problem)
+            return attempt
+    return request
 
 
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
@@ -253,8 +273,10 @@ def check_requirements(pipeline: library.Pipeline, steps: list[library.Step], sc
             _check_requirement(pipeline, step, requirement, scope, problem)
 
 
-def bind(pipeline: library.Pipeline, knobs: dict[str, int | str], scope: Scope) -> None:
+def bind(pipeline: library.Pipeline, steps: list[library.Step], knobs: dict[str, int | str], scope: Scope) -> None:
     """Writes the knobs' values into a pipeline's module: into the knob ops, and into attributes that follow knobs.
+
+    Only the steps that run are bound: a run from a dump need not know what earlier steps follow.
 
     Raises:
         StepladderError: an expression that cannot be evaluated, with the op's place in the script.
@@ -265,7 +287,8 @@ def bind(pipeline: library.Pipeline, knobs: dict[str, int | str], scope: Scope) 
             else ir.StringAttr.get(value)
         op.attributes["selected"] = selected
 
-    following = [op for op in walk(pipeline.module) if "knobs" in op.attributes]
+    bodies = [pipeline.sequence, *library.sequences_of(pipeline, steps)]
+    following = [op for body in bodies for op in walk(body) if "knobs" in op.attributes]
     for op in following:
         entries = ir.DictAttr(op.attributes["knobs"])
         for index in range(len(entries)):
@@ -302,6 +325,8 @@ def _attribute_like(old, value):
             return ir.IntegerAttr.get(old.type, value)
         case ir.StringAttr():
             return ir.StringAttr.get(str(value))
+        case ir.TypeAttr():
+            return ir.TypeAttr.get(ir.Type.parse(str(value)))
         case ir.ArrayAttr():
             return ir.ArrayAttr.get([ir.IntegerAttr.get(old[0].type, element) for element in value])
     raise TypeError(f"attributes like {old} do not follow knobs")
@@ -392,13 +417,16 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
     """
     pipeline = library.load(request.pipeline)
     first, _ = _span(pipeline, request)
-    knobs = choose_knobs(pipeline, request)
+    knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
     problem = find_problem(module) if first == 0 else None
-    scope = _scope(pipeline, knobs, problem, request.without)
+    request = _with_tuned_knobs(pipeline, request, module, problem)
+    knobs = choose_knobs(pipeline, request)
+    scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
     chosen = _active(pipeline, scope, request)
-    check_requirements(pipeline, [pipeline.steps[index] for index in chosen], scope, problem)
-    bind(pipeline, knobs, scope)
+    steps = [pipeline.steps[index] for index in chosen]
+    check_requirements(pipeline, steps, scope, problem)
+    bind(pipeline, steps, knobs, scope)
 
     results: list[StepResult] = []
     before = text_of(module)

@@ -199,6 +199,12 @@ def include_ops(sequence) -> list:
     return walk(sequence, "transform.include")
 
 
+def sequences_of(pipeline: Pipeline, steps: list[Step]) -> list:
+    """Returns the named sequences of some steps of a pipeline."""
+    sequences = _sequences(pipeline.module)
+    return [sequences[name] for name in dict.fromkeys(step.name for step in steps)]
+
+
 def included_name(include) -> str:
     """Returns the name of the sequence that a `transform.include` op includes."""
     return include.attributes["target"].value

@@ -17,7 +17,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_to_fragments(%module: !transform.any_op {transform.readonly})
-      attributes {requires = ["warp_m % 16 == 0", "warp_n % 16 == 0", "block_k % 16 == 0"]} {
+      attributes {requires = ["warp_m % 16 == 0", "warp_n % 16 == 0", "block_k % fragment_k == 0"]} {
     // Copies that `vectorize_copies` did not take, when it is left out.
     %copies = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     %loops = transform.structured.convert_to_loops %copies : (!transform.any_op) -> !transform.any_op
@@ -33,7 +33,7 @@ module attributes {transform.with_named_sequence} {
     } : !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.gpu.unroll_vectors_subgroup_mma [16, 16, 16]
-        {knobs = {n = "fragment_n"}}
+        {knobs = {n = "fragment_n", k = "fragment_k"}}
     } : !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.canonicalization

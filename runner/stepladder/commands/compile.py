@@ -25,6 +25,9 @@ def add_parser(subparsers) -> None:
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
     add_pipeline_options(parser, required=True)
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
+    parser.add_argument("--script-defaults", action="store_true",
+                        help="knobs not set keep the defaults of the script, also where better ones were measured for "
+                             "problems like this one")
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
     parser.add_argument("-o", metavar="BUNDLE", dest="output", required=True, help="the folder to write")
 
@@ -38,15 +41,17 @@ def main(args: argparse.Namespace) -> int:
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
     text, name = read_text(args.input)
+    request = engine.Request(args.pipeline, settings, without=flat(args.without), tuned=not args.script_defaults)
     with engine.mlir_context():
-        built = build.build(text, name, engine.Request(args.pipeline, settings, without=flat(args.without)),
+        built = build.build(text, name, request,
                             use_cache=not args.no_cache)
         built.write(args.output)
     manifest = built.manifest
+    knobs = ", ".join(f"{name} = {value}" for name, value in manifest.knobs.items())
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
           f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
-          "memory")
+          f"memory\n{knobs}")
     spilled = manifest.spills["stores"] + manifest.spills["loads"]
     if spilled:
         print(f"warning: the kernel spills {spilled} bytes a thread: a smaller warp tile would keep its accumulators "

@@ -11,6 +11,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     normalize_payload,
     pack_shared_memory,
     rasterize_blocks,
+    reinterpret_elements,
     rotate_loop,
     spread_copies,
 )

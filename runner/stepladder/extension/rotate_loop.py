@@ -38,7 +38,7 @@ def _head(main: MainLoop) -> list:
     ops = [op.operation for op in body_of(main.loop).operations if op.operation.name in (_WAIT, _BARRIER)]
     if [op.name for op in ops] != [_WAIT, _BARRIER]:
         raise Refusal(main.loop, "expected one asynchronous wait and one barrier in the loop, in this order")
-    if any(load.is_before_in_block(ops[-1]) for load in main.fragment_loads(0)):
+    if any(load.is_before_in_block(ops[-1]) for load in main.fragment_loads()[0]):
         raise Refusal(main.loop, "a fragment is loaded in front of the barrier")
     return ops
 
@@ -111,7 +111,7 @@ def rotate_loop(payload, op, rewriter) -> None:
     old = main.loop
     block = body_of(old)
     head = _head(main)
-    loads = [main.fragment_loads(step) for step in range(len(main.products))]
+    loads = main.fragment_loads()
     carried = [load.results[0] for load in loads[0]]
 
     # In front of the loop: wait for the first tile and load its first fragments.

@@ -9,7 +9,7 @@ from stepladder.extension.dialect import Refusal, is_workgroup_memory, producer
 from stepladder.traverse import walk
 
 MMA = ("gpu.subgroup_mma_compute", "nvgpu.mma.sync")
-FRAGMENT_LOADS = ("gpu.subgroup_mma_load_matrix", "nvgpu.ldmatrix")
+FRAGMENT_LOADS = ("gpu.subgroup_mma_load_matrix", "nvgpu.ldmatrix", "vector.load", "vector.transfer_read", "memref.load")
 ASYNC_COPY = "nvgpu.device_async_copy"
 ASYNC_GROUP = "nvgpu.device_async_create_group"
 _ACCUMULATOR = 2  # operand number, in every MMA op
@@ -68,13 +68,17 @@ class MainLoop:
     loop: object
     products: list[list]
 
-    def fragment_loads(self, step: int) -> list:
-        """Returns the loads of shared memory that the products of a sub-step read from, each once, in order of use."""
-        found: list = []
-        for product in self.products[step]:
-            for operand in list(product.operands)[:_ACCUMULATOR]:
-                self._collect_loads(operand, found)
-        return found
+    def fragment_loads(self) -> list[list]:
+        """Returns, by sub-step, the loads of shared memory that its products are the first to read from, in order."""
+        seen: list = []
+        loads = []
+        for products in self.products:
+            start = len(seen)
+            for product in products:
+                for operand in list(product.operands)[:_ACCUMULATOR]:
+                    self._collect_loads(operand, seen)
+            loads.append(seen[start:])
+        return loads
 
     def _collect_loads(self, value, found: list) -> None:
         source = producer(value)

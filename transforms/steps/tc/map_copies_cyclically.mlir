@@ -20,35 +20,35 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_copies_cyclically(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         "block_m % warp_m == 0", "block_n % warp_n == 0",
-        "threads * 8 % block_k == 0", "block_m * block_k % (threads * 8) == 0",
-        "threads * 8 % block_n == 0", "block_k * block_n % (threads * 8) == 0"
+        "threads * run % a_width == 0", "block_m * block_k % (threads * run) == 0",
+        "threads * run % b_width == 0", "block_k * block_n % (threads * run) == 0"
       ]} {
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_pass, %a_passes = transform.structured.tile_using_for %a tile_sizes [32, 0]
-      {knobs = {static_sizes = "[threads * 8 / block_k, 0]"}}
+      {knobs = {static_sizes = "[threads * run / a_width, 0]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %a_passes {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * 8)"}}
+    transform.loop.unroll %a_passes {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * run)"}}
       : !transform.any_op
     %a_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a_rows num_threads [32, 4]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * 8 / block_k, block_k / 8]"}}
+      {knobs = {static_num_threads = "[threads * run / a_width, a_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_pass, %b_passes = transform.structured.tile_using_for %b tile_sizes [8, 0]
-      {knobs = {static_sizes = "[threads * 8 / block_n, 0]"}}
+      {knobs = {static_sizes = "[threads * run / b_width, 0]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %b_passes {factor = 4 : i64, knobs = {factor = "block_k * block_n / (threads * 8)"}}
+    transform.loop.unroll %b_passes {factor = 4 : i64, knobs = {factor = "block_k * block_n / (threads * run)"}}
       : !transform.any_op
     %b_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_slice, %b_threads = transform.structured.tile_using_forall %b_rows num_threads [8, 16]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * 8 / block_n, block_n / 8]"}}
+      {knobs = {static_num_threads = "[threads * run / b_width, b_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -18,12 +18,24 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
+        "[a_type, c_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
+        "a_type == b_type",
         "accumulator_registers < 255", "accumulator_registers * threads < 65536"
       ]} {
     %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()
     %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
       to %vectors : (!transform.any_op) -> !transform.any_op
+    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}} : (!transform.any_op) -> ()
+
+    // f32 is multiplied as tf32: 19 of its 32 bits.
+    transform.tune.alternatives<"tf32"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "a_type == 'f32'"}} {
+    }, {
+      %products = transform.structured.match ops{["nvgpu.mma.sync"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+      transform.annotate %products "tf32Enabled" : !transform.any_op
+    }
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
