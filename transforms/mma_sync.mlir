@@ -4,6 +4,9 @@
 // instead of padded, tiles arrive by asynchronous copies several stages ahead, fragments are loaded one k sub-step
 // ahead of their products, across the barrier too, and blocks are ordered for the L2 cache. For sm_80 and later.
 //
+// f16 and bf16 with f32 sums, f16 with f16 sums, f32 multiplied as tf32, i8 with i32 sums; A and B each row- or
+// column-major.
+//
 // Every step is a file in steps/; most are shared with `wmma`.
 
 module attributes {transform.with_named_sequence} {

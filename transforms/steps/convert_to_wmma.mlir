@@ -16,6 +16,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
+        "a_layout == 'row' and b_layout == 'row'",
         "accumulator_registers < 255", "accumulator_registers * threads < 65536"
       ]} {
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op

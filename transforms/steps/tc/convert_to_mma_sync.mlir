@@ -4,6 +4,10 @@
 // `ldmatrix` loads 8 x 8 tiles of shared memory from one address a lane, so that rows may lie anywhere: in a swizzled
 // tile, too, which WMMA cannot read. C is loaded and stored by each lane on its own.
 //
+// Fragments that `ldmatrix` cannot load, since it transposes 16-bit elements only (B of i8 or f32 in row-major order),
+// are loaded element by element. Upstream's conversion does not know bf16, whose fragments lie in registers as those of
+// f16 do: it is shown f16 instead (`tc.reinterpret_elements`), and f32 is marked to be multiplied as tf32.
+//
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
 // Before:
