@@ -30,7 +30,8 @@ module attributes {transform.with_named_sequence} {
     "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()
     %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
       to %vectors : (!transform.any_op) -> !transform.any_op
-    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}} : (!transform.any_op) -> ()
+    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
+      : (!transform.any_op) -> ()
 
     // f32 is multiplied as tf32: 19 of its 32 bits.
     transform.tune.alternatives<"tf32"> selected_region = 0

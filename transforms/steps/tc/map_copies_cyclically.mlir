@@ -5,8 +5,8 @@
 // then the same for all rows of a thread: one address in a register, and the rest are constants in the instructions.
 // `copy_asynchronously` and `spread_copies` profit most, since they issue the copies of a thread one by one.
 //
-// A run is 16 bytes, `run` elements; a row of a stored tile is `a_width` or `b_width` of them long, whatever the operand's
-// layout.
+// A run is 16 bytes, `run` elements; a row of a stored tile is `a_width` or `b_width` elements long, whatever the
+// operand's layout.
 //
 // The passes are unrolled before threads are mapped. Upstream can put a barrier behind every mapped loop, or behind
 // none; one is needed behind the last pass, in front of the matmul, hence `tc.insert_barrier`.
