@@ -23,14 +23,26 @@ from stepladder.launch import Buffer, MatmulBuffers
 # What NVIDIA recommends on Hopper, and what PyTorch gives it.
 WORKSPACE_BYTES = 32 << 20
 
-# (element type of A and B, of the sums, of C)
-SUPPORTED = (("f16", "f32", "f32"), ("f16", "f32", "f16"), ("f16", "f16", "f16"))
-
-# Values of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
-DATA_TYPES = {"f32": 0, "f16": 2}
-COMPUTE_TYPES = {"f16": 64, "f32": 68}
-NOT_TRANSPOSED = 0
+# Values of cudaDataType_t, cublasOperation_t (by layout), cublasGemmAlgo_t and cublasStatus_t.
+DATA_TYPES = {"f32": 0, "f16": 2, "i8": 3, "i32": 10, "bf16": 14}
+OPERATIONS = {"row": 0, "column": 1}
 DEFAULT_ALGORITHM = -1
+STATUSES = {7: "invalid value", 8: "no such feature on this GPU", 13: "execution failed", 14: "internal error",
+            15: "no such product"}
+
+# cublasComputeType_t by (type of A and B, type of the products, of the sums, of C): all products that are asked for.
+COMPUTE_TYPES = {
+    ("f16", "f16", "f32", "f32"): 68,
+    ("f16", "f16", "f32", "f16"): 68,
+    ("f16", "f16", "f16", "f16"): 64,
+    ("bf16", "bf16", "f32", "f32"): 68,
+    ("bf16", "bf16", "f32", "bf16"): 68,
+    ("f32", "f32", "f32", "f32"): 68,
+    ("f32", "tf32", "f32", "f32"): 77,
+    ("i8", "i8", "i32", "i32"): 72,
+}
+# Leading dimensions of 8-bit operands are multiples of this.
+INTEGER_ALIGNMENT = 4
 
 
 @dataclass(frozen=True)
@@ -46,9 +58,24 @@ class Baseline:
     enqueue: Callable[[], None]
 
 
+def _key(problem: Problem) -> tuple[str, str, str, str]:
+    return problem.a_type, problem.compute_type, problem.acc_type, problem.c_type
+
+
+def unsupported(problem: Problem) -> str:
+    """Returns why cuBLAS has no such product, or an empty string where it has one."""
+    if problem.a_type != problem.b_type or _key(problem) not in COMPUTE_TYPES:
+        products = [f"{product} -> {stored} ({sums} sums)" for _, product, sums, stored in COMPUTE_TYPES]
+        return f"it has {', '.join(products)}"
+    extents = {problem.a_shape[1], problem.b_shape[1], problem.n}
+    if problem.a_type == "i8" and any(extent % INTEGER_ALIGNMENT for extent in extents):
+        return f"rows of stored i8 operands and of C must be multiples of {INTEGER_ALIGNMENT} elements"
+    return ""
+
+
 def is_supported(problem: Problem) -> bool:
-    """Says whether cuBLAS has a product of these element types."""
-    return problem.a_type == problem.b_type and (problem.a_type, problem.acc_type, problem.c_type) in SUPPORTED
+    """Says whether cuBLAS has a product of these element types and extents."""
+    return not unsupported(problem)
 
 
 def cublas(buffers: MatmulBuffers) -> Baseline:
@@ -58,8 +85,8 @@ def cublas(buffers: MatmulBuffers) -> Baseline:
         StepladderError: cuBLAS is not there (status NOT_EXECUTED), or has no such product.
     """
     problem, device = buffers.problem, buffers.device
-    if not is_supported(problem):
-        raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}; use --baseline none")
+    if reason := unsupported(problem):
+        raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none")
     library, through = _find_library()
     handle = library.create()
     workspace = device.allocate(WORKSPACE_BYTES)
@@ -68,14 +95,22 @@ def cublas(buffers: MatmulBuffers) -> Baseline:
     # The scalars are of the type that is summed in.
     alpha = np.ones(1, element_type(problem.acc_type).dtype)
     beta = alpha if problem.accumulate else np.zeros_like(alpha)
+    # nvmath-python has an exception of its own.
+    refusals = getattr(library, "cuBLASError", ())
 
     def enqueue(keep_alive: Buffer = workspace) -> None:
         # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A.
-        library.gemm_ex(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, problem.n, problem.m, problem.k,
-                        alpha.ctypes.data, buffers.b.address, DATA_TYPES[problem.b_type], problem.n,
-                        buffers.a.address, DATA_TYPES[problem.a_type], problem.k,
-                        beta.ctypes.data, buffers.c.address, DATA_TYPES[problem.c_type], problem.n,
-                        COMPUTE_TYPES[problem.acc_type], DEFAULT_ALGORITHM)
+        # A column-major operand reads as itself, and is transposed by the operation.
+        try:
+            library.gemm_ex(handle, OPERATIONS[problem.b_layout], OPERATIONS[problem.a_layout],
+                            problem.n, problem.m, problem.k,
+                            alpha.ctypes.data, buffers.b.address, DATA_TYPES[problem.b_type], problem.b_shape[1],
+                            buffers.a.address, DATA_TYPES[problem.a_type], problem.a_shape[1],
+                            beta.ctypes.data, buffers.c.address, DATA_TYPES[problem.c_type], problem.n,
+                            COMPUTE_TYPES[_key(problem)], DEFAULT_ALGORITHM)
+        except refusals as error:
+            raise StepladderError(f"cuBLAS fails at {problem.describe()}: {error}; use --baseline none",
+                                  status=FAILED) from error
 
     version = library.get_version(handle)
     return Baseline(f"cuBLAS {version // 10000}.{version // 100 % 100}.{version % 100} through {through}", enqueue)
@@ -142,4 +177,5 @@ class _Library:
     def _call(self, name: str, *arguments: Any) -> None:
         status = self._functions[name](*arguments)
         if status != 0:
-            raise StepladderError(f"{name} failed with cublasStatus_t {status}", status=FAILED)
+            meaning = f" ({STATUSES[status]})" if status in STATUSES else ""
+            raise StepladderError(f"{name} failed with cublasStatus_t {status}{meaning}", status=FAILED)

@@ -23,8 +23,9 @@ from typing import Any, Protocol
 
 from stepladder.baselines import cublas
 from stepladder.bundle import Bundle, Problem
-from stepladder.ceiling import measure_ceiling
-from stepladder.check import check_exact, random_inputs
+from stepladder.ceiling import find_instruction, measure_ceiling
+from stepladder.check import INTEGER_C, check_exact, integer_range, random_inputs
+from stepladder.element_types import element_type
 from stepladder.errors import FAILED, StepladderError
 from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
 
@@ -42,6 +43,8 @@ REPLAY_SECONDS = 1e-3
 # C = AB + C in place grows with every launch; C is restored before it leaves this range (of f16), also where C is f32,
 # so that all types are timed on like data.
 LARGEST_C = 30000.0
+# i32 sums are kept from wrapping.
+LARGEST_INTEGER_C = float(2**31 - 1 - INTEGER_C)
 # How many standard deviations the largest element of a large matrix has.
 LARGEST_NORMAL = 6.0
 
@@ -80,7 +83,7 @@ class Contestant:
 
     Attributes:
         name: in tables and results; unique.
-        flops: floating-point operations of one launch.
+        flops: arithmetic operations of one launch, of floating-point numbers or integers.
         enqueue: enqueues one launch.
         restore: enqueues what undoes the launches so far, if they change the data.
         restore_every: launches after which to restore; None for never.
@@ -250,6 +253,8 @@ def bench_bundles(bundles: Sequence[Bundle], *, baseline: str = "cublas", ceilin
             raise StepladderError(f"bundles of one measurement must be of one problem: '{bundles[0].path}' is "
                                   f"{problem.describe()}, '{bundle.path}' is {bundle.manifest.problem.describe()}")
     names = _unique_names(bundles)
+    if ceiling:
+        find_instruction(problem.compute_type, problem.acc_type)  # refused before anything is measured
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
@@ -281,7 +286,7 @@ def bench_bundles(bundles: Sequence[Bundle], *, baseline: str = "cublas", ceilin
         contestants = [Contestant(name, problem.flops, enqueue, restore, restore_every)
                        for name, enqueue in launchers.items()]
         if ceiling:
-            limit = measure_ceiling(device, problem.acc_type)
+            limit = measure_ceiling(device, problem.acc_type, problem.compute_type)
             result["ceiling"] = {"name": "ceiling", "warps": limit.warps, "tflops": limit.tflops,
                                  "tflops_by_warps": {str(warps): rate for warps, rate in limit.tflops_by_warps.items()}}
             contestants.append(Contestant("ceiling", limit.flops, limit.enqueue))
@@ -316,7 +321,11 @@ def _refuse_wrong_numbers(name: str, buffers: MatmulBuffers, enqueue: Callable[[
 
 
 def _prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, int | None]:
-    """Fills the operands with random normal data; returns what restores C, and after how many launches that is due."""
+    """Fills the operands with random data (`check.random_inputs`).
+
+    Returns:
+        What restores C, and after how many launches that is due.
+    """
     problem = buffers.problem
     a, b, c = random_inputs(problem, SEED)
     buffers.a.upload(a)
@@ -326,9 +335,18 @@ def _prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, in
         return None, None
     original = buffers.device.allocate(buffers.c.size)
     original.upload(c)
-    # One launch adds a product whose elements have the standard deviation sqrt(K).
-    launches = int(LARGEST_C / (LARGEST_NORMAL * math.sqrt(problem.k)))
-    return lambda: buffers.c.copy_from(original), max(1, launches)
+    return lambda: buffers.c.copy_from(original), launches_before_restore(problem)
+
+
+def launches_before_restore(problem: Problem) -> int:
+    """Returns how often C = AB + C may run on random inputs before C leaves its range; at least 1."""
+    if element_type(problem.acc_type).is_integer:
+        # The variance of integers from -r to r - 1 is r^2 / 3.
+        limit, variance = LARGEST_INTEGER_C, integer_range(problem) ** 2 / 3
+    else:
+        limit, variance = LARGEST_C, 1.0
+    # One launch adds a product whose elements have the standard deviation sqrt(K), times the variance of A's and B's.
+    return max(1, int(limit / (LARGEST_NORMAL * math.sqrt(problem.k) * variance)))
 
 
 def table_title(result: dict[str, Any]) -> str:

@@ -30,8 +30,15 @@ class Build:
         bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps())
 
 
-def _argument(role: str, problem: Problem) -> bundle.Argument:
-    shapes = {"a": (problem.m, problem.k), "b": (problem.k, problem.n), "c": (problem.m, problem.n)}
+def _problem(problem: Problem) -> bundle.Problem:
+    """Returns a payload's problem as a manifest describes it; f32 operands are multiplied on tensor cores, in tf32."""
+    return bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type, acc_type=problem.c_type,
+                          c_type=problem.c_type, accumulate=problem.accumulate, a_layout=problem.a_layout,
+                          b_layout=problem.b_layout, compute_type="tf32" if problem.a_type == "f32" else None)
+
+
+def _argument(role: str, problem: bundle.Problem) -> bundle.Argument:
+    shapes = {"a": problem.a_shape, "b": problem.b_shape, "c": (problem.m, problem.n)}
     types = {"a": problem.a_type, "b": problem.b_type, "c": problem.c_type}
     access = ("readwrite" if problem.accumulate else "write") if role == "c" else "read"
     return bundle.Argument(role.upper(), role, types[role], shapes[role], access)
@@ -44,11 +51,11 @@ def _manifest(request: engine.Request, run: engine.Run, kernel: codegen.Kernel,
     if unknown:
         raise StepladderError(f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
                               location=problem.location)
+    described = _problem(problem)
     return bundle.Manifest(
         kernel_name=kernel.name, target=kernel.target,
-        arguments=tuple(_argument(problem.roles[number], problem) for number in kernel.arguments),
-        problem=bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type,
-                               acc_type=problem.c_type, c_type=problem.c_type, accumulate=problem.accumulate),
+        arguments=tuple(_argument(problem.roles[number], described) for number in kernel.arguments),
+        problem=described,
         grid=tuple(kernel.grid), block=tuple(kernel.block), static_shared_memory=code.static_shared_memory,
         dynamic_shared_memory=kernel.dynamic_shared_memory, registers=code.registers,
         spills={"stores": code.spill_stores, "loads": code.spill_loads}, pipeline=run.pipeline.name,

@@ -30,6 +30,7 @@ PTX = "kernel.ptx"
 
 ROLES = ("a", "b", "c")
 ACCESSES = ("read", "write", "readwrite")
+LAYOUTS = ("row", "column")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Argument:
         name: the parameter's name, for messages.
         role: which operand of the matmul it is: `a`, `b` or `c`.
         element_type: MLIR's name of the element type.
-        shape: extents, outermost first.
+        shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
+            that a column-major A (m x k) has the shape (k, m).
         access: `read`, `write` or `readwrite`.
     """
 
@@ -53,7 +55,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Problem:
-    """C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n, all row-major.
+    """C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n and row-major.
 
     Attributes:
         m, n, k: extents in elements.
@@ -61,6 +63,9 @@ class Problem:
         acc_type: element type in which products are summed.
         accumulate: whether C is read as well as written.
         kind: always `matmul`.
+        a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
+        compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
+            stands for `a_type`.
     """
 
     m: int
@@ -72,17 +77,41 @@ class Problem:
     c_type: str
     accumulate: bool
     kind: str = "matmul"
+    a_layout: str = "row"
+    b_layout: str = "row"
+    compute_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.compute_type is None:
+            object.__setattr__(self, "compute_type", self.a_type)
+
+    @property
+    def a_shape(self) -> tuple[int, int]:
+        """Extents of A's buffer, outermost first: (m, k), or (k, m) where A is column-major."""
+        return (self.m, self.k) if self.a_layout == "row" else (self.k, self.m)
+
+    @property
+    def b_shape(self) -> tuple[int, int]:
+        """Extents of B's buffer, outermost first: (k, n), or (n, k) where B is column-major."""
+        return (self.k, self.n) if self.b_layout == "row" else (self.n, self.k)
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of one product: 2 m n k."""
+        """Arithmetic operations of one product, of floating-point numbers or integers: 2 m n k."""
         return 2 * self.m * self.n * self.k
 
     def describe(self) -> str:
-        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 sums)`."""
+        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 sums)`.
+
+        Products in another type than the operands' and operands that are not row-major are mentioned too:
+        `..., f32 x f32 -> f32 (tf32 products, f32 sums), A column-major`.
+        """
         formula = "C = AB + C" if self.accumulate else "C = AB"
+        products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
+        columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
+        layouts = f", {' and '.join(columns)} column-major" if columns else ""
         return (f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
-                f"({self.acc_type} sums)")
+                f"({products}{self.acc_type} sums){layouts}")
 
 
 @dataclass(frozen=True)
@@ -283,10 +312,15 @@ def _parse_argument(fields: _Fields) -> Argument:
 
 
 def _parse_problem(fields: _Fields) -> Problem:
+    a_type = fields.string("a_type")
+    # Layouts and the type of the products came later: bundles without them are row-major, multiplied in A's type.
     return Problem(kind=fields.string("kind", ("matmul",)), m=fields.integer("m", 1), n=fields.integer("n", 1),
-                   k=fields.integer("k", 1), a_type=fields.string("a_type"), b_type=fields.string("b_type"),
+                   k=fields.integer("k", 1), a_type=a_type, b_type=fields.string("b_type"),
                    acc_type=fields.string("acc_type"), c_type=fields.string("c_type"),
-                   accumulate=fields.boolean("accumulate"))
+                   accumulate=fields.boolean("accumulate"), a_layout=fields.string("a_layout", LAYOUTS, default="row"),
+                   b_layout=fields.string("b_layout", LAYOUTS, default="row"),
+                   compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,),
+                                              default=a_type))
 
 
 class _Fields:
@@ -303,7 +337,10 @@ class _Fields:
     def error(self, name: str, problem: str) -> StepladderError:
         return StepladderError(f"field '{self._path(name)}' {problem}", location=self.location)
 
-    def string(self, name: str, accepted: tuple[str, ...] = ()) -> str:
+    def string(self, name: str, accepted: tuple[str, ...] = (), default: str | None = None) -> str:
+        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing."""
+        if default is not None and name not in self.data:
+            return default
         value = self._get(name, str, "a string")
         if accepted and value not in accepted:
             raise self.error(name, f"must be one of {', '.join(accepted)}, got {_show(value)}")

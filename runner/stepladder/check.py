@@ -5,12 +5,16 @@ is an integer that the accumulation type holds exactly. Every element must then 
 doubled product, of whatever K, shows. See `exact_density` for why no partial sum leaves the exact range.
 
 **Random.** Normal inputs, rounded to their storage types, against the float64 product of the inputs as stored.
-Tolerances come from the accumulation type and K, see `Tolerance`. This one sees what small integers cannot: a type that
-is too narrow, a low-order bit that is lost.
+Tolerances come from the types of the products and the sums and from K, see `Tolerance`. This one sees what small
+integers cannot: a type that is too narrow, a low-order bit that is lost. Where A, B and C are integers, they hold
+integers of the whole range instead, and every element must equal the reference: see `integer_range` for why none wraps.
 
 **Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference.
 
-Where the kernel only writes C, C holds NaN before the launch. NaN and infinity in the result never pass.
+Where the kernel only writes C, C holds NaN before the launch, or the smallest integer of its type, which no right
+result is. NaN and infinity in the result never pass.
+
+Operands are handed to the kernel in their layouts; references are computed over the matrices that these stand for.
 """
 
 from __future__ import annotations
@@ -34,6 +38,9 @@ CHUNK = 1 << 20
 # The magnitude of the integers in C of the exact check.
 EXACT_C = 8
 
+# The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
+INTEGER_C = 1 << 20
+
 # Problems below this are not worth the seconds that importing PyTorch takes.
 TORCH_FLOPS = 10**11
 
@@ -42,7 +49,12 @@ class Executor(Protocol):
     """Runs one matmul; the GPU does, and in tests NumPy does."""
 
     def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Takes A (m x k) and B (k x n), row-major, of their storage types, for the launches that follow."""
+        """Takes A and B, of their storage types and in their layouts, for the launches that follow.
+
+        Args:
+            a: array of the shape `problem.a_shape`: m x k, or k x m where A is column-major.
+            b: array of the shape `problem.b_shape`: k x n, or n x k where B is column-major.
+        """
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the kernel once with C holding `c` (m x n) and returns what C holds afterwards."""
@@ -69,6 +81,14 @@ class Tolerance:
     u/sqrt(3) sqrt(n s2); t = 25 leaves 1e-17 an element: |error| <= 15 u sqrt(n s2). Over the matrix the expected
     norm(error)/norm(reference) is at most u sqrt(n/6); u sqrt(n/2) is allowed.
 
+    tf32 products. The tensor core reads 10 of the 23 stored bits of an f32 significand, after rounding to nearest
+    (cvt.rna) or by cutting the others off. So a product is off by e_k = d_a + d_b of itself, 0 <= d < 2^-10 at worst,
+    the sum by sum of (a_ik b_kj) e_k. Signs of the a_ik b_kj are independent, so that this is a random walk again, of
+    variance at most (2^-9)^2 s2, which passes 8 deviations in 2.5e-14 of elements (Hoeffding): 2^-6 sqrt(s2) is
+    allowed. Over the matrix norm(error)/norm(reference) is the root mean square of e_k: 0.8 x 2^-10 for normal
+    operands that are cut off, 0.3 x 2^-10 for rounded ones; 1.5 x 2^-10 is allowed, and operands rounded to bf16 have
+    2.4 x 2^-10. A step adds 4 or 8 products: at 4, K/4 steps of 3 units give 6 K u sqrt(s2) in place of 5.
+
     On top, storing C rounds the result once: u of C's type, times the reference.
 
     Attributes:
@@ -83,7 +103,11 @@ class Tolerance:
 
     @classmethod
     def of(cls, problem: Problem) -> Tolerance:
+        """Returns the tolerance of a problem with floating-point sums."""
         stored = element_type(problem.c_type).unit_roundoff
+        if problem.compute_type == "tf32":
+            truncation, cut = 2.0**-23, 2.0**-10
+            return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
         if problem.acc_type == "f32":
             truncation = 2.0**-23
             return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored)
@@ -143,7 +167,7 @@ class CheckReport:
             parts.append(f"largest error {self.max_error:.3g}")
         if self.norm_error is not None:
             parts.append(f"norm of error {self.norm_error:.3g} of norm of C (at most {self.norm_tolerance:.3g})")
-        if self.passed and self.check != "random":
+        if self.passed and self.max_error_over_tolerance is None:
             parts.append(f"all {self.elements} elements equal")
         return f"{self.check}: {'pass' if self.passed else 'FAIL'}: " + "; ".join(parts)
 
@@ -159,16 +183,22 @@ def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int =
     """
     backend = _choose_backend(problem, ordinal)
     a, b, c, outputs = _launch_random(problem, executor, seed)
-    return [check_exact(problem, executor, seed, ordinal),
-            _compare_random(problem, a, b, c, outputs[0], backend),
-            _compare_launches(*outputs)]
+    if element_type(problem.acc_type).is_integer:
+        # float64 has every i32 exactly.
+        random = _compare_exact("random", "float64", problem, a, b, c, outputs[0], backend)
+    else:
+        random = _compare_random(problem, a, b, c, outputs[0], backend)
+    return [check_exact(problem, executor, seed, ordinal), random, _compare_launches(*outputs)]
 
 
 def check_exact(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
     """Runs the exact check alone; arguments as for `check_matmul`."""
     a, b, c = exact_inputs(problem, seed)
     executor.load(a, b)
-    return _compare_exact(problem, a, b, c, executor.launch(_initial(problem, c)), _choose_backend(problem, ordinal))
+    # Below 2^24 in magnitude, float32 has the sums exactly, at twice the speed.
+    wide = "float32" if problem.k + EXACT_C < 2**24 else "float64"
+    return _compare_exact("exact", wide, problem, a, b, c, executor.launch(_initial(problem, c)),
+                          _choose_backend(problem, ordinal))
 
 
 def exact_density(problem: Problem) -> float:
@@ -189,7 +219,7 @@ def _exact_limit(problem: Problem) -> int:
 
 
 def exact_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns A, B and the C to add to, of their storage types, for the exact check."""
+    """Returns A, B and the C to add to, of their storage types and in their layouts, for the exact check."""
     density = exact_density(problem)
 
     def signs(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -203,13 +233,37 @@ def exact_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, n
 
     a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
     if density < 1:
-        products = int(np.count_nonzero(a, axis=1).max())
+        products = int(np.count_nonzero(_logical(problem, a, b)[0], axis=1).max())
         assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
     return a, b, c
 
 
+def integer_range(problem: Problem) -> int:
+    """Returns r, such that A and B of the random check hold integers from -r to r - 1.
+
+    All of the type's range (128 for i8) where no partial sum can leave the sums' type whatever the data, that is where
+    K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that holds.
+    """
+    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - INTEGER_C
+    return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))
+
+
 def random_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns A, B and the C to add to: standard normal, rounded to their storage types."""
+    """Returns A, B and the C to add to, of their storage types and in their layouts, for the random check.
+
+    Standard normal, rounded to the storage types; integers are uniform, those of A and B over `integer_range`, those of
+    C up to INTEGER_C.
+    """
+    if element_type(problem.acc_type).is_integer:
+        bound = integer_range(problem)
+
+        def uniform(generator: np.random.Generator, count: int) -> np.ndarray:
+            return generator.integers(-bound, bound, count, np.int8)
+
+        def summand(generator: np.random.Generator, count: int) -> np.ndarray:
+            return generator.integers(-INTEGER_C, INTEGER_C, count, np.int32, endpoint=True)
+
+        return _operands(problem, seed, uniform, uniform, summand)
 
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, np.float32)
@@ -218,7 +272,7 @@ def random_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _operands(problem: Problem, seed: int, *draws: Callable[[np.random.Generator, int], np.ndarray]) -> tuple:
-    shapes = ((problem.m, problem.k), (problem.k, problem.n), (problem.m, problem.n))
+    shapes = (problem.a_shape, problem.b_shape, (problem.m, problem.n))
     types = (problem.a_type, problem.b_type, problem.c_type)
     return tuple(_draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
                  for operand, (shape, name, draw) in enumerate(zip(shapes, types, draws)))
@@ -242,7 +296,14 @@ def _draw(shape: tuple[int, int], element: ElementType, seed: np.random.SeedSequ
 
 def _initial(problem: Problem, c: np.ndarray) -> np.ndarray:
     """What C holds before a launch: the summand, or poison where the kernel must not read it."""
-    return c if problem.accumulate else np.full_like(c, np.nan)
+    if problem.accumulate:
+        return c
+    return np.full_like(c, np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan)
+
+
+def _logical(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns A (m x k) and B (k x n) as views of what is stored."""
+    return a if problem.a_layout == "row" else a.T, b if problem.b_layout == "row" else b.T
 
 
 def _launch_random(problem: Problem, executor: Executor, seed: int) -> tuple:
@@ -255,6 +316,7 @@ def _compare_random(problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarra
                     backend: _NumPy) -> CheckReport:
     xp = backend.xp
     tolerance = Tolerance.of(problem)
+    a, b = _logical(problem, a, b)
     b_wide = backend.load(b, "float64")
     b_squared = backend.load(b, "float32") ** 2
     report = CheckReport("random", True, got.size, max_error_over_tolerance=0.0, reference=backend.name)
@@ -281,18 +343,19 @@ def _compare_random(problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarra
     return report
 
 
-def _compare_exact(problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarray, got: np.ndarray,
-                   backend: _NumPy) -> CheckReport:
+def _compare_exact(check: str, wide: str, problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarray,
+                   got: np.ndarray, backend: _NumPy) -> CheckReport:
+    """Compares for equality; `wide` is the type of the reference, which has all sums exactly."""
     xp = backend.xp
-    # Below 2^24 in magnitude, float32 has the sums exactly, at twice the speed.
-    wide = "float32" if problem.k + EXACT_C < 2**24 else "float64"
+    a, b = _logical(problem, a, b)
     b_wide = backend.load(b, wide)
-    report = CheckReport("exact", True, got.size, reference=backend.name)
+    report = CheckReport(check, True, got.size, reference=backend.name)
     for rows in _row_blocks(problem):
         expected = backend.load(a[rows], wide) @ b_wide
         if problem.accumulate:
             expected += backend.load(c[rows], wide)
-        values = backend.load(got[rows], wide)
+        # Not in float32, which would round a wrong i32, perhaps to the right one.
+        values = backend.load(got[rows], "float64")
         _count(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
     report.passed = report.mismatches == 0
     return report
@@ -308,23 +371,31 @@ def _count(report: CheckReport, wrong: Any, values: Any, expected: Any, error: A
     if count and report.first_mismatch is None:
         row, column = backend.first(wrong)
         report.first_mismatch = (rows.start + row, column)
-        report.got, report.expected = (f"{float(block[row, column]):.9g}" for block in (values, expected))
+        report.got, report.expected = (_text(block[row, column]) for block in (values, expected))
     report.mismatches += count
     report.not_finite += int((~finite).sum())
 
 
+def _text(value: Any) -> str:
+    """Returns an element as text: 9 digits, which tell all f32 apart, or all of a large integer's."""
+    value = float(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) >= 1e9 else f"{value:.9g}"
+
+
 def _compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
     bits = np.dtype(f"u{first.itemsize}")
+    # Bits are compared: NaN is like itself.
     differ = first.view(bits) != second.view(bits)
     report = CheckReport("repeatable", True, first.size)
     if differ.any():
         row, column = _NumPy().first(differ)
-        error = np.abs(first.astype(np.float64) - second)
+        error = np.abs(first.astype(np.float64) - second.astype(np.float64))
         report.passed = False
         report.mismatches = int(differ.sum())
         report.not_finite = int((~np.isfinite(error)).sum())
         report.first_mismatch = (row, column)
-        report.got, report.expected = f"{second[row, column]:.9g}", f"{first[row, column]:.9g} as in the launch before"
+        report.got = _text(second[row, column])
+        report.expected = f"{_text(first[row, column])} as in the launch before"
         report.max_error = float(np.where(np.isfinite(error), error, 0).max())
     return report
 
@@ -362,7 +433,11 @@ class _Torch(_NumPy):
         self.place = torch.device("cuda", ordinal)
 
     def load(self, array: np.ndarray, dtype: str) -> Any:
-        return self.xp.from_numpy(array).to(self.place).to(getattr(self.xp, dtype))
+        if array.dtype.name == "bfloat16":  # PyTorch takes its bits only
+            stored = self.xp.from_numpy(array.view(np.int16)).view(self.xp.bfloat16)
+        else:
+            stored = self.xp.from_numpy(array)
+        return stored.to(self.place).to(getattr(self.xp, dtype))
 
     def first(self, mask: Any) -> tuple[int, int]:
         row, column = self.xp.nonzero(mask)[0].tolist()

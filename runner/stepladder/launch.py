@@ -388,10 +388,10 @@ class MatmulBuffers:
 
     Args:
         device: where.
-        problem: shapes and element types.
+        problem: shapes, layouts and element types.
 
     Attributes:
-        a, b, c: the buffers.
+        a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and (m, n).
     """
 
     def __init__(self, device: Device, problem: Problem):
@@ -399,12 +399,12 @@ class MatmulBuffers:
         self.problem = problem
         self.a_type, self.b_type, self.c_type = (element_type(name) for name in
                                                  (problem.a_type, problem.b_type, problem.c_type))
-        self.a = self._allocate(problem.m, problem.k, self.a_type)
-        self.b = self._allocate(problem.k, problem.n, self.b_type)
-        self.c = self._allocate(problem.m, problem.n, self.c_type)
+        self.a = self._allocate(problem.a_shape, self.a_type)
+        self.b = self._allocate(problem.b_shape, self.b_type)
+        self.c = self._allocate((problem.m, problem.n), self.c_type)
 
-    def _allocate(self, rows: int, columns: int, element: ElementType) -> Buffer:
-        return self.device.allocate(rows * columns * element.bytes)
+    def _allocate(self, shape: tuple[int, int], element: ElementType) -> Buffer:
+        return self.device.allocate(shape[0] * shape[1] * element.bytes)
 
     def __enter__(self) -> MatmulBuffers:
         return self
@@ -435,7 +435,7 @@ class DeviceExecutor:
         self.enqueue = enqueue
 
     def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Puts A and B on the device."""
+        """Puts A and B, in their layouts, on the device."""
         self.buffers.a.upload(a)
         self.buffers.b.upload(b)
 

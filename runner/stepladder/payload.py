@@ -12,11 +12,11 @@ from stepladder.traverse import walk
 
 @dataclass(frozen=True)
 class Problem:
-    """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], row-major.
+    """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], C row-major, A and B of the layouts `row` or `column`.
 
-    `accumulate` is true for C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells
-    what the function's arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new
-    last argument.
+    A column-major operand is a row-major buffer of its transpose, A of k x m, B of n x k. `accumulate` is true for
+    C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells what the function's
+    arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new last argument.
     `other_ops` names the linalg ops that are neither the matmul nor a fill.
     """
 
@@ -30,18 +30,24 @@ class Problem:
     roles: dict[int, str] = field(default_factory=dict)
     other_ops: tuple[str, ...] = ()
     location: str = ""
+    a_layout: str = "row"
+    b_layout: str = "row"
 
     def facts(self) -> dict[str, int | str | list]:
-        """Returns what expressions of a pipeline may use: sizes, element types by name and in bits, other ops."""
+        """Returns what expressions of a pipeline may use: sizes, types by name and in bits, layouts, other ops."""
         types = {"a": self.a_type, "b": self.b_type, "c": self.c_type}
-        known: dict[str, int | str | list] = {"other_ops": list(self.other_ops), "m": self.m, "n": self.n, "k": self.k}
+        known: dict[str, int | str | list] = {"other_ops": list(self.other_ops), "m": self.m, "n": self.n, "k": self.k,
+                                              "a_layout": self.a_layout, "b_layout": self.b_layout}
         for role, type_ in types.items():
             known[f"{role}_type"] = type_
-            known[f"{role}_bits"] = int("".join(filter(str.isdigit, type_.partition("E")[0])) or 0)
+            known[f"{role}_bits"] = _bits(type_)
         return known
 
 
-FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits")
+FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits",
+         "a_layout", "b_layout")
+
+_MAPS = {"row": "affine_map<(m, n, k) -> ({0}, {1})>", "column": "affine_map<(m, n, k) -> ({1}, {0})>"}
 
 
 def _linalg_names(module) -> list[str]:
@@ -49,13 +55,31 @@ def _linalg_names(module) -> list[str]:
     return [name for name in dict.fromkeys(found) if name not in ("linalg.yield", "linalg.fill")]
 
 
-def _is_transposed(matmul) -> bool:
-    maps = matmul.attributes["indexing_maps"] if "indexing_maps" in matmul.attributes else None
-    if maps is None:
-        return False
-    d0, d1, d2 = (ir.AffineExpr.get_dim(i) for i in range(3))
-    plain = [ir.AffineMap.get(3, 0, results) for results in ([d0, d2], [d2, d1], [d0, d1])]
-    return [attribute.value for attribute in map(ir.AffineMapAttr, maps)] != plain
+def _layouts(matmul, location: str) -> tuple[str, str]:
+    """Returns the layouts of a matmul's A and B, read from its indexing maps.
+
+    Raises:
+        StepladderError: a map that is not that of a row- or column-major A or B, or of a row-major C.
+    """
+    if "indexing_maps" not in matmul.attributes:
+        return "row", "row"
+    m, n, k = (ir.AffineExpr.get_dim(i) for i in range(3))
+    plain = [ir.AffineMap.get(3, 0, results) for results in ([m, k], [k, n], [m, n])]
+    transposed = [ir.AffineMap.get(3, 0, results) for results in ([k, m], [n, k])]
+    maps = [attribute.value for attribute in map(ir.AffineMapAttr, matmul.attributes["indexing_maps"])]
+    layouts = []
+    for name, found, row, column in zip("ABC", maps, plain, [*transposed, None]):
+        if found not in (row, column):
+            accepted = f"{row} (row-major)" + (f" or {column} (column-major)" if column else "")
+            raise StepladderError(f"linalg.matmul indexes {name} by the map {found}; it must be {accepted}",
+                                  location=location)
+        layouts.append("row" if found == row else "column")
+    return layouts[0], layouts[1]
+
+
+def _check_signed(matmul, location: str) -> None:
+    if "cast" in matmul.attributes and "unsigned" in str(matmul.attributes["cast"]):
+        raise StepladderError("linalg.matmul takes A and B for unsigned; integers must be signed", location=location)
 
 
 def zero_fill(matmul):
@@ -133,8 +157,9 @@ def find_problem(module) -> Problem:
     """Returns the one matmul of a payload.
 
     Raises:
-        StepladderError: no matmul, more than one, shapes that are not static, a transposed operand, buffers that are
-            strided or the same, or an accumulator that starts from a value other than zero or C.
+        StepladderError: no matmul, more than one, shapes that are not static, indexing maps that are not those of row-
+            or column-major operands, unsigned integers, buffers that are strided or the same, or an accumulator that
+            starts from a value other than zero or C.
     """
     matmuls = walk(module, "linalg.matmul")
     if not matmuls:
@@ -151,31 +176,58 @@ def find_problem(module) -> Problem:
     types = [ir.ShapedType(operand.type) for operand in matmul.operands]
     if not all(type_.has_static_shape for type_ in types):
         raise StepladderError("linalg.matmul has dynamic shapes; sizes must be static", location=location)
-    if _is_transposed(matmul):
-        raise StepladderError("linalg.matmul with indexing maps of its own; A and B must be row-major and not "
-                              "transposed", location=location)
+    a_layout, b_layout = _layouts(matmul, location)
+    _check_signed(matmul, location)
     _check_arguments(matmul, location)
     a, b, c = types
-    return Problem(a.shape[0], b.shape[1], a.shape[1], str(a.element_type), str(b.element_type), str(c.element_type),
+    m, n = c.shape
+    k = a.shape[1 if a_layout == "row" else 0]
+    return Problem(m, n, k, str(a.element_type), str(b.element_type), str(c.element_type),
                    zero_fill(matmul) is None, _roles(module, matmul),
-                   tuple(name for name in _linalg_names(module) if name != "linalg.matmul"), location)
+                   tuple(name for name in _linalg_names(module) if name != "linalg.matmul"), location,
+                   a_layout, b_layout)
+
+
+def _bits(type_: str) -> int:
+    """Returns the width of an element type, given by MLIR's name, in bits; 0 where the name does not say."""
+    return int("".join(filter(str.isdigit, type_.partition("E")[0])) or 0)
+
+
+def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
+    """Refuses types that no matmul has; see `matmul_text`."""
+    if len({type_.startswith("i") for type_ in (input_type, acc_type, c_type)}) > 1:
+        raise StepladderError(f"products of {input_type}, sums in {acc_type}, C of {c_type}: integers and "
+                              "floating-point numbers do not go together",
+                              notes=["for i8: --acc-type i32 --c-type i32"])
+    if acc_type != c_type and (acc_type.startswith("i") or _bits(c_type) >= _bits(acc_type)):
+        raise StepladderError(f"sums in {acc_type} are not rounded to C of {c_type}: C's type must be that of the "
+                              "sums, or a narrower floating-point type")
 
 
 def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f16", acc_type: str = "f32",
-                c_type: str = "f32", accumulate: bool = True) -> str:
+                c_type: str = "f32", accumulate: bool = True, a_layout: str = "row", b_layout: str = "row") -> str:
     """Returns a payload in the form all pipelines start from.
 
-    A function of row-major buffers A[m, k], B[k, n], C[m, n], and the matmul on tensors between them. With
-    `accumulate`, C = AB + C in place, else C = AB. Where `acc_type` is not `c_type`, the product is rounded to C's
-    type at the end.
+    A function of row-major buffers A[m, k], B[k, n], C[m, n], and the matmul on tensors between them. A and B of the
+    layout `column` are row-major buffers of their transposes, A[k, m] and B[n, k], which the matmul's indexing maps
+    say. With `accumulate`, C = AB + C in place, else C = AB. Where `acc_type` is not `c_type`, the product is rounded
+    to C's type at the end.
+
+    Raises:
+        StepladderError: types that do not go together: integers summed as floating-point numbers or the reverse, C = AB
+            + C of two types, or a sum that C's type does not just round.
     """
+    _check_types(a_type, acc_type, c_type)
     if accumulate and acc_type != c_type:
         raise StepladderError(f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
                               notes=["use --no-accumulate for C = AB, or the same type for both"])
-    a, b, c, acc = f"{m}x{k}x{a_type}", f"{k}x{n}x{b_type}", f"{m}x{n}x{c_type}", f"{m}x{n}x{acc_type}"
+    a = f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}"
+    b = f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}"
+    c, acc = f"{m}x{n}x{c_type}", f"{m}x{n}x{acc_type}"
+    columns = [name for name, layout in (("A", a_layout), ("B", b_layout)) if layout == "column"]
     lines = [
         f"// C = AB{' + C' if accumulate else ''}, {m} x {n} x {k}, {a_type} x {b_type} -> {c_type}, accumulated in "
-        f"{acc_type}.",
+        f"{acc_type}{', ' + ' and '.join(columns) + ' column-major' if columns else ''}.",
         f"func.func @matmul(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{",
         f"  %a = bufferization.to_tensor %A restrict : memref<{a}> to tensor<{a}>",
         f"  %b = bufferization.to_tensor %B restrict : memref<{b}> to tensor<{b}>",
@@ -190,8 +242,12 @@ def matmul_text(m: int, n: int, k: int, *, a_type: str = "f16", b_type: str = "f
         lines += [f"  %zero = arith.constant {zero} : {acc_type}",
                   f"  %start = linalg.fill ins(%zero : {acc_type}) outs(%c : tensor<{acc}>) -> tensor<{acc}>"]
         start = "%start"
-    lines.append(f"  %product = linalg.matmul ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>)"
-                 f" -> tensor<{acc}>")
+    operands = f"ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>) -> tensor<{acc}>"
+    if columns:
+        maps = [_MAPS[a_layout].format("m", "k"), _MAPS[b_layout].format("k", "n"), _MAPS["row"].format("m", "n")]
+        lines += ["  %product = linalg.matmul indexing_maps = [", f"        {', '.join(maps)}]", f"      {operands}"]
+    else:
+        lines.append(f"  %product = linalg.matmul {operands}")
     result = "%product"
     if acc_type != c_type:
         lines += [

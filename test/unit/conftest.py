@@ -37,16 +37,17 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
 
 
-def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True) -> Problem:
-    return Problem(m, n, k, "f16", "f16", acc_type, c_type, accumulate)
+def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True, inputs="f16", **fields) -> Problem:
+    """A problem of f16 or other `inputs`; `fields` are further ones of Problem: layouts and the products' type."""
+    return Problem(m, n, k, inputs, inputs, acc_type, c_type, accumulate, **fields)
 
 
 def make_manifest(problem=None, **changes) -> Manifest:
     problem = problem or make_problem()
     arguments = (Argument("arg0", "c", problem.c_type, (problem.m, problem.n),
                           "readwrite" if problem.accumulate else "write"),
-                 Argument("arg1", "a", problem.a_type, (problem.m, problem.k), "read"),
-                 Argument("arg2", "b", problem.b_type, (problem.k, problem.n), "read"))
+                 Argument("arg1", "a", problem.a_type, problem.a_shape, "read"),
+                 Argument("arg2", "b", problem.b_type, problem.b_shape, "read"))
     fields = dict(kernel_name="matmul", target="sm_80", arguments=arguments, problem=problem, grid=(1, 64, 1),
                   block=(64, 1, 1), static_shared_memory=0, dynamic_shared_memory=0, registers=32,
                   spills={"stores": 0, "loads": 0}, pipeline="wmma", steps=("tile_to_blocks", "lower_to_nvvm"),

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from conftest import make_problem
 from stepladder import baselines
+from stepladder.check import exact_inputs
+from stepladder.element_types import element_type
 from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
 
-DTYPES = {0: np.float32, 2: np.float16}
+DTYPES = {0: np.float32, 2: np.float16, 3: np.int8, 10: np.int32, 14: element_type("bf16").dtype}
 
 
 class ColumnMajorLibrary:
@@ -30,11 +32,12 @@ class ColumnMajorLibrary:
 
     def gemm_ex(self, handle, transa, transb, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,
                 compute, algorithm):
-        assert (transa, transb, algorithm) == (0, 0, -1)
+        assert {transa, transb} <= {0, 1} and algorithm == -1
         self.compute = compute
-        scalar = {64: np.float16, 68: np.float32}[compute]
-        a, b, c = (self.matrix(*matrix) for matrix in ((a, a_type, m, k, lda), (b, b_type, k, n, ldb),
-                                                       (c, c_type, m, n, ldc)))
+        scalar = {64: np.float16, 68: np.float32, 72: np.int32, 77: np.float32}[compute]
+        a = self.matrix(a, a_type, k, m, lda).T if transa else self.matrix(a, a_type, m, k, lda)
+        b = self.matrix(b, b_type, n, k, ldb).T if transb else self.matrix(b, b_type, k, n, ldb)
+        c = self.matrix(c, c_type, m, n, ldc)
         alpha, beta = (self.matrix(address, scalar, 1, 1, 1)[0, 0] for address in (alpha, beta))
         product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
         c[:] = product + beta * c if beta else product
@@ -71,6 +74,58 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
     assert library.stream == 7
     assert library.workspace == 32 << 20
     assert baseline.provider == "cuBLAS 13.1.1 through a fake"
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("a_layout", ["row", "column"])
+@pytest.mark.parametrize("b_layout", ["row", "column"])
+@pytest.mark.parametrize("inputs, products, sums, compute", [
+    ("f16", "f16", "f32", 68), ("bf16", "bf16", "f32", 68), ("f32", "f32", "f32", 68), ("f32", "tf32", "f32", 77),
+    ("i8", "i8", "i32", 72)])
+def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layout, b_layout, accumulate):
+    library = ColumnMajorLibrary()
+    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+    problem = make_problem(4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout,
+                           compute_type=products)
+    a, b, c = exact_inputs(problem, 0)
+    logical = (a if a_layout == "row" else a.T, b if b_layout == "row" else b.T)
+    expected = logical[0].astype(np.float64) @ logical[1].astype(np.float64) + (c if accumulate else 0)
+    baselines.cublas(host_buffers(problem, a, b, c)).enqueue()
+    assert np.array_equal(c, expected)
+    assert library.compute == compute
+
+
+@pytest.mark.parametrize("m, n, k, layouts, supported", [
+    (4, 8, 12, ("row", "row"), True), (5, 8, 12, ("row", "row"), True), (5, 8, 12, ("column", "row"), False),
+    (4, 9, 12, ("row", "row"), False), (4, 8, 13, ("column", "row"), True), (4, 8, 13, ("row", "row"), False)])
+def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
+    problem = make_problem(m, n, k, "i32", "i32", inputs="i8", a_layout=layouts[0], b_layout=layouts[1])
+    assert baselines.is_supported(problem) is supported
+    if not supported:
+        with pytest.raises(StepladderError, match="no cuBLAS baseline.*multiples of 4 elements; use --baseline none"):
+            baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
+
+
+@pytest.mark.parametrize("inputs, sums, stored", [("bf16", "bf16", "bf16"), ("i8", "f32", "f32"), ("f32", "f32", "f16"),
+                                                  ("i8", "i32", "i8")])
+def test_no_such_types(inputs, sums, stored):
+    problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
+    with pytest.raises(StepladderError, match="it has f16 -> f32 .f32 sums., .*i8 -> i32 .i32 sums.; use"):
+        baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
+
+
+def test_product_that_the_library_refuses(monkeypatch):
+    class Refusing(ColumnMajorLibrary):
+        class cuBLASError(Exception):
+            pass
+
+        def gemm_ex(self, *arguments):
+            raise self.cuBLASError("NOT_SUPPORTED (15)")
+
+    monkeypatch.setattr(baselines, "_find_library", lambda: (Refusing(), "a fake"))
+    baseline = baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
+    with pytest.raises(StepladderError, match="cuBLAS fails at C = AB.*NOT_SUPPORTED .15.; use --baseline none"):
+        baseline.enqueue()
 
 
 def test_no_such_product():

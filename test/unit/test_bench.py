@@ -3,10 +3,24 @@
 import itertools
 import json
 
+import numpy as np
 import pytest
 from conftest import make_manifest, make_problem
-from stepladder.bench import MODES, Contestant, Runner, Spread, bench_bundles, measure_rounds, table_rows, table_title
+from stepladder.bench import (
+    LARGEST_C,
+    LARGEST_INTEGER_C,
+    MODES,
+    Contestant,
+    Runner,
+    Spread,
+    bench_bundles,
+    launches_before_restore,
+    measure_rounds,
+    table_rows,
+    table_title,
+)
 from stepladder.bundle import read_bundle, write_bundle
+from stepladder.check import random_inputs
 from stepladder.errors import StepladderError
 
 
@@ -190,6 +204,27 @@ def bundles(tmp_path):
 def test_bundles_of_different_problems(bundles):
     with pytest.raises(StepladderError, match="must be of one problem.*64 x 64 x 64.*64 x 64 x 128"):
         bench_bundles(bundles(make_problem(), make_problem(k=128)))
+
+
+def test_bundles_of_different_layouts(bundles):
+    with pytest.raises(StepladderError, match="must be of one problem.*sums.*B column-major"):
+        bench_bundles(bundles(make_problem(), make_problem(b_layout="column")))
+
+
+def test_ceiling_that_is_none(bundles):
+    """Refused before a GPU is looked for."""
+    with pytest.raises(StepladderError, match="no mma.sync of f32 products with f32 sums.*tf32 with f32 sums"):
+        bench_bundles(bundles(make_problem(inputs="f32")), ceiling=True)
+
+
+@pytest.mark.parametrize("k", [64, 1024, 4096])
+@pytest.mark.parametrize("inputs, sums, largest", [("f16", "f32", LARGEST_C), ("bf16", "f32", LARGEST_C),
+                                                   ("f32", "f32", LARGEST_C), ("i8", "i32", LARGEST_INTEGER_C)])
+def test_c_stays_in_range_until_it_is_restored(inputs, sums, largest, k):
+    problem = make_problem(64, 64, k, sums, sums, inputs=inputs)
+    a, b, _ = (operand.astype(np.float64) for operand in random_inputs(problem, 0))
+    grown = np.abs(a @ b).max() * launches_before_restore(problem)
+    assert largest / 3 < grown < largest
 
 
 def test_too_few_rounds(bundles):

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from conftest import make_manifest
+from conftest import make_manifest, make_problem
 from stepladder.bundle import read_bundle, write_bundle
 from stepladder.errors import BAD_INPUT, StepladderError
 
@@ -47,8 +47,37 @@ def test_manifest_fields(bundle):
         "schema_version", "kernel_name", "target", "arguments", "tma_descriptors", "grid", "block", "cluster",
         "static_shared_memory", "dynamic_shared_memory", "registers", "spills", "problem", "pipeline", "steps",
         "without", "knobs", "tool_versions", "files"}
-    assert set(data["problem"]) == {"kind", "m", "n", "k", "a_type", "b_type", "acc_type", "c_type", "accumulate"}
+    assert set(data["problem"]) == {"kind", "m", "n", "k", "a_type", "b_type", "acc_type", "c_type", "accumulate",
+                                    "a_layout", "b_layout", "compute_type"}
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access"}
+
+
+def test_layouts_and_products(tmp_path):
+    problem = make_problem(2, 3, 5, inputs="f32", a_layout="column", b_layout="column", compute_type="tf32")
+    write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
+    read = read_bundle(tmp_path / "bundle").manifest
+    assert read.problem == problem
+    assert {argument.role: argument.shape for argument in read.arguments} == {"a": (5, 2), "b": (3, 5), "c": (2, 3)}
+
+
+def test_bundles_without_layouts_are_row_major(bundle):
+    """Bundles of the first version of the layout had none of these fields."""
+    edit_manifest(bundle, lambda data: [data["problem"].pop(name) for name in ("a_layout", "b_layout", "compute_type")])
+    problem = read_bundle(bundle).manifest.problem
+    assert problem == make_problem()
+    assert (problem.a_layout, problem.b_layout, problem.compute_type) == ("row", "row", "f16")
+
+
+@pytest.mark.parametrize("fields, text", [
+    ({}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums)"),
+    ({"a_layout": "column"}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums), A column-major"),
+    ({"inputs": "i8", "acc_type": "i32", "c_type": "i32", "accumulate": False, "b_layout": "column"},
+     "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 sums), B column-major"),
+    ({"inputs": "f32", "compute_type": "tf32", "a_layout": "column", "b_layout": "column"},
+     "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (tf32 products, f32 sums), A and B column-major"),
+])
+def test_description(fields, text):
+    assert make_problem(**fields).describe() == text
 
 
 def test_replaces_a_bundle_and_leaves_nothing_beside(bundle):
@@ -144,6 +173,11 @@ def test_every_field_is_required(bundle):
     (lambda data: data.update(tma_descriptors=[1]), "field 'tma_descriptors[0]' must be an object, got 1"),
     (lambda data: data["problem"].update(accumulate=1), "field 'problem.accumulate' must be true or false, got 1"),
     (lambda data: data["problem"].update(m=0), "field 'problem.m' must be at least 1, got 0"),
+    (lambda data: data["problem"].update(a_layout="diagonal"),
+     "field 'problem.a_layout' must be one of row, column, got \"diagonal\""),
+    (lambda data: data["problem"].update(b_layout=None), "field 'problem.b_layout' must be a string, got null"),
+    (lambda data: data["problem"].update(compute_type="tf32"),
+     "field 'problem.compute_type' must be one of f16, got \"tf32\""),
     (lambda data: data["problem"].update(kind="conv"), "field 'problem.kind' must be one of matmul, got \"conv\""),
     (lambda data: data["arguments"][1].update(role="x"), "field 'arguments[1].role' must be one of a, b, c, got \"x\""),
     (lambda data: data["arguments"][0].pop("shape"), "field 'arguments[0].shape' is missing"),

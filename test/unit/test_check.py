@@ -1,15 +1,33 @@
 """The checks of numbers: kernels that are right pass, and each way of being wrong is caught. NumPy plays the GPU."""
 
+import dataclasses
+import sys
+
 import numpy as np
 import pytest
 from conftest import make_problem
-from stepladder.check import EXACT_C, Tolerance, check_exact, check_matmul, exact_density, exact_inputs, random_inputs
+from stepladder.check import (
+    EXACT_C,
+    INTEGER_C,
+    Tolerance,
+    check_exact,
+    check_matmul,
+    exact_density,
+    exact_inputs,
+    integer_range,
+    random_inputs,
+)
+from stepladder.element_types import element_type
+from stepladder.errors import NOT_EXECUTED, StepladderError
 
-STORAGE = {"f16": np.float16, "f32": np.float32}
+LAYOUTS = [("row", "row"), ("row", "column"), ("column", "row"), ("column", "column")]
 
 
 class NumPyGpu:
-    """Computes C = AB (+ C) in float64, rounded once on storing; `damage(c, initial_c, launch)` spoils the result."""
+    """Computes C = AB (+ C) in float64, rounded once on storing; `damage(c, initial_c, launch)` spoils the result.
+
+    The problem is what it computes: operands are read in its layouts.
+    """
 
     def __init__(self, problem, damage=lambda c, initial, launch: None):
         self.problem = problem
@@ -17,13 +35,18 @@ class NumPyGpu:
         self.launches = 0
 
     def load(self, a, b):
-        self.a, self.b = a, b
+        m, n, k = self.problem.m, self.problem.n, self.problem.k
+        for array, name in ((a, self.problem.a_type), (b, self.problem.b_type)):
+            assert array.flags.c_contiguous and array.dtype == element_type(name).dtype
+        self.a = a.reshape(m, k) if self.problem.a_layout == "row" else a.reshape(k, m).T
+        self.b = b.reshape(k, n) if self.problem.b_layout == "row" else b.reshape(n, k).T
 
     def product(self, c):
-        return self.a.astype(np.float64) @ self.b.astype(np.float64) + (c if self.problem.accumulate else 0)
+        product = self.a.astype(np.float64) @ self.b.astype(np.float64)
+        return product + c.astype(np.float64) if self.problem.accumulate else product
 
     def launch(self, c):
-        result = self.product(c).astype(STORAGE[self.problem.c_type])
+        result = self.product(c).astype(element_type(self.problem.c_type).dtype)
         self.damage(result, c, self.launches)
         self.launches += 1
         return result
@@ -32,11 +55,18 @@ class NumPyGpu:
 class TensorCore(NumPyGpu):
     """Sums as tensor cores do: 8 products a step, cut off at the largest exponent for f32, rounded for f16."""
 
+    step = 8
+
+    @staticmethod
+    def multiplied(operand):
+        """Returns what the tensor core makes of an operand."""
+        return operand
+
     def product(self, c):
         total = c.astype(np.float64) if self.problem.accumulate else np.zeros(c.shape)
-        a, b = self.a.astype(np.float64), self.b.astype(np.float64)
-        for start in range(0, self.problem.k, 8):
-            terms = [a[:, i, None] * b[i] for i in range(start, start + 8)]
+        a, b = (self.multiplied(operand).astype(np.float64) for operand in (self.a, self.b))
+        for start in range(0, self.problem.k, self.step):
+            terms = [a[:, i, None] * b[i] for i in range(start, start + self.step)]
             if self.problem.acc_type == "f16":
                 total = (total + sum(terms)).astype(np.float16).astype(np.float64)
             else:
@@ -54,6 +84,38 @@ class TensorCore(NumPyGpu):
         return np.trunc(total / unit) * unit
 
 
+class Tf32(TensorCore):
+    """Reads 10 bits of a stored significand, the others cut off; 4 products a step."""
+
+    step = 4
+    rounding = 0
+
+    def multiplied(self, operand):
+        bits = np.ascontiguousarray(operand).view(np.uint32).astype(np.uint64) + self.rounding
+        return (bits & 0xffffe000).astype(np.uint32).view(np.float32)
+
+
+class RoundedTf32(Tf32):
+    """The same after cvt.rna: to nearest, ties away from zero."""
+
+    rounding = 1 << 12
+
+
+def tf32_problem(m=24, n=40, k=64, **fields):
+    return make_problem(m, n, k, inputs="f32", compute_type="tf32", **fields)
+
+
+def i8_problem(m=24, n=40, k=64, **fields):
+    return make_problem(m, n, k, "i32", "i32", inputs="i8", **fields)
+
+
+PROBLEMS = [make_problem(24, 40, 64), make_problem(24, 40, 64, inputs="bf16"), tf32_problem(), i8_problem()]
+
+
+def with_layouts(problem, layouts):
+    return dataclasses.replace(problem, a_layout=layouts[0], b_layout=layouts[1])
+
+
 def verdicts(problem, executor, seed=0):
     return {report.check: report for report in check_matmul(problem, executor, seed)}
 
@@ -69,6 +131,195 @@ def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k):
         assert report.passed, report.describe()
         assert report.elements == 24 * 40
     assert 0 < reports["random"].max_error_over_tolerance <= 1
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("c_type", ["f32", "bf16"])
+@pytest.mark.parametrize("k", [8, 64, 4096])
+def test_bf16_passes(c_type, accumulate, k):
+    problem = make_problem(24, 40, k, "f32", c_type, accumulate, inputs="bf16")
+    for report in verdicts(problem, TensorCore(problem), seed=3).values():
+        assert report.passed, report.describe()
+
+
+def test_bf16_reference_takes_inputs_as_stored():
+    """The sums of exact products of stored bf16 numbers, in f32: off by far less than bf16's own roundoff."""
+    problem = make_problem(24, 40, 64, inputs="bf16")
+    a, _, _ = random_inputs(problem, 0)
+    assert a.dtype.name == "bfloat16"
+    assert len(np.unique(a.astype(np.float32).view(np.uint32) & 0xffff)) == 1
+    report = verdicts(problem, TensorCore(problem))["random"]
+    assert report.passed and report.norm_error < 2.0**-20
+    assert report.norm_tolerance < 2.0**-16
+
+
+def test_bf16_without_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(StepladderError, match="'bf16' needs ml_dtypes.*nothing was executed") as caught:
+        check_exact(make_problem(inputs="bf16"), None, 0)
+    assert caught.value.status == NOT_EXECUTED
+
+
+def test_element_type_that_is_none():
+    with pytest.raises(StepladderError, match="element type 'f64' is not supported.*f16, bf16, f32, i8, i32"):
+        element_type("f64")
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("gpu", [Tf32, RoundedTf32])
+@pytest.mark.parametrize("k", [8, 64, 4096])
+def test_tf32_passes(gpu, accumulate, k):
+    problem = tf32_problem(k=k, accumulate=accumulate)
+    reports = verdicts(problem, gpu(problem), seed=3)
+    for report in reports.values():
+        assert report.passed, report.describe()
+    assert reports["random"].norm_error > 2.0**-13
+
+
+@pytest.mark.parametrize("k", [8, 64, 4096])
+def test_bf16_does_not_pass_for_tf32(k):
+    class Narrow(TensorCore):
+        @staticmethod
+        def multiplied(operand):
+            return operand.astype(element_type("bf16").dtype)
+
+    problem = tf32_problem(64, 64, k)
+    assert not verdicts(problem, Narrow(problem))["random"].passed
+
+
+def test_tf32_does_not_pass_for_f32():
+    problem = tf32_problem(k=1024)
+    assert not verdicts(dataclasses.replace(problem, compute_type="f32"), Tf32(problem))["random"].passed
+
+
+def test_f32_products_pass():
+    problem = make_problem(24, 40, 4096, inputs="f32")
+    executor = NumPyGpu(problem)
+    executor.product = lambda c: np.add.accumulate([c, *(np.multiply.outer(executor.a[:, i], executor.b[i])
+                                                         for i in range(problem.k))], dtype=np.float32)[-1]
+    for report in verdicts(problem, executor).values():
+        assert report.passed, report.describe()
+
+
+@pytest.mark.parametrize("gpu, problem", [
+    (Tf32, tf32_problem(16, 16, 4096)), (TensorCore, make_problem(16, 16, 4096, inputs="bf16")),
+    (NumPyGpu, i8_problem(16, 16, 4096)), (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column"))])
+def test_one_dropped_product_of_other_types(gpu, problem):
+    executor = gpu(problem)
+    product = executor.product
+
+    def drop_one(c):
+        full = product(c)
+        full[5, 7] -= float(executor.a[5, 999]) * float(executor.b[999, 7])
+        return full
+
+    executor.product = drop_one
+    report = check_exact(problem, executor, seed=1)
+    assert not report.passed
+    assert (report.mismatches, report.first_mismatch, report.max_error) == (1, (5, 7), 1)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
+def test_layouts_pass(problem, layouts):
+    problem = with_layouts(problem, layouts)
+    gpu = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu}[problem.compute_type]
+    for inputs in (exact_inputs, random_inputs):
+        assert [operand.shape for operand in inputs(problem, 0)] == [problem.a_shape, problem.b_shape, (24, 40)]
+    for report in verdicts(problem, gpu(problem)).values():
+        assert report.passed, report.describe()
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("read_as", LAYOUTS)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
+def test_swapped_layouts_fail(problem, layouts, read_as):
+    if layouts == read_as:
+        pytest.skip("not swapped")
+    reports = verdicts(with_layouts(problem, layouts), NumPyGpu(with_layouts(problem, read_as)))
+    assert not reports["exact"].passed and not reports["random"].passed
+    assert reports["repeatable"].passed
+
+
+def test_exact_inputs_of_a_column_major_a_are_thinned_by_its_rows():
+    problem = make_problem(4, 4, 200_000, "f16", "f16", a_layout="column")
+    a, _, _ = exact_inputs(problem, seed=5)
+    assert a.shape == (200_000, 4)
+    products = np.count_nonzero(a, axis=0)
+    assert (products > 20_000).all() and (products < 32_500).all()
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("k", [8, 64, 4096])
+def test_integers_are_exact(accumulate, k):
+    problem = i8_problem(k=k, accumulate=accumulate)
+    reports = verdicts(problem, NumPyGpu(problem))
+    for report in reports.values():
+        assert report.passed and f"all {24 * 40} elements equal" in report.describe()
+
+    def damage(c, initial, launch):
+        c[3, 4] += 1
+
+    report = verdicts(problem, NumPyGpu(problem, damage))["random"]
+    assert not report.passed
+    assert (report.mismatches, report.first_mismatch, report.max_error) == (1, (3, 4), 1)
+
+
+def test_integers_of_the_whole_range():
+    problem = i8_problem(256, 256, 256)
+    a, b, c = random_inputs(problem, 0)
+    for operand in (a, b):
+        assert operand.dtype == np.int8
+        assert set(np.unique(operand)) == set(range(-128, 128))
+    assert c.dtype == np.int32 and np.abs(c).max() > INTEGER_C / 2
+
+
+@pytest.mark.parametrize("k, largest", [(64, 128), (131_007, 128), (131_008, 127), (200_000, 103), (2**30, 1)])
+def test_integer_sums_do_not_wrap(k, largest):
+    problem = i8_problem(k=k)
+    assert integer_range(problem) == largest
+    assert k * largest**2 + INTEGER_C <= 2**31 - 1
+    assert largest == 128 or k * (largest + 1) ** 2 + INTEGER_C > 2**31 - 1
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda total: np.clip(total, -2**15, 2**15 - 1),  # sums that saturate at 16 bits
+    lambda total: total.astype(element_type("bf16").dtype).astype(np.float64)])  # sums in a floating-point type
+def test_narrow_integer_sums_fail(spoil):
+    problem = i8_problem(k=1024)
+    executor = NumPyGpu(problem)
+    product = executor.product
+    executor.product = lambda c: spoil(product(c))
+    assert not verdicts(problem, executor)["random"].passed
+
+
+def test_unsigned_integers_fail():
+    problem = i8_problem()
+    executor = NumPyGpu(problem)
+    executor.product = lambda c: executor.a.astype(np.uint8) @ executor.b.astype(np.float64) + c
+    assert not verdicts(problem, executor)["random"].passed
+
+
+def test_unwritten_integer():
+    problem = i8_problem(accumulate=False)
+
+    def damage(c, initial, launch):
+        assert (initial == -2**31).all()
+        c[0, 1] = initial[0, 1]
+
+    for check in ("exact", "random"):
+        report = verdicts(problem, NumPyGpu(problem, damage))[check]
+        assert not report.passed
+        assert report.got == "-2147483648"
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
+def test_race_of_other_types(problem):
+    def damage(c, initial, launch):
+        c[2, 3] += launch
+
+    report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
+    assert (report.passed, report.mismatches, report.first_mismatch) == (False, 1, (2, 3))
 
 
 @pytest.mark.parametrize("k", [64, 1024, 16384])
@@ -217,6 +468,19 @@ def test_inputs_depend_on_the_seed_alone(monkeypatch):
         assert np.array_equal(one, again)
     assert not np.array_equal(first[0], random_inputs(problem, 2)[0])
     assert first[0].dtype == np.float16 and abs(float(first[0].astype(np.float64).std()) - 1) < 0.01
+
+
+def test_pytorch_takes_every_type():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from stepladder.check import _Torch
+
+    backend = _Torch(torch, 0)
+    backend.place = "cpu"
+    for problem in PROBLEMS:
+        problem = with_layouts(problem, ("column", "row"))
+        for operand in random_inputs(problem, 0):
+            loaded = backend.load(operand.T[3:9], "float64")
+            assert np.array_equal(loaded.numpy(), operand.T[3:9].astype(np.float64))
 
 
 def test_report_is_json():

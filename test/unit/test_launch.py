@@ -254,13 +254,14 @@ def test_on_a_gpu(tmp_path, accumulate):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("acc_type", ["f32", "f16"])
-def test_ceiling_on_a_gpu(acc_type):
+@pytest.mark.parametrize("acc_type, compute_type", [("f32", "f16"), ("f16", "f16"), ("f32", "bf16"), ("f32", "tf32"),
+                                                    ("i32", "i8")])
+def test_ceiling_on_a_gpu(acc_type, compute_type):
     from stepladder.ceiling import measure_ceiling
 
     with Device() as device:
         if device.capability < (8, 0):
             pytest.skip("mma.sync.m16n8k16 needs compute capability 8.0")
-        ceiling = measure_ceiling(device, acc_type)
+        ceiling = measure_ceiling(device, acc_type, compute_type)
     assert sorted(ceiling.tflops_by_warps) == [4, 8, 16]
     assert ceiling.tflops == max(ceiling.tflops_by_warps.values()) > 10

@@ -1,41 +1,139 @@
 """Payloads: every form parses, and its problem is found as it was written."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepladder import engine
-from stepladder.errors import StepladderError
+from stepladder import cli, engine
+from stepladder.errors import BAD_INPUT, OK, StepladderError
 from stepladder.payload import FACTS, find_problem, matmul_text, walk
 from stepladder.resources import payloads_dir
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "payloads"
 sizes = st.integers(1, 20000)
+layouts = st.sampled_from(["row", "column"])
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
 @given(sizes, sizes, sizes, st.booleans(), st.sampled_from([("f16", "f16"), ("f16", "f32"), ("bf16", "f32"),
-                                                            ("f32", "f32"), ("f64", "f64"), ("i8", "i32")]))
-def test_problem_is_what_was_written(m, n, k, accumulate, types):
+                                                            ("f32", "f32"), ("f64", "f64"), ("i8", "i32")]),
+       layouts, layouts)
+def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout):
     inputs, c = types
     with engine.mlir_context():
         module = engine.parse_payload(matmul_text(m, n, k, a_type=inputs, b_type=inputs, acc_type=c, c_type=c,
-                                                  accumulate=accumulate), "matmul.mlir")
+                                                  accumulate=accumulate, a_layout=a_layout, b_layout=b_layout),
+                                      "matmul.mlir")
         module.operation.verify()
         problem = find_problem(module)
     assert (problem.m, problem.n, problem.k) == (m, n, k)
     assert (problem.a_type, problem.b_type, problem.c_type) == (inputs, inputs, c)
+    assert (problem.a_layout, problem.b_layout) == (a_layout, b_layout)
     assert problem.accumulate is accumulate
     assert problem.roles == {0: "a", 1: "b", 2: "c"}
 
 
+@pytest.mark.parametrize("a_layout, b_layout, a, b", [
+    ("row", "row", "2x5", "5x3"), ("column", "row", "5x2", "5x3"), ("row", "column", "2x5", "3x5"),
+    ("column", "column", "5x2", "3x5")])
+def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
+    text = matmul_text(2, 3, 5, a_layout=a_layout, b_layout=b_layout)
+    assert f"(%A: memref<{a}xf16>, %B: memref<{b}xf16>, %C: memref<2x3xf32>)" in text
+    assert ("indexing_maps" in text) == ("column" in (a_layout, b_layout))
+    assert max(map(len, text.splitlines())) <= 160
+
+
+@pytest.mark.skipif(not shutil.which("mlir-opt-22"), reason="mlir-opt-22 is not installed")
+@pytest.mark.parametrize("a_layout", ["row", "column"])
+@pytest.mark.parametrize("b_layout", ["row", "column"])
+@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32")])
+def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
+    text = matmul_text(16, 32, 48, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, accumulate=False,
+                       a_layout=a_layout, b_layout=b_layout)
+    done = subprocess.run(["mlir-opt-22", "-"], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("form", ["memref", "tensor"])
+def test_layouts_of_every_form(form):
+    """Sizes come from the maps, where the matmul is on memrefs or on tensors and whatever dimensions are called."""
+    a, b, c = (f"{form}<{shape}>" for shape in ("5x2xi8", "3x5xi8", "2x3xi32"))
+    result = f" -> {c}" if form == "tensor" else ""
+    matmul = ("linalg.matmul indexing_maps = [affine_map<(i, j, l) -> (l, i)>, affine_map<(i, j, l) -> (j, l)>, "
+              f"affine_map<(i, j, l) -> (i, j)>] ins(%A, %B : {a}, {b}) outs(%C : {c}){result}")
+    body = f"%p = {matmul}\n  return %p : {c}" if form == "tensor" else f"{matmul}\n  return"
+    with engine.mlir_context():
+        problem = find_problem(engine.parse_payload(
+            f"func.func @f(%A: {a}, %B: {b}, %C: {c}){result} {{\n  {body}\n}}\n", "matmul.mlir"))
+    assert (problem.m, problem.n, problem.k) == (2, 3, 5)
+    assert (problem.a_layout, problem.b_layout) == ("column", "column")
+
+
+@pytest.mark.parametrize("maps, attributes, message", [
+    (["(k)", "(k, n)", "(m, n)"], "", "indexes A by the map .*must be .*row-major. or .*column-major"),
+    (["(m, k)", "(k)", "(m, n)"], "", "indexes B by the map .*must be .*row-major. or .*column-major"),
+    (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
+])
+def test_matmuls_that_are_refused(maps, attributes, message):
+    shapes = {"(k)": "8"}
+    a, b = (f"memref<{shapes.get(map_, '8x8')}xi8>" for map_ in maps[:2])
+    written = ", ".join(f"affine_map<(m, n, k) -> {map_}>" for map_ in maps)
+    text = (f"func.func @f(%A: {a}, %B: {b}, %C: memref<8x8xi32>) {{\n"
+            f"  linalg.matmul indexing_maps = [{written}] {attributes}\n"
+            f"    ins(%A, %B : {a}, {b}) outs(%C : memref<8x8xi32>)\n  return\n}}\n")
+    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as caught:
+        find_problem(engine.parse_payload(text, "matmul.mlir"))
+    assert caught.value.location.startswith("matmul.mlir:2")
+
+
+@pytest.mark.parametrize("inputs, sums, stored, message", [
+    ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
+    ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
+    ("i8", "i32", "i8", "sums in i32 are not rounded to C of i8"),
+    ("f16", "f16", "f32", "sums in f16 are not rounded to C of f32"),
+    ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16")])
+def test_types_that_do_not_go_together(inputs, sums, stored, message):
+    with pytest.raises(StepladderError, match=message):
+        matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
+
+
+def test_command_line(capsys):
+    options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
+    assert cli.main(options.split()) == OK
+    text = capsys.readouterr().out
+    assert text.startswith("// C = AB + C, 2 x 3 x 5, i8 x i8 -> i32, accumulated in i32, A column-major.\n")
+    assert "affine_map<(m, n, k) -> (k, m)>" in text
+    assert cli.main([*options.split(), "--b-type", "f16"]) == BAD_INPUT
+    assert "give both the same" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "tf32"),
+                                                 ("i8", "i32", "i8")])
+def test_manifest_of_a_payload(inputs, c, products):
+    from stepladder import build
+
+    with engine.mlir_context():
+        text = matmul_text(2, 3, 5, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, b_layout="column")
+        problem = build._problem(find_problem(engine.parse_payload(text, "matmul.mlir")))
+    assert (problem.m, problem.n, problem.k, problem.accumulate) == (2, 3, 5, True)
+    assert (problem.a_layout, problem.b_layout) == ("row", "column")
+    assert (problem.a_type, problem.compute_type, problem.acc_type, problem.c_type) == (inputs, products, c, c)
+    arguments = [build._argument(role, problem) for role in "abc"]
+    assert [argument.shape for argument in arguments] == [(2, 5), (3, 5), (2, 3)]
+    assert [argument.element_type for argument in arguments] == [inputs, inputs, c]
+
+
 def test_facts():
     with engine.mlir_context():
-        facts = find_problem(engine.parse_payload(matmul_text(16, 32, 48), "matmul.mlir")).facts()
+        text = matmul_text(16, 32, 48, b_layout="column")
+        facts = find_problem(engine.parse_payload(text, "matmul.mlir")).facts()
     assert set(facts) == set(FACTS)
     assert (facts["m"], facts["n"], facts["k"], facts["c_bits"]) == (16, 32, 48, 32)
     assert (facts["a_type"], facts["a_bits"], facts["c_type"]) == ("f16", 16, "f32")
+    assert (facts["a_layout"], facts["b_layout"]) == ("row", "column")
 
 
 def test_accumulation_in_another_type_than_c():

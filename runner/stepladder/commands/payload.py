@@ -14,6 +14,8 @@ _EPILOG = """\
 examples:
   stepladder payload matmul --m 8192 --n 8192 --k 8192 -o matmul.mlir
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --acc-type f16 --c-type f16
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type i8 --b-type i8 --acc-type i32 --c-type i32
+  stepladder payload matmul --m 512 --n 512 --k 512 --b-layout column       B as the row-major buffer of its transpose
   stepladder payload matmul --m 3072 --n 1024 --k 4096 --no-accumulate       C = AB instead of C = AB + C
 """
 
@@ -22,7 +24,7 @@ def add_parser(subparsers) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser("payload", formatter_class=Formatter, epilog=_EPILOG,
                                    help="write a matmul in linalg to start from",
-                                   description="Writes a matmul in linalg: C = AB + C, row-major.")
+                                   description="Writes a matmul in linalg: C = AB + C, row-major unless told.")
     parser.add_argument("kind", choices=["matmul"], help="what to write")
     for name in ("m", "n", "k"):
         parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper())
@@ -31,6 +33,9 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--acc-type", choices=_TYPES, default="f32",
                         help="element type that products are summed in (f32)")
     parser.add_argument("--c-type", choices=_TYPES, default="f32", help="element type of C (f32)")
+    for name in ("a", "b"):
+        parser.add_argument(f"--{name}-layout", choices=("row", "column"), default="row",
+                            help=f"layout of {name.upper()} in memory, row-major (the default) or column-major")
     parser.add_argument("--accumulate", action=argparse.BooleanOptionalAction, default=True,
                         help="C = AB + C (the default), or C = AB")
     parser.add_argument("-o", metavar="FILE", dest="output", help="write it here; standard output unless told")
@@ -44,5 +49,6 @@ def main(args: argparse.Namespace) -> int:
         raise StepladderError(f"--a-type {args.a_type} and --b-type {args.b_type}: linalg.matmul of two types has no "
                               "one product type; give both the same")
     write_text(args.output, matmul_text(args.m, args.n, args.k, a_type=args.a_type, b_type=args.b_type,
-                                        acc_type=args.acc_type, c_type=args.c_type, accumulate=args.accumulate))
+                                        acc_type=args.acc_type, c_type=args.c_type, accumulate=args.accumulate,
+                                        a_layout=args.a_layout, b_layout=args.b_layout))
     return OK

@@ -8,8 +8,9 @@ from stepladder.errors import FAILED, OK
 
 EPILOG = """\
 Three checks, each over every element of C: small integers, for which every partial sum is exact, must give exactly the
-reference; random normal inputs must agree with a float64 product within a tolerance that follows from the accumulation
-type and K; and two launches must give the same bits. Where the kernel only writes C, C holds NaN before the launch.
+reference; random normal inputs must agree with a float64 product within a tolerance that follows from the types of
+products and sums and K (random i8 must give exactly the reference); and two launches must give the same bits. Where the
+kernel only writes C, C holds NaN before the launch, or the smallest integer.
 
 exit status: 0 the numbers are right; 1 they are not; 2 the bundle or an option is not acceptable; 3 nothing was
 executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEVICE chooses among several GPUs.
