@@ -419,7 +419,7 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
     first, _ = _span(pipeline, request)
     knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
-    problem = find_problem(module) if first == 0 else None
+    problem = _problem(module, name) if first == 0 else None
     request = _with_tuned_knobs(pipeline, request, module, problem)
     knobs = choose_knobs(pipeline, request)
     scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
@@ -448,6 +448,15 @@ def run(text: str, name: str, request: Request, *, reproducer_dir: Path | None =
         if progress:
             progress(results[-1])
     return Run(module, pipeline, problem, knobs, scope, results, input_text)
+
+
+def _problem(module, name: str) -> Problem:
+    """Returns the payload's problem; what is wrong with a payload as a whole is said of its file."""
+    try:
+        return find_problem(module)
+    except StepladderError as error:
+        error.location = error.location or name
+        raise
 
 
 def count_operations(module) -> int:
