@@ -231,7 +231,7 @@ def test_layouts_pass(problem, layouts):
         assert report.passed, report.describe()
 
 
-@pytest.mark.parametrize("layouts, read_as", itertools.permutations(LAYOUTS, 2))
+@pytest.mark.parametrize("layouts, read_as", list(itertools.permutations(LAYOUTS, 2)))
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
 def test_swapped_layouts_fail(problem, layouts, read_as):
     reports = verdicts(with_layouts(problem, layouts), NumPyGpu(with_layouts(problem, read_as)))
