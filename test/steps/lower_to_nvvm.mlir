@@ -2,7 +2,7 @@
 // thread and block numbers are unsigned.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through outline_kernel | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through lower_transfers | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} | FileCheck %s
 // RUN: %{opt} --set target=sm_90a | FileCheck %s --check-prefix=TARGET
 // RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline wmma | FileCheck %s --check-prefix=HALF

@@ -2,7 +2,7 @@
 // and without a size, and the launch says how many bytes it needs.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through lower_transfers | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through pack_shared_memory | FileCheck %s
 // RUN: %{opt} --through pack_shared_memory --set block_m=256 | FileCheck %s --check-prefix=DYNAMIC
 // RUN: %{opt} --set block_m=256 | FileCheck %s --check-prefix=EXTERNAL

@@ -1,7 +1,7 @@
 // The step of wmma_upstream in the place of pack_shared_memory: each shared tile is a static array of its own.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma_upstream
-// RUN: %{opt} --through lower_transfers | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through place_shared_memory | FileCheck %s
 
 // BEFORE-NOT: memref.global
