@@ -1,11 +1,12 @@
-"""Runs each step of wmma_upstream alone in a stock mlir-opt, on the dump of the step before it, and then all at once.
+"""Runs every step of upstream ops alone in a stock mlir-opt, on the dump of the step before it, and one pipeline whole.
 
-    stock_step.py MLIR_OPT TRANSFORMS DUMPS WORK [PIPELINE STEP,...]
+    stock_step.py MLIR_OPT TRANSFORMS WORK DUMPS...
 
-DUMPS is what `stepladder-opt --pipeline wmma_upstream --dump-dir` left. For each step a pipeline of that one step is cut
-out of wmma_upstream.mlir: the same declarations, the same knobs, one `transform.include`. The stock mlir-opt must leave
-as many operations of each kind as stepladder-opt did. Prints a line for each step. With PIPELINE, only the named steps
-of that pipeline: those that wmma_upstream does not have.
+Each folder of DUMPS is called as the pipeline that left it (`stepladder-opt --pipeline NAME --dump-dir NAME`), the first
+wmma_upstream, whose knobs by default are those of the literals in the steps. From the others only those steps are run
+that no folder before had. For each step a pipeline of that one step is cut out of the script: the same declarations, the
+same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as stepladder-opt did.
+Prints a line for each step.
 """
 
 import collections
@@ -14,16 +15,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-mlir_opt, transforms, dumps, work = sys.argv[1], *map(Path, sys.argv[2:5])
-pipeline, only = (sys.argv[5], sys.argv[6].split(",")) if len(sys.argv) > 5 else ("wmma_upstream", [])
-ELSEWHERE = {"copy_asynchronously", "swizzle_shared_memory", "pipeline_copies", "bypass_l1"}  # in mma_sync
+mlir_opt, transforms, work, *folders = sys.argv[1], *map(Path, sys.argv[2:])
 work.mkdir(parents=True, exist_ok=True)
 INCLUDE = re.compile(r" *(?:(%\w+) = )?transform\.include @(\w+) failures\(propagate\) \((.*)\)\n? *: .*\n")
 RENAMED = {"nvvm.barrier0": "nvvm.barrier"}  # between LLVM 22 and the bindings
 OPERATION = re.compile(r"^\s*(?:%[\w:, ]+ = )?\"?([a-z]\w*\.[\w.]+|call|return|module)\b", re.MULTILINE)
 
 
-def driver(step: str) -> Path:
+def driver(pipeline: str, step: str) -> Path:
     """Writes a pipeline that includes `step` alone, and returns its path."""
     script = (transforms / f"{pipeline}.mlir").read_text()
 
@@ -56,14 +55,18 @@ def agrees(what: str, entry_point: str, script: Path, before: Path, after: Path)
     return bool(ours) and not different
 
 
-files = sorted(dumps.glob("*.mlir"))
-steps = [after.stem.partition("-")[2] for after in files[1:]]
-results = [agrees(step, f"{step}_alone", driver(step), before, after)
-           for step, before, after in zip(steps, files, files[1:]) if not only or step in only]
-if only:
-    sys.exit(not all(results) or len(results) != len(only))
-results.append(agrees("wmma_upstream", "wmma_upstream", transforms / "wmma_upstream.mlir", files[0], files[-1]))
+upstream = {path.stem for path in (transforms / "steps").glob("*.mlir")}
+ran: set[str] = set()
+results = []
+for folder in folders:
+    files = sorted(folder.glob("*.mlir"))
+    for before, after in zip(files, files[1:]):
+        step = after.stem.partition("-")[2]
+        if step in upstream - ran:
+            ran.add(step)
+            results.append(agrees(step, f"{step}_alone", driver(folder.name, step), before, after))
+    if folder.name == "wmma_upstream":
+        results.append(agrees(folder.name, folder.name, transforms / "wmma_upstream.mlir", files[0], files[-1]))
 
-uncovered = {path.stem for path in (transforms / "steps").glob("*.mlir")} - set(steps) - ELSEWHERE
-print(f"steps of upstream ops that did not run: {', '.join(sorted(uncovered)) or 'none'}")
-sys.exit(not all(results) or bool(uncovered))
+print(f"steps of upstream ops that did not run: {', '.join(sorted(upstream - ran)) or 'none'}")
+sys.exit(not all(results) or ran != upstream)

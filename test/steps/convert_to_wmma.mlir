@@ -1,8 +1,8 @@
 // Fragments and products become WMMA operations, with the row lengths of the buffers they come from. The zeros of C = AB
-// are a matrix made inside the launch: outside, it would be passed to the kernel.
+// are a matrix made inside the kernel: outside, it would be passed to it.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through outline_kernel | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through convert_to_wmma | FileCheck %s
 // RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline wmma --through convert_to_wmma | FileCheck %s --check-prefix=HALF
 // RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through convert_to_wmma | FileCheck %s --check-prefix=ZERO
@@ -11,7 +11,7 @@
 // BEFORE: vector.contract
 
 // CHECK-NOT: {{vector.contract|vector<16x16}}
-// CHECK: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// CHECK: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // CHECK: [[c:%.+]] = gpu.subgroup_mma_load_matrix [[C]][{{.*}}] {leadDimension = 256 : index} : memref<256x256xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
 // CHECK-COUNT-15: gpu.subgroup_mma_load_matrix [[C]][
 // CHECK: [[d:%.+]]:16 = scf.for {{.*}} iter_args([[sum:%.+]] = [[c]], {{.*}} -> (!gpu.mma_matrix<16x16xf32, "COp">,
@@ -28,14 +28,13 @@
 // CHECK-COUNT-16: gpu.subgroup_mma_store_matrix [[d]]#{{.*}}, [[C]][{{.*}}] {leadDimension = 256 : index}
 // CHECK-NOT: {{vector.contract|vector<16x16}}
 
-// HALF: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// HALF: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // HALF: gpu.subgroup_mma_load_matrix [[C]][{{.*}} : memref<256x256xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
 // HALF-COUNT-32: gpu.subgroup_mma_compute {{.*}} -> !gpu.mma_matrix<16x16xf16, "COp">
 // HALF-COUNT-16: gpu.subgroup_mma_store_matrix
 
 // ZERO-NOT: gpu.subgroup_mma_constant_matrix
-// ZERO: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
-// ZERO: gpu.launch
+// ZERO: gpu.func @matmul_kernel([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: memref<256x256xf32>) kernel
 // ZERO: [[zeros:%.+]] = gpu.subgroup_mma_constant_matrix %{{.*}} : !gpu.mma_matrix<16x16xf32, "COp">
 // ZERO-NOT: gpu.subgroup_mma_load_matrix [[C]]
 // ZERO: scf.for {{.*}} iter_args(%{{.*}} = [[zeros]], %{{.*}} = [[zeros]],

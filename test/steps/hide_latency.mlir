@@ -7,7 +7,7 @@
 // RUN: %{opt} --set buffers=1 | FileCheck %s --check-prefix=ONE
 // RUN: %{opt} --without hide_latency | FileCheck %s --check-prefix=WITHOUT
 
-// CHECK: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// CHECK: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // CHECK: [[first:%.+]] = vector.transfer_read [[A]][{{.*}}vector<8xf16>
 // CHECK-COUNT-3: vector.transfer_read [[A]][
 // CHECK-COUNT-4: vector.transfer_read [[B]][
@@ -46,7 +46,7 @@
 // ONE-COUNT-32: gpu.subgroup_mma_compute
 
 // WITHOUT-NOT: vector.transfer_read
-// WITHOUT: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// WITHOUT: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // WITHOUT: scf.for %{{.*}} = %c0 to %c128 step %c32
 // WITHOUT-SAME: iter_args
 // WITHOUT: [[x:%.+]] = vector.transfer_read [[A]][

@@ -9,7 +9,7 @@
 // RUN: %{opt} --without hide_latency,issue_loads_early -o %t.late
 // RUN: diff %t.early %t.late
 
-// CHECK: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// CHECK: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // CHECK: scf.for [[k:%.+]] = %c0 to %c96 step %c32
 // CHECK-COUNT-8: vector.transfer_write
 // CHECK-NEXT: gpu.barrier
@@ -37,7 +37,7 @@
 // CHECK-NOT: {{vector.transfer|gpu.barrier}}
 // CHECK: scf.yield
 
-// ONE: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// ONE: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // ONE: scf.for
 // ONE-COUNT-8: vector.transfer_write
 // ONE-NEXT: gpu.barrier
@@ -49,7 +49,7 @@
 // ONE-NEXT: gpu.barrier
 // ONE-NEXT: scf.yield
 
-// WITHOUT: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// WITHOUT: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // WITHOUT: scf.for
 // WITHOUT: gpu.barrier
 // WITHOUT-NEXT: gpu.subgroup_mma_load_matrix

@@ -9,7 +9,7 @@
 // BEFORE: vector.transfer_write
 
 // CHECK-NOT: vector.transfer
-// CHECK: func.func @matmul([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: {{.*}}) {
+// CHECK: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
 // CHECK-COUNT-8: vector.load %{{\w+}}[{{.*}}] {alignment = 16 : i64} : {{.*}}, vector<8xf16>
 // CHECK-NOT: vector.load
 // CHECK: scf.for
