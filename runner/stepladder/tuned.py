@@ -1,7 +1,7 @@
 """Knobs that were fastest where they were measured, for problems that name none.
 
-`transforms/defaults/PIPELINE.json` lists measured problems with the knobs that won: `docs/measure/defaults.py` makes it from
-`docs/results`. A problem takes the knobs of the measured problem that is most like it and whose knobs it can have.
+`transforms/defaults/PIPELINE.json` lists measured problems with the knobs that won: `docs/measure/defaults.py` makes it
+from `docs/results`. A problem takes the knobs of the measured problem that is most like it and whose knobs it can have.
 """
 
 from __future__ import annotations

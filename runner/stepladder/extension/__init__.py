@@ -9,6 +9,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     issue_loads_early,
     join_fragment_loads,
     normalize_payload,
+    order_transposed_tiles,
     pack_shared_memory,
     rasterize_blocks,
     reinterpret_elements,

@@ -2,6 +2,7 @@
 
 from stepladder.bindings import ext, ir, transform
 from stepladder.extension.dialect import Tc, producer, transform_op
+from stepladder.extension.fragments import take_rows
 from stepladder.traverse import walk
 
 
@@ -93,20 +94,6 @@ def join_fragment_loads(payload, op, rewriter) -> None:
         _join(first, load, rewriter)
 
 
-def _rows(whole, start: int, part):
-    """Returns rows `start` and following of a vector of rows, as many as `part` has."""
-    row = ir.VectorType.get(part.shape[1:], part.element_type)
-    rows = ir.Operation.create("ub.poison", results=[part], attributes={"value": ir.Attribute.parse("#ub.poison")})
-    rows = rows.results[0]
-    for index in range(part.shape[0]):
-        position = {"static_position": ir.DenseI64ArrayAttr.get([start + index])}
-        one = ir.Operation.create("vector.extract", results=[row], operands=[whole], attributes=position).results[0]
-        position = {"static_position": ir.DenseI64ArrayAttr.get([index])}
-        rows = ir.Operation.create("vector.insert", results=[part], operands=[one, rows],
-                                   attributes=position).results[0]
-    return rows
-
-
 def _join(first, second, rewriter) -> None:
     part = ir.VectorType(first.results[0].type)
     whole = ir.VectorType.get([2 * part.shape[0], part.shape[1]], part.element_type)
@@ -115,6 +102,6 @@ def _join(first, second, rewriter) -> None:
     with ir.InsertionPoint(first), first.location:
         joined = ir.Operation.create("nvgpu.ldmatrix", results=[whole], operands=list(first.operands),
                                      attributes=attributes).results[0]
-        halves = [_rows(joined, start, part) for start in (0, part.shape[0])]
+        halves = [take_rows(joined, list(range(start, start + part.shape[0]))) for start in (0, part.shape[0])]
     for load, half in zip((first, second), halves):
         rewriter.replace_op(load, [half])

@@ -9,7 +9,8 @@ from stepladder.extension.dialect import Refusal, is_workgroup_memory, producer
 from stepladder.traverse import walk
 
 MMA = ("gpu.subgroup_mma_compute", "nvgpu.mma.sync")
-FRAGMENT_LOADS = ("gpu.subgroup_mma_load_matrix", "nvgpu.ldmatrix", "vector.load", "vector.transfer_read", "memref.load")
+FRAGMENT_LOADS = ("gpu.subgroup_mma_load_matrix", "nvgpu.ldmatrix", "vector.load", "vector.transfer_read",
+                  "memref.load")
 ASYNC_COPY = "nvgpu.device_async_copy"
 ASYNC_GROUP = "nvgpu.device_async_create_group"
 _ACCUMULATOR = 2  # operand number, in every MMA op

@@ -6,7 +6,8 @@
 //
 // Fragments that `ldmatrix` cannot load, since it transposes 16-bit elements only (B of i8 or f32 in row-major order),
 // are loaded element by element. Upstream's conversion does not know bf16, whose fragments lie in registers as those of
-// f16 do: it is shown f16 instead (`tc.reinterpret_elements`), and f32 is marked to be multiplied as tf32.
+// f16 do: it is shown f16 instead (`tc.reinterpret_elements`). It loads the tiles of a column-major A in another order
+// than the product wants them: `tc.order_transposed_tiles`. And f32 is marked to be multiplied as tf32.
 //
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
@@ -30,6 +31,7 @@ module attributes {transform.with_named_sequence} {
     "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()
     %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
       to %vectors : (!transform.any_op) -> !transform.any_op
+    "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
     "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
       : (!transform.any_op) -> ()
 
