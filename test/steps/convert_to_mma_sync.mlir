@@ -1,40 +1,49 @@
-// Fragments become registers: ldmatrix for A (four tiles) and B (two, transposed), mma.sync 16 x 8 x 16 for products. No
-// transfer or contraction of fragments is left, and bf16, which upstream's conversion does not know, comes out as bf16.
+// Fragments are registers with a known layout: A's by one ldmatrix of four tiles, B's by a transposed one of two, C's by
+// each lane on its own, and products are mma.sync of 16 x 8 x 16. C = AB starts from zeros and never reads C.
 //
-// DEFINE: %{opt} = %stepladder-opt --pipeline mma_sync
-// RUN: %{opt} %payloads/accumulate.mlir --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} %payloads/accumulate.mlir --through convert_to_mma_sync | FileCheck %s
-// RUN: %{opt} %payloads/accumulate_f16.mlir --through convert_to_mma_sync | FileCheck %s --check-prefix=HALF
-// RUN: %stepladder payload matmul --m 256 --n 256 --k 128 --a-type bf16 --b-type bf16 -o %t.bf16
-// RUN: %{opt} %t.bf16 --through convert_to_mma_sync | FileCheck %s --check-prefix=BF16
-// RUN: %stepladder payload matmul --m 256 --n 256 --k 128 --a-type f32 --b-type f32 -o %t.f32
-// RUN: %{opt} %t.f32 --through convert_to_mma_sync | FileCheck %s --check-prefix=TF32
-// RUN: %stepladder payload matmul --m 256 --n 256 --k 128 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 -o %t.i8
-// RUN: %{opt} %t.i8 --set warp_n=32 --through convert_to_mma_sync | FileCheck %s --check-prefix=I8
-// RUN: %stepladder payload matmul --m 256 --n 256 --k 128 --a-layout column --b-layout column -o %t.columns
-// RUN: %{opt} %t.columns --through convert_to_mma_sync | FileCheck %s --check-prefix=COLUMNS
+// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync
+// RUN: %{opt} --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through convert_to_mma_sync -o %t.mlir
+// RUN: FileCheck %s --input-file %t.mlir
+// RUN: FileCheck %s --input-file %t.mlir --check-prefix=LOADS
+// RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline mma_sync --through convert_to_mma_sync | FileCheck %s --check-prefix=HALF
+// RUN: %stepladder-opt %payloads/product.mlir --pipeline mma_sync --through convert_to_mma_sync | FileCheck %s --check-prefix=ZERO
 
-// BEFORE: vector.contract
-// BEFORE-NOT: ldmatrix
+// BEFORE-NOT: nvgpu.
+// BEFORE: vector.transfer_read {{.*}} : memref<3x32x128xf16, #gpu.address_space<workgroup>>, vector<16x8xf16>
+// BEFORE-COUNT-64: vector.contract {{.*}} : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
+// BEFORE-NOT: {{vector.contract|nvgpu}}
 
-// CHECK-NOT: vector.contract
-// CHECK: scf.for
+// CHECK-NOT: {{vector.contract|vector<16x16|vector<16x8}}
+// CHECK: gpu.lane_id
+// 64 x 64 elements of C are 32 fragments of four elements a lane, in two rows of two.
+// CHECK: [[upper:%.+]] = vector.load %C[%{{.*}}] : memref<256x256xf32>, vector<2xf32>
+// CHECK: [[lower:%.+]] = vector.load %C[%{{.*}}] : memref<256x256xf32>, vector<2xf32>
+// CHECK-COUNT-62: vector.load %C[
+// CHECK-NOT: vector.load
+// CHECK: [[d:%.+]]:32 = scf.for {{.*}} iter_args([[sum:%\w+]] = %{{.*}}) -> (vector<2x2xf32>,
+// CHECK: vector.transfer_write {{.*}} : vector<8xf16>
 // CHECK: gpu.barrier
-// CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = false} : memref<3x128x32xf16, {{.*}} -> vector<4x2xf16>
-// CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 2 : i32, transpose = true} : memref<3x32x128xf16, {{.*}} -> vector<2x2xf16>
-// CHECK: nvgpu.mma.sync(%{{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
-// CHECK-NOT: vector.contract
+// CHECK: [[a:%\w+]] = nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = false} : memref<3x128x32xf16, #gpu.address_space<workgroup>> -> vector<4x2xf16>
+// CHECK: [[b:%\w+]] = nvgpu.ldmatrix %{{.*}} {numTiles = 2 : i32, transpose = true} : memref<3x32x128xf16, #gpu.address_space<workgroup>> -> vector<2x2xf16>
+// CHECK: nvgpu.mma.sync([[a]], [[b]], [[sum]]) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
+// CHECK-COUNT-63: nvgpu.mma.sync
+// CHECK-NOT: nvgpu.mma.sync
+// CHECK: scf.yield
+// CHECK: vector.extract [[d]]#
+// CHECK-COUNT-64: vector.store %{{.*}}, %C[
+// CHECK-NOT: {{vector.store|vector.contract|vector<16x16|vector<16x8}}
 
-// HALF: nvgpu.mma.sync(%{{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>
+// 4 x 2 fragments of A and 8 x 2 of B, each loaded once.
+// LOADS: gpu.barrier
+// LOADS-COUNT-24: nvgpu.ldmatrix
+// LOADS-NOT: nvgpu.ldmatrix
 
-// BF16-NOT: {{[x ]}}f16
-// BF16: nvgpu.mma.sync(%{{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xbf16>, vector<2x2xbf16>, vector<2x2xf32>) -> vector<2x2xf32>
-// BF16-NOT: {{[x ]}}f16
+// HALF: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>
+// HALF-COUNT-63: nvgpu.mma.sync
+// HALF: vector.store {{.*}}, %C[{{.*}} : memref<256x256xf16>, vector<2xf16>
 
-// TF32: nvgpu.mma.sync(%{{.*}}) {mmaShape = [16, 8, 8], tf32Enabled} : (vector<4x1xf32>, vector<2x1xf32>, vector<2x2xf32>)
-
-// I8: nvgpu.mma.sync(%{{.*}}) {mmaShape = [16, 8, 32]} : (vector<4x4xi8>, vector<2x4xi8>, vector<2x2xi32>)
-
-// A's stored tile has k rows and is transposed when it is loaded; B's has n rows and is not.
-// COLUMNS: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = true} : memref<3x32x128xf16,
-// COLUMNS: nvgpu.ldmatrix %{{.*}} {numTiles = 2 : i32, transpose = false} : memref<3x128x32xf16,
+// ZERO: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<2x2xf32>
+// ZERO-NOT: vector.load
+// ZERO: scf.for {{.*}} iter_args(%{{.*}} = [[zeros]], %{{.*}} = [[zeros]],
+// ZERO-COUNT-64: vector.store %{{.*}}, %C[

@@ -1,19 +1,45 @@
-// Blocks are numbered down columns of `raster` block rows. The grid is 2 x 2 blocks: groups of 8 rows become groups of 2,
-// the largest that divide it.
+// Blocks are numbered down columns of `raster` block rows: the grid stays, and the tile of a block follows from its number.
+// The group is what divides both `raster` and the grid's height; with a group of one row, or left out, nothing changes.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync
-// RUN: %{opt} --through rasterize_blocks | FileCheck %s
-// RUN: %{opt} --through map_copies_cyclically --without rasterize_blocks | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} --through rasterize_blocks --set raster=1 | FileCheck %s --check-prefix=WITHOUT
+// DEFINE: %{payload} = %stepladder payload matmul --m 1024 --n 512 --k 32
+// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline mma_sync --through rasterize_blocks
+// RUN: %{payload} -o %t.mlir
+// RUN: %{opt} | FileCheck %s
+// RUN: %{opt} --set raster=4 | FileCheck %s --check-prefix=FOUR
+// RUN: %{opt} --set block_m=256 | FileCheck %s --check-prefix=FOUR-HIGH
+// RUN: %{opt} --without rasterize_blocks -o %t.without
+// RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
+// RUN: %{opt} --set raster=1 -o %t.one
+// RUN: diff %t.one %t.without
+// RUN: %stepladder payload matmul --m 384 --n 512 --k 32 -o %t.odd.mlir
+// RUN: %stepladder-opt %t.odd.mlir --pipeline mma_sync --through rasterize_blocks | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder-opt %t.mlir --pipeline wmma --through rasterize_blocks -o %t.wmma
+// RUN: diff %t.wmma %t.without
+// RUN: %stepladder-opt %t.mlir --pipeline wmma --set raster=8 --through rasterize_blocks | FileCheck %s
 
-// CHECK-DAG: [[X:#map.*]] = affine_map<()[s0, s1] -> ((((s0 + s1 * 2) mod 4) floordiv 2) * 128)>
-// CHECK-DAG: [[Y:#map.*]] = affine_map<()[s0, s1] -> (s0 * 128 + ((s0 + s1 * 2) floordiv 4) * 256 - (s0 floordiv 2) * 256)>
-// CHECK: gpu.launch
-// CHECK: [[row:%.+]] = affine.apply [[Y]]()[%block_id_x, %block_id_y]
-// CHECK: [[column:%.+]] = affine.apply [[X]]()[%block_id_x, %block_id_y]
-// CHECK: memref.subview %A{{\[}}[[row]], 0]
-// CHECK: memref.subview %B[0, [[column]]
+// 4 x 8 blocks: one group of eight rows, in which block number / 8 is the column.
+// CHECK-DAG: #[[row:.+]] = affine_map<()[s0, s1] -> ({{.*}}floordiv 32{{.*}})>
+// CHECK-DAG: #[[column:.+]] = affine_map<()[s0, s1] -> ((((s0 + s1 * 4) mod 32) floordiv 8) * 128)>
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c8, %{{.*}} = %c1)
+// CHECK: [[x:%.+]] = gpu.block_id x
+// CHECK-NEXT: [[y:%.+]] = gpu.block_id y
+// CHECK-NEXT: [[i:%.+]] = affine.apply #[[row]]()[[[x]], [[y]]]
+// CHECK-NEXT: [[j:%.+]] = affine.apply #[[column]]()[[[x]], [[y]]]
+// CHECK: memref.subview %A{{\[}}[[i]], 0] [128, 32]
+// CHECK: memref.subview %B[0, [[j]]] [32, 128]
+// CHECK: memref.subview %C{{\[}}[[i]], [[j]]] [128, 128]
 
-// WITHOUT: gpu.launch
-// WITHOUT: affine.apply #{{.*}}()[%block_id_y]
-// WITHOUT: affine.apply #{{.*}}()[%block_id_x]
+// FOUR: affine_map<()[s0, s1] -> ((((s0 + s1 * 4) mod 16) floordiv 4) * 128)>
+
+// 4 x 4 blocks of 256 rows, and raster is 8: groups of four.
+// FOUR-HIGH: affine_map<()[s0, s1] -> ((((s0 + s1 * 4) mod 16) floordiv 4) * 128)>
+// FOUR-HIGH: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c4, %{{.*}} = %c1)
+
+// WITHOUT-NOT: {{mod|floordiv}}
+// WITHOUT: #[[map:.+]] = affine_map<()[s0] -> (s0 * 128)>
+// WITHOUT-NOT: affine_map
+// WITHOUT: [[x:%.+]] = gpu.block_id x
+// WITHOUT: [[y:%.+]] = gpu.block_id y
+// WITHOUT: [[i:%.+]] = affine.apply #[[map]]()[[[y]]]
+// WITHOUT: [[j:%.+]] = affine.apply #[[map]]()[[[x]]]
+// WITHOUT: memref.subview %C{{\[}}[[i]], [[j]]] [128, 128]
