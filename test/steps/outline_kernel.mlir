@@ -4,7 +4,7 @@
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
 // RUN: %{opt} --through pack_shared_memory | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through outline_kernel | FileCheck %s
-// RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through convert_to_wmma | FileCheck %s --check-prefix=ZERO
+// RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through outline_kernel | FileCheck %s --check-prefix=ZERO
 
 // BEFORE-NOT: gpu.func
 // BEFORE: gpu.launch blocks(
