@@ -14,7 +14,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @rotate_loop(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["pipeline_copies"]} {
+      attributes {optimization, needs = ["pipeline_copies"], requires = ["block_k / fragment_k >= 2"]} {
     "tc.rotate_loop"(%module) : (!transform.any_op) -> ()
 
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
