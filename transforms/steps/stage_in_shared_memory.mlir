@@ -1,7 +1,7 @@
 // Copies the tiles of A and B into shared memory, from where all warps of the block read them.
 //
 // Every element of a tile is needed by several warps (by block_n / warp_n of them for A, by block_m / warp_m for B).
-// From shared memory each warp gets it at the cost of one global read a block, and at a tenth of the latency.
+// From shared memory each warp gets it at the cost of one global read a block.
 //
 // The copy is made of upstream's padding: a `tensor.pad` that pads nothing and may not fold away (`nofold`) is a copy
 // that bufferizes to an allocation of its own, here in the workgroup address space. The marks `operand_a` and

@@ -1,7 +1,7 @@
 // Makes every run of eight f16 that a thread copies one 128-bit load and one 128-bit store.
 //
-// A quarter of the instructions of 32-bit copies and a sixteenth of the requests of scalar f16 ones; in CC'22 the step
-// that pays most (a factor of five on their card). The rows of a thread are unrolled, which later lets all loads be
+// An eighth of the instructions of copies element by element, and whole sectors at a time; in CC'22 the step that pays
+// most (a factor of five on their card). The rows of a thread are unrolled, which later lets all loads be
 // issued before the first store.
 //
 // Source: CC'22, section 3.5. Left out, the copies become scalar loops in `map_to_fragments`.
