@@ -23,6 +23,7 @@ truths = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         inner.map(lambda text: f"(not {text})")), max_leaves=6)
+choices = st.tuples(numbers, truths, numbers).map(lambda t: f"({t[0]} if {t[1]} else {t[2]})")
 
 
 class Exact(int):
@@ -54,7 +55,7 @@ def by_python(text):
         return None
 
 
-@given(st.one_of(numbers, truths))
+@given(st.one_of(numbers, truths, choices))
 def test_agrees_with_python(text):
     expected = by_python(text)
     if expected is None:
@@ -72,7 +73,7 @@ def test_lists(texts):
 
 
 @pytest.mark.parametrize("text", [
-    "max(1, 2)", "block_m.real", "[1, 2][0]", "1 if one else 2", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
+    "max(1, 2)", "block_m.real", "[1, 2][0]", "1 if one", "1 if sice else 2", "1 / 0 if one else 2", "2 if none else 7 / 2", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
     "None", "b'x'", "...", "2 ** 3", "1 << 2", "1 & 2", "1 | 2", "1 ^ 2", "~1", "+1", "1 @ 2", "(x := 1)", "*one",
     "[x for x in [1]]", "one is one", "__import__('os')", "print", "", " ", "one;", "one = 1", "1 +", "(1", "one two",
     "'a' + 'b'", "'a' * 3", "[1] * 3", "-'a'", "'%d' % 3", "1 < 'a'", "1 in 2", "'a' < [1]", "1 / 0", "1 // 0", "1 % 0",
@@ -91,6 +92,11 @@ def test_any_text_is_a_value_or_an_expression_error(text):
     except ExpressionError:
         return
     assert isinstance(value, int | str | list)
+
+
+def test_only_the_branch_that_is_taken_is_evaluated():
+    assert evaluate("1 if block_m == 128 else 1 / 0", NAMES) == 1
+    assert evaluate("sice if none else 2", NAMES) == 2
 
 
 def test_unknown_name():

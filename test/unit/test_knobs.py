@@ -3,30 +3,50 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from stepladder import codegen, engine, library
 from stepladder.errors import BAD_INPUT, StepladderError
 from stepladder.payload import matmul_text
 
 TILES = [16, 32, 64, 128, 256]
+# A form of a pipeline: what chooses it, and the knobs that only it has or has differently.
+FORMS = {
+    "wmma": ("wmma", {"buffers": [1, 2, 3], "padding": [0, 8, 16, 24], "target": ["sm_75", "sm_80", "sm_90a"]}),
+    "wmma_asynchronous": ("wmma", {"latency": ["asynchronous"], "block_k": TILES[1:4], "buffers": [1, 2, 3, 4, 5],
+                                   "padding": [0, 8, 16, 24], "target": ["sm_80", "sm_86", "sm_90a"]}),
+    "mma_sync": ("mma_sync", {"block_k": TILES[1:4], "buffers": [2, 3, 4, 5], "target": ["sm_80", "sm_86", "sm_90a"]}),
+}
+PRODUCT = {"wmma": "nvvm.wmma.mma ", "mma_sync": "nvvm.mma.sync "}
+FRAGMENT_N = {"wmma": 16, "mma_sync": 8}
+OPTIMIZATIONS = {
+    "wmma": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "pad_shared_memory", "multi_buffer",
+             "hoist_accumulators", "hide_latency", "issue_loads_early"],
+    "wmma_asynchronous": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "pad_shared_memory",
+                          "multi_buffer", "hoist_accumulators", "pipeline_copies", "rotate_loop", "spread_copies"],
+    "mma_sync": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "multi_buffer", "hoist_accumulators",
+                 "join_fragment_loads", "swizzle_shared_memory", "pipeline_copies", "bypass_l1", "rotate_loop",
+                 "spread_copies"],
+}
+QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
+forms = pytest.mark.parametrize("form", FORMS)
 
 
-def knobs():
-    return st.fixed_dictionaries({
-        "block_m": st.sampled_from(TILES), "block_n": st.sampled_from(TILES), "block_k": st.sampled_from(TILES[:4]),
-        "warp_m": st.sampled_from(TILES[:4]), "warp_n": st.sampled_from(TILES[:4]),
-        "padding": st.sampled_from([0, 8, 16, 24]), "buffers": st.sampled_from([1, 2]),
-        "target": st.sampled_from(["sm_75", "sm_80", "sm_90a"])})
+def draw_knobs(data, form, **fixed):
+    """Draws warp tiles that fit into block tiles, mostly, and everything else freely."""
+    options = {"block_k": TILES[:4], "raster": [1, 2, 8], **FORMS[form][1],
+               **{name: [value] for name, value in fixed.items()}}
+    knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
+    for axis in "mn":
+        knobs[f"block_{axis}"] = data.draw(st.sampled_from(TILES), f"block_{axis}")
+        knobs[f"warp_{axis}"] = data.draw(st.sampled_from(TILES[:4]), f"warp_{axis}")
+    return knobs
 
 
-OPTIMIZATIONS = ["stage_in_shared_memory", "vectorize_copies", "pad_shared_memory", "multi_buffer",
-                 "hoist_accumulators", "hide_latency", "issue_loads_early"]
-
-
-def check_kernel(run, knobs, m, n):
+def check_kernel(run, m, n):
     """Checks that the launch covers C, tile by tile and warp by warp, and that nothing is left to lower."""
     run.module.operation.verify()
+    knobs, pipeline = run.knobs, run.pipeline.name
     kernel = codegen.find_kernel(run.module)
     assert kernel.grid == [n // knobs["block_n"], m // knobs["block_m"], 1]
     warps = knobs["block_m"] // knobs["warp_m"] * (knobs["block_n"] // knobs["warp_n"])
@@ -34,53 +54,69 @@ def check_kernel(run, knobs, m, n):
     assert kernel.target == knobs["target"]
     assert sorted(kernel.arguments) == [0, 1, 2]
     text = engine.text_of(run.module)
-    products = text.count("nvvm.wmma.mma ")
-    tiles = knobs["warp_m"] // 16 * (knobs["warp_n"] // 16) * (knobs["block_k"] // 16)
+    products = text.count(PRODUCT[pipeline])
+    tiles = knobs["warp_m"] // 16 * (knobs["warp_n"] // FRAGMENT_N[pipeline]) * (knobs["block_k"] // 16)
     assert products and products % tiles == 0
-    assert not re.search(r"unrealized_conversion_cast|\bscf\.|\bvector\.|\bmemref\.(?!global)", text)
+    assert not re.search(r"unrealized_conversion_cast|\bscf\.|\bvector\.|\bnvgpu\.|\bmemref\.(?!global)", text)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(knobs())
-def test_refused_or_covers_the_problem(knobs):
-    m, n, k = 256, 512, 256
+@forms
+@settings(max_examples=25, **QUICK)
+@given(st.data())
+def test_refused_or_covers_the_problem(form, data):
+    knobs = draw_knobs(data, form)
+    m, n, k = 256, 512, 512
     with engine.mlir_context():
         try:
-            run = engine.run(matmul_text(m, n, k), "matmul.mlir", engine.Request("wmma", knobs))
+            run = engine.run(matmul_text(m, n, k), "matmul.mlir", engine.Request(FORMS[form][0], knobs))
         except StepladderError as error:
             assert error.status == BAD_INPUT  # refused before anything ran, not a step that failed
             assert "requires" in error.message
+            assume(False)  # enough of those that run
         else:
-            check_kernel(run, run.knobs, m, n)
+            check_kernel(run, m, n)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.sampled_from(OPTIMIZATIONS), unique=True), st.sampled_from(["f16", "f32"]))
-def test_any_optimizations_may_be_left_out(without, type_):
+@forms
+@settings(max_examples=15, **QUICK)
+@given(st.data())
+def test_any_optimizations_may_be_left_out(form, data):
+    without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
+    type_ = data.draw(st.sampled_from(["f16", "f32"]))
+    # Sums in memory that start from zero: test/pipelines/from-zero-in-memory.test.
+    accumulate = "hoist_accumulators" in without or data.draw(st.booleans())
+    pipeline, knobs = FORMS[form]
+    chosen = {"latency": "asynchronous"} if "latency" in knobs else {}
     with engine.mlir_context():
-        text = matmul_text(256, 256, 128, acc_type=type_, c_type=type_)
+        text = matmul_text(256, 256, 128, acc_type=type_, c_type=type_, accumulate=accumulate)
         try:
-            run = engine.run(text, "matmul.mlir", engine.Request("wmma", without=tuple(without)))
+            run = engine.run(text, "matmul.mlir", engine.Request(pipeline, chosen, without=tuple(without)))
         except StepladderError as error:
-            assert "needs" in error.message and "leave out both" in error.notes[0]
+            assert error.status == BAD_INPUT
+            assert "needs" in error.message or "requires buffers >= 2" in error.message
         else:
             assert not set(without) & {step.name for step in run.steps}
-            check_kernel(run, run.knobs, 256, 256)
+            check_kernel(run, 256, 256)
 
 
-def test_the_list_of_optimizations_is_whole():
+@forms
+def test_the_list_of_optimizations_is_whole(form):
+    pipeline, knobs = FORMS[form]
+    latency = 1 if "latency" in knobs else 0
     with engine.mlir_context():
-        assert OPTIMIZATIONS == [step.name for step in library.load("wmma").steps if step.optimization]
+        assert OPTIMIZATIONS[form] == [step.name for step in library.load(pipeline).steps if step.optimization
+                                       and (step.condition is None or step.condition.region == latency)]
 
 
-@pytest.mark.parametrize("name", library.pipeline_names())
-def test_literals_are_the_defaults(name):
-    """Following the knobs with their defaults changes no attribute: the text is what a stock mlir-opt would run."""
+def test_literals_are_the_defaults():
+    """Following the knobs with their defaults changes no attribute of the steps that a stock mlir-opt would run."""
     with engine.mlir_context():
-        pipeline = library.load(name)
+        pipeline = library.load("wmma_upstream")
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
-        engine.bind(pipeline, defaults, engine.Scope(defaults, pipeline.derived))
+        steps = {step.name: True for step in pipeline.steps}
+        engine.bind(pipeline, defaults, engine.Scope({**steps, **defaults}, pipeline.derived))
         after = str(pipeline.module)
+    assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")
     assert before == after.replace(" attributes {}", "").replace(" {}", "")

@@ -1,0 +1,15 @@
+"""The documents: their tables are what docs/results and the scripts give."""
+
+import subprocess
+import sys
+
+import pytest
+from stepladder.resources import transforms_dir
+
+RENDER = transforms_dir().parent / "docs" / "measure" / "render.py"
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_documents_are_up_to_date():
+    done = subprocess.run([sys.executable, str(RENDER), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
