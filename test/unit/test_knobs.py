@@ -115,7 +115,7 @@ def test_literals_are_the_defaults():
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        engine.bind(pipeline, defaults, engine.Scope({**steps, **defaults}, pipeline.derived))
+        engine.bind(pipeline, pipeline.steps, defaults, engine.Scope({**steps, **defaults}, pipeline.derived))
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")
