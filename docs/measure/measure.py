@@ -5,11 +5,13 @@ Two halves, since the machine with the GPU need not have MLIR:
     python docs/measure/measure.py build FOLDER                        bundles of every kernel that is measured
     python docs/measure/measure.py ablation FOLDER RESULT.json --climb wmma                     on the GPU
     python docs/measure/measure.py sizes FOLDER RESULT.json --pipeline wmma --acc f32           on the GPU
+    python docs/measure/measure.py types FOLDER RESULT.json                                     on the GPU
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -53,6 +55,19 @@ TILES = {
     },
 }
 LARGEST_SMALL = 3072
+
+# Element types of A, B and C of mma_sync, with the knobs they are tried with.
+TYPES = {
+    "f16 -> f32": ("f16", "f32", {"block_m": 256, "block_k": 64, "buffers": 4}),
+    "f16 -> f16": ("f16", "f16", {"block_m": 256, "block_k": 64, "buffers": 4}),
+    "bf16 -> f32": ("bf16", "f32", {"block_m": 256, "block_k": 64, "buffers": 4}),
+    "tf32 -> f32": ("f32", "f32", {"warp_n": 32, "block_k": 32, "buffers": 4}),
+    "i8 -> i32": ("i8", "i32", {"warp_n": 32, "block_k": 64, "buffers": 4}),
+}
+LAYOUTS = ("row", "column")
+# Every type, layout and form is checked at a size that is no power of two; speed is measured at a large one.
+TYPES_CHECKED = (768, 640, 1152)
+TYPES_TIMED = (8192, 8192, 8192)
 SEEDS = (0, 1, 2)
 
 
@@ -70,17 +85,21 @@ class Job:
 
     path: Path
     pipeline: str
-    size: int
-    acc: str
+    size: tuple[int, int, int]
+    types: tuple[str, str]
     settings: dict[str, int | str]
     without: tuple[str, ...] = ()
+    layouts: tuple[str, str] = ("row", "row")
+    accumulate: bool = True
 
 
 def _build_one(job: Job) -> str:
     from stepladder import build, bundle, engine, payload
     from stepladder.errors import StepladderError
 
-    text = payload.matmul_text(job.size, job.size, job.size, acc_type=job.acc, c_type=job.acc)
+    (element, c_type), (a_layout, b_layout) = job.types, job.layouts
+    text = payload.matmul_text(*job.size, a_type=element, b_type=element, acc_type=c_type, c_type=c_type,
+                               a_layout=a_layout, b_layout=b_layout, accumulate=job.accumulate)
     with engine.mlir_context():
         try:
             built = build.build(text, "matmul.mlir", engine.Request(
@@ -97,22 +116,30 @@ def _name(tile: tuple[int, ...]) -> str:
     return "x".join(map(str, tile[:3])) + f"-w{tile[3]}x{tile[4]}-b{tile[5]}"
 
 
-def build_all(folder: Path) -> None:
-    """Builds the bundles of all measurements below `folder`."""
+def build_all(folder: Path, only: str) -> None:
+    """Builds the bundles of all measurements below `folder`, or of the one that `only` names."""
     jobs = []
     for name, tiles in ABLATION_TILES.items():
         climbed = climb.CLIMBS[name]
         for title, tile in tiles.items():
             for number, without in enumerate(climbed.rungs.values()):
                 settings = climbed.settings_of(without, dict(zip(KNOBS, tile)))
-                jobs.append(Job(folder / "ablation" / name / title / f"{number}", climbed.pipeline, ABLATION_SIZE,
-                                "f32", settings, without))
+                jobs.append(Job(folder / "ablation" / name / title / f"{number}", climbed.pipeline,
+                                (ABLATION_SIZE,) * 3, ("f16", "f32"), settings, without))
     for pipeline in TILES:
         for acc in ("f32", "f16"):
             for size in SIZES:
                 for tile in tiles_for(pipeline, size, acc):
-                    jobs.append(Job(folder / pipeline / acc / str(size) / _name(tile), pipeline, size, acc,
-                                    dict(zip(KNOBS, tile))))
+                    jobs.append(Job(folder / pipeline / acc / str(size) / _name(tile), pipeline, (size,) * 3,
+                                    ("f16", acc), dict(zip(KNOBS, tile))))
+    for name, (element, c_type, settings) in TYPES.items():
+        for layouts in itertools.product(LAYOUTS, LAYOUTS):
+            place = folder / "types" / name.replace(" -> ", "-") / "-".join(layouts)
+            for accumulate in (True, False):
+                jobs.append(Job(place / ("accumulate" if accumulate else "product"), "mma_sync", TYPES_CHECKED,
+                                (element, c_type), settings, (), layouts, accumulate))
+            jobs.append(Job(place / "large", "mma_sync", TYPES_TIMED, (element, c_type), settings, (), layouts))
+    jobs = [job for job in jobs if only in ("", job.path.relative_to(folder).parts[0])]
     with ProcessPoolExecutor() as pool:
         for number, line in enumerate(pool.map(_build_one, jobs), start=1):
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
@@ -175,23 +202,43 @@ def measure_sizes(folder: Path, pipeline: str, acc: str) -> dict:
     return result
 
 
+def measure_types(folder: Path) -> dict:
+    """Checks every type, layout and form with every seed, and measures each type and layout."""
+    from stepladder.bench import bench_bundles
+    from stepladder.bundle import read_bundle
+
+    result: dict = {"types": {}}
+    for name in TYPES:
+        result["types"][name] = {}
+        for layouts in itertools.product(LAYOUTS, LAYOUTS):
+            place = folder / "types" / name.replace(" -> ", "-") / "-".join(layouts)
+            checks = [check for form in ("accumulate", "product") for check in _check(read_bundle(place / form))]
+            measured = bench_bundles([read_bundle(place / "large")], baseline="cublas", ceiling=True, modes=("burst",),
+                                     command=sys.argv)
+            result["types"][name]["-".join(layouts)] = measured | {"checks": checks}
+    return result
+
+
 def main() -> None:
     """Runs one half of the measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["build", "ablation", "sizes"])
+    parser.add_argument("what", choices=["build", "ablation", "sizes", "types"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("result", type=Path, nargs="?")
+    parser.add_argument("--only", default="", metavar="NAME", help="build ablation, types or one pipeline only")
     parser.add_argument("--climb", choices=list(ABLATION_TILES), default="wmma")
     parser.add_argument("--pipeline", choices=list(TILES), default="wmma")
     parser.add_argument("--acc", choices=["f32", "f16"], default="f32")
     args = parser.parse_args()
     if args.what == "build":
-        build_all(args.folder)
+        build_all(args.folder, args.only)
         return
     if args.result is None:
         parser.error("name the file for the result")
     if args.what == "ablation":
         result = measure_ablation(args.folder, args.climb)
+    elif args.what == "types":
+        result = measure_types(args.folder)
     else:
         result = measure_sizes(args.folder, args.pipeline, args.acc)
     args.result.write_text(json.dumps(result) + "\n")

@@ -175,6 +175,24 @@ def steps_text(pipeline: str) -> str:
     return "\n".join(parts)
 
 
+def types_table() -> str:
+    """Every type and layout of mma_sync at one size, and whether all checks passed."""
+    rows = []
+    for name, layouts in _result("mma_sync_types")["types"].items():
+        for layout, measured in layouts.items():
+            a, b = layout.split("-")
+            right = all(check["passed"] for check in measured["checks"])
+            seeds = len({check["seed"] for check in measured["checks"]})
+            rows.append({"types": name, "A": a, "B": b, "TFLOP/s": f"{_median(measured, 'large'):.1f}",
+                         "cuBLAS": f"{_median(measured, 'cublas'):.1f}",
+                         "of cuBLAS": _ratio(measured, "large", "cublas"),
+                         "of the ceiling": _ratio(measured, "large", "ceiling"),
+                         "spills, bytes": str(sum(measured["bundles"]["large"]["spills"].values())),
+                         "numbers": f"right, {seeds} seeds" if right else "WRONG"})
+    problem = measured["problem"]
+    return _table(rows) + f"\n{problem['m']}^3, C = AB + C, bursts. {_where(measured)}.\n"
+
+
 def counters_table() -> str:
     """What the profiler counts in one launch of some rungs."""
     counters = _result("counters")
@@ -186,7 +204,7 @@ def counters_table() -> str:
     return _table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
-REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table}
+REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table}
 REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLIMBS}
 REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
             for pipeline in PIPELINES for acc in ("f32", "f16")}

@@ -1,8 +1,8 @@
 // Loads two fragments of B with one `ldmatrix` of four tiles instead of two of two.
 //
 // A fragment of B is 16 x 8, two tiles, for which only 16 of the 32 lanes give addresses. The addresses that the other
-// lanes compute for nothing are those of the fragment to the right: one instruction of four tiles loads both, and half of
-// B's loads disappear. Each pair is checked, lane by lane, before it is joined.
+// lanes compute for nothing are those of the fragment to the right: one instruction of four tiles loads both, and half
+// of B's loads disappear. Each pair is checked, lane by lane, before it is joined.
 //
 // Upstream chooses the number of tiles from the fragment's shape alone. Indices must be affine in the lane still, hence
 // before the swizzle.
