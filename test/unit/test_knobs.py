@@ -28,6 +28,11 @@ OPTIMIZATIONS = {
                  "join_fragment_loads", "swizzle_shared_memory", "pipeline_copies", "bypass_l1", "rotate_loop",
                  "spread_copies"],
 }
+# Types of A and B, of C; only mma_sync takes more than f16, and operands by columns.
+TYPES = {"wmma": [("f16", "f32"), ("f16", "f16")],
+         "mma_sync": [("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32")]}
+BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8}
+LAYOUTS = {"wmma": ["row"], "mma_sync": ["row", "column"]}
 QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
 forms = pytest.mark.parametrize("form", FORMS)
 
@@ -43,6 +48,15 @@ def draw_knobs(data, form, **fixed):
     return knobs
 
 
+def draw_payload(data, pipeline, m, n, k, **fixed):
+    """Draws element types, layouts, and whether C is read."""
+    type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
+    layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS[pipeline]), operand) for operand in "ab"}
+    accumulate = fixed.get("accumulate") or data.draw(st.booleans(), "accumulate")
+    return matmul_text(m, n, k, a_type=type_, b_type=type_, acc_type=c_type, c_type=c_type, accumulate=accumulate,
+                       **layouts)
+
+
 def check_kernel(run, m, n):
     """Checks that the launch covers C, tile by tile and warp by warp, and that nothing is left to lower."""
     run.module.operation.verify()
@@ -54,21 +68,22 @@ def check_kernel(run, m, n):
     assert kernel.target == knobs["target"]
     assert sorted(kernel.arguments) == [0, 1, 2]
     text = engine.text_of(run.module)
+    fragment_k = 16 if pipeline == "wmma" else 256 // BITS[run.problem.a_type]
     products = text.count(PRODUCT[pipeline])
-    tiles = knobs["warp_m"] // 16 * (knobs["warp_n"] // FRAGMENT_N[pipeline]) * (knobs["block_k"] // 16)
+    tiles = knobs["warp_m"] // 16 * (knobs["warp_n"] // FRAGMENT_N[pipeline]) * (knobs["block_k"] // fragment_k)
     assert products and products % tiles == 0
     assert not re.search(r"unrealized_conversion_cast|\bscf\.|\bvector\.|\bnvgpu\.|\bmemref\.(?!global)", text)
 
 
 @forms
-@settings(max_examples=25, **QUICK)
+@settings(max_examples=16, **QUICK)
 @given(st.data())
 def test_refused_or_covers_the_problem(form, data):
     knobs = draw_knobs(data, form)
-    m, n, k = 256, 512, 512
+    pipeline, (m, n, k) = FORMS[form][0], (256, 512, 512)
     with engine.mlir_context():
         try:
-            run = engine.run(matmul_text(m, n, k), "matmul.mlir", engine.Request(FORMS[form][0], knobs))
+            run = engine.run(draw_payload(data, pipeline, m, n, k), "matmul.mlir", engine.Request(pipeline, knobs))
         except StepladderError as error:
             assert error.status == BAD_INPUT  # refused before anything ran, not a step that failed
             assert "requires" in error.message
@@ -78,17 +93,18 @@ def test_refused_or_covers_the_problem(form, data):
 
 
 @forms
-@settings(max_examples=15, **QUICK)
+@settings(max_examples=10, **QUICK)
 @given(st.data())
 def test_any_optimizations_may_be_left_out(form, data):
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
-    type_ = data.draw(st.sampled_from(["f16", "f32"]))
     # Sums in memory that start from zero: test/pipelines/from-zero-in-memory.test.
-    accumulate = "hoist_accumulators" in without or data.draw(st.booleans())
+    accumulate = "hoist_accumulators" in without
     pipeline, knobs = FORMS[form]
     chosen = {"latency": "asynchronous"} if "latency" in knobs else {}
+    if pipeline == "mma_sync":
+        chosen |= {"block_k": 64, "warp_n": 32}  # two sub-steps of i8
+    text = draw_payload(data, pipeline, 256, 256, 256, accumulate=accumulate)
     with engine.mlir_context():
-        text = matmul_text(256, 256, 128, acc_type=type_, c_type=type_, accumulate=accumulate)
         try:
             run = engine.run(text, "matmul.mlir", engine.Request(pipeline, chosen, without=tuple(without)))
         except StepladderError as error:
