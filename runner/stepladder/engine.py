@@ -254,8 +254,9 @@ def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[
         step = pipeline.steps[number]
         missing = [name for name in step.needs if name in request.without]
         if missing:
+            both = [f"leave out both: --without {','.join([*request.without, step.name])}"]
             raise StepladderError(f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
-                                  notes=[f"leave out both: --without {','.join([*request.without, step.name])}"])
+                                  notes=both if step.optimization else [])
     return chosen
 
 

@@ -15,7 +15,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @copy_asynchronously(%module: !transform.any_op {transform.readonly})
-      attributes {needs = ["stage_in_shared_memory", "vectorize_copies"]} {
+      attributes {needs = ["stage_in_shared_memory", "vectorize_copies"], requires = ["target != 'sm_75'"]} {
     %bodies = transform.structured.match ops{["func.func", "gpu.func"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %asynchronous = transform.nvgpu.create_async_groups %bodies : (!transform.any_op) -> !transform.any_op

@@ -12,6 +12,10 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_transfers(%module: !transform.any_op {transform.readonly}) {
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Two-dimensional ones are left only where sums stay in memory: the zeros that C = AB starts from there.
+    transform.apply_patterns to %kernel {
+      transform.apply_patterns.vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true
+    } : !transform.any_op
     transform.apply_patterns to %kernel {
       transform.apply_patterns.vector.lower_transfer max_transfer_rank = 1
       transform.apply_patterns.canonicalization

@@ -17,7 +17,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pipeline_copies(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, requires = ["buffers >= 2"]} {
+      attributes {optimization, requires = [
+        "buffers >= 2", "k == block_k or k / block_k >= buffers - 1 >= 1"
+      ]} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop
       {depth = 2 : i64, knobs = {depth = "buffers - 1"}} : (!transform.any_op) -> !transform.any_op
