@@ -37,10 +37,9 @@ QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
 forms = pytest.mark.parametrize("form", FORMS)
 
 
-def draw_knobs(data, form, **fixed):
-    """Draws warp tiles that fit into block tiles, mostly, and everything else freely."""
-    options = {"block_k": TILES[:4], "raster": [1, 2, 8], **FORMS[form][1],
-               **{name: [value] for name, value in fixed.items()}}
+def draw_knobs(data, form):
+    """Draws a value for every knob."""
+    options = {"block_k": TILES[:4], "raster": [1, 2, 8], **FORMS[form][1]}
     knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
     for axis in "mn":
         knobs[f"block_{axis}"] = data.draw(st.sampled_from(TILES), f"block_{axis}")
@@ -48,11 +47,11 @@ def draw_knobs(data, form, **fixed):
     return knobs
 
 
-def draw_payload(data, pipeline, m, n, k, **fixed):
+def draw_payload(data, pipeline, m, n, k):
     """Draws element types, layouts, and whether C is read."""
     type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
     layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS[pipeline]), operand) for operand in "ab"}
-    accumulate = fixed.get("accumulate") or data.draw(st.booleans(), "accumulate")
+    accumulate = data.draw(st.booleans(), "accumulate")
     return matmul_text(m, n, k, a_type=type_, b_type=type_, acc_type=c_type, c_type=c_type, accumulate=accumulate,
                        **layouts)
 
@@ -97,13 +96,11 @@ def test_refused_or_covers_the_problem(form, data):
 @given(st.data())
 def test_any_optimizations_may_be_left_out(form, data):
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
-    # Sums in memory that start from zero: test/pipelines/from-zero-in-memory.test.
-    accumulate = "hoist_accumulators" in without
     pipeline, knobs = FORMS[form]
     chosen = {"latency": "asynchronous"} if "latency" in knobs else {}
     if pipeline == "mma_sync":
         chosen |= {"block_k": 64, "warp_n": 32}  # two sub-steps of i8
-    text = draw_payload(data, pipeline, 256, 256, 256, accumulate=accumulate)
+    text = draw_payload(data, pipeline, 256, 256, 256)
     with engine.mlir_context():
         try:
             run = engine.run(text, "matmul.mlir", engine.Request(pipeline, chosen, without=tuple(without)))
