@@ -22,7 +22,7 @@ from stepladder.errors import FAILED, StepladderError, suggest
 from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
 from stepladder.facts import type_facts
 from stepladder.payload import FACTS, Problem, find_problem
-from stepladder.traverse import walk
+from stepladder.traverse import attributes_of, walk
 
 _ENTRY = "__stepladder_step"
 
@@ -341,8 +341,7 @@ def _reshape_result(op, shape: list[int]) -> None:
     reshaped = ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space)
     with ir.InsertionPoint.at_block_begin(body):
         new = ir.Operation.create(old.name, results=[reshaped], operands=list(old.operands),
-                                  attributes={old.attributes[i].name: old.attributes[i].attr
-                                              for i in range(len(old.attributes))}, loc=old.location)
+                                  attributes=attributes_of(old), loc=old.location)
     old.results[0].replace_all_uses_with(new.results[0])
     old.erase()
 

@@ -1,4 +1,4 @@
-"""Walking over IR."""
+"""Walking over IR, and reading off an op what another is made with."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def walk(root, *names: str) -> list:
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def attributes_of(op) -> dict:
+    """Returns an op's attributes by name, for making another with the same ones."""
+    return {op.attributes[i].name: op.attributes[i].attr for i in range(len(op.attributes))}

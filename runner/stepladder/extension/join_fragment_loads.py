@@ -3,7 +3,7 @@
 from stepladder.bindings import ext, ir, transform
 from stepladder.extension.dialect import Tc, producer, transform_op
 from stepladder.extension.fragments import take_rows
-from stepladder.traverse import walk
+from stepladder.traverse import attributes_of, walk
 
 
 class JoinFragmentLoads(Tc.Operation, name="join_fragment_loads"):
@@ -97,7 +97,7 @@ def join_fragment_loads(payload, op, rewriter) -> None:
 def _join(first, second, rewriter) -> None:
     part = ir.VectorType(first.results[0].type)
     whole = ir.VectorType.get([2 * part.shape[0], part.shape[1]], part.element_type)
-    attributes = {first.attributes[i].name: first.attributes[i].attr for i in range(len(first.attributes))}
+    attributes = attributes_of(first)
     attributes["numTiles"] = ir.IntegerAttr.get(attributes["numTiles"].type, 4)
     with ir.InsertionPoint(first), first.location:
         joined = ir.Operation.create("nvgpu.ldmatrix", results=[whole], operands=list(first.operands),

@@ -2,7 +2,7 @@
 
 from stepladder.bindings import bufferization, ext, ir, transform
 from stepladder.extension.dialect import Refusal, Tc, transform_op
-from stepladder.traverse import walk
+from stepladder.traverse import attributes_of, walk
 
 
 class NormalizePayload(Tc.Operation, name="normalize_payload"):
@@ -61,7 +61,7 @@ def _lift_buffer_ops(func, rewriter) -> None:
         operands = [tensor_of(operand, op) for operand in op.operands]
         if not isinstance(op.operands[last].owner, ir.Block):
             raise Refusal(op, "a linalg op on a buffer that is no argument of the function")
-        attributes = {op.attributes[i].name: op.attributes[i].attr for i in range(len(op.attributes))}
+        attributes = attributes_of(op)
         with ir.InsertionPoint(op), op.location:
             lifted = ir.Operation.create(op.name, results=[operands[last].type], operands=operands,
                                          attributes=attributes, regions=1)

@@ -2,7 +2,7 @@
 
 from stepladder.bindings import ext, ir, memref, transform
 from stepladder.extension.dialect import Refusal, Tc, is_workgroup_memory, transform_op
-from stepladder.traverse import walk
+from stepladder.traverse import attributes_of, walk
 
 # Tiles start on a 128-byte boundary: the width of one shared-memory wavefront and of the widest swizzle.
 _TILE_ALIGNMENT = 128
@@ -60,7 +60,7 @@ def _with_dynamic_size(launch, size: int) -> None:
         operands = list(launch.operands)
         operands.insert(sum(segments[:_DYNAMIC_SIZE_SEGMENT]), amount)
         segments[_DYNAMIC_SIZE_SEGMENT] = 1
-        attributes = {launch.attributes[i].name: launch.attributes[i].attr for i in range(len(launch.attributes))}
+        attributes = attributes_of(launch)
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
         new = ir.Operation.create("gpu.launch", results=[result.type for result in launch.results],
                                   operands=operands, attributes=attributes, regions=1)

@@ -11,6 +11,7 @@ from stepladder.extension.schedule import (
     find_main_loop,
     terminator_of,
 )
+from stepladder.traverse import attributes_of
 
 
 class RotateLoop(Tc.Operation, name="rotate_loop"):
@@ -88,7 +89,7 @@ def _with_carried(main: MainLoop, carried: list, first: list):
     """Replaces the loop by one with more iter_args; returns it and their block arguments."""
     loop = main.loop
     with ir.InsertionPoint(loop), loop.location:
-        attributes = {loop.attributes[i].name: loop.attributes[i].attr for i in range(len(loop.attributes))}
+        attributes = attributes_of(loop)
         rotated = ir.Operation.create(
             "scf.for", results=[*(result.type for result in loop.results), *(value.type for value in first)],
             operands=[*loop.operands, *first], attributes=attributes, regions=1)
