@@ -2,11 +2,11 @@
 
     stock_step.py MLIR_OPT TRANSFORMS WORK DUMPS...
 
-Each folder of DUMPS is called as the pipeline that left it (`stepladder-opt --pipeline NAME --dump-dir NAME`), the first
-wmma_upstream, whose knobs by default are those of the literals in the steps. From the others only those steps are run
-that no folder before had. For each step a pipeline of that one step is cut out of the script: the same declarations, the
-same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as stepladder-opt did.
-Prints a line for each step.
+Each folder of DUMPS is called as the pipeline that left it (`stepladder-opt --pipeline NAME --dump-dir NAME`), the
+first wmma_upstream, whose knobs by default are those of the literals in the steps. From the others only those steps are
+run that no folder before had. For each step a pipeline of that one step is cut out of the script: the same
+declarations, the same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as
+stepladder-opt did. Prints a line for each step.
 """
 
 import collections

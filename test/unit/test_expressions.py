@@ -73,7 +73,8 @@ def test_lists(texts):
 
 
 @pytest.mark.parametrize("text", [
-    "max(1, 2)", "block_m.real", "[1, 2][0]", "1 if one", "1 if sice else 2", "1 / 0 if one else 2", "2 if none else 7 / 2", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
+    "1 if one", "1 if sice else 2", "1 / 0 if one else 2", "2 if none else 7 / 2",
+    "max(1, 2)", "block_m.real", "[1, 2][0]", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
     "None", "b'x'", "...", "2 ** 3", "1 << 2", "1 & 2", "1 | 2", "1 ^ 2", "~1", "+1", "1 @ 2", "(x := 1)", "*one",
     "[x for x in [1]]", "one is one", "__import__('os')", "print", "", " ", "one;", "one = 1", "1 +", "(1", "one two",
     "'a' + 'b'", "'a' * 3", "[1] * 3", "-'a'", "'%d' % 3", "1 < 'a'", "1 in 2", "'a' < [1]", "1 / 0", "1 // 0", "1 % 0",
