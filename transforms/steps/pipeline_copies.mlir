@@ -17,7 +17,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pipeline_copies(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, requires = [
+      attributes {optimization, needs = ["multi_buffer"], requires = [
         "buffers >= 2", "k == block_k or k / block_k >= buffers - 1 >= 1"
       ]} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
