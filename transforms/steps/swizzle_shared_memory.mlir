@@ -4,6 +4,8 @@
 // columns of row r permuted by r modulo eight they lie in eight different ones, and so do the rows that the copies
 // write. Nothing is padded, so shared memory holds more tiles.
 //
+// A row of 16 bytes has one column only and nothing to permute: such tiles are refused.
+//
 // Source: CC'22, section 2.2 and 4.3, names unswizzled shared memory as what is left on the table.
 //
 // Before:
@@ -14,7 +16,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @swizzle_shared_memory(%module: !transform.any_op {transform.readonly})
-      attributes {optimization} {
+      attributes {optimization, requires = ["a_width * a_bits > 128", "b_width * a_bits > 128"]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %swizzled = transform.apply_registered_pass "nvgpu-optimize-shared-memory" to %plain
       : (!transform.any_op) -> !transform.any_op
