@@ -193,6 +193,17 @@ def types_table() -> str:
     return _table(rows) + f"\n{problem['m']}^3, C = AB + C, bursts. {_where(measured)}.\n"
 
 
+def product_table() -> str:
+    """C = AB, which does not read C, at one size."""
+    measured = _result("mma_sync_product")
+    problem = measured["problem"]
+    rows = [{"kernel": {"cublas": "cuBLAS", "ceiling": "ceiling of `mma.sync`"}.get(name, "mma_sync"),
+             "TFLOP/s": f"{_median(measured, name):.1f}",
+             "of the ceiling": _ratio(measured, name, "ceiling") if name != "ceiling" else ""}
+            for name in measured["modes"]["burst"]["kernels"]]
+    return _table(rows) + f"\nC = AB, {problem['m']}^3, f16 x f16 -> f32, bursts. {_where(measured)}.\n"
+
+
 def counters_table() -> str:
     """What the profiler counts in one launch of some rungs."""
     counters = _result("counters")
@@ -204,7 +215,8 @@ def counters_table() -> str:
     return _table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
-REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table}
+REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table,
+                                        "product": product_table}
 REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLIMBS}
 REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
             for pipeline in PIPELINES for acc in ("f32", "f16")}
