@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from stepladder.errors import StepladderError, suggest
 
-STATIC_SHARED_MEMORY = 48 * 1024  # bytes a block may declare statically, on every target
-MAX_THREADS = 1024  # threads a block
-MAX_REGISTERS = 255  # registers a thread
 REGISTER_FILE = 64 * 1024  # registers a block
 
 
