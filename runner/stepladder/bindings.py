@@ -29,15 +29,24 @@ ir = importlib.import_module(f"{PREFIX}.ir")
 interpreter = importlib.import_module(f"{PREFIX}.dialects.transform.interpreter")
 transform = importlib.import_module(f"{PREFIX}.dialects.transform")
 ext = importlib.import_module(f"{PREFIX}.dialects.ext")
+affine = importlib.import_module(f"{PREFIX}.dialects.affine")
+arith = importlib.import_module(f"{PREFIX}.dialects.arith")
+builtin = importlib.import_module(f"{PREFIX}.dialects.builtin")
+gpu = importlib.import_module(f"{PREFIX}.dialects.gpu")
+llvm = importlib.import_module(f"{PREFIX}.dialects.llvm")
+linalg = importlib.import_module(f"{PREFIX}.dialects.linalg")
 memref = importlib.import_module(f"{PREFIX}.dialects.memref")
+nvgpu = importlib.import_module(f"{PREFIX}.dialects.nvgpu")
+nvvm = importlib.import_module(f"{PREFIX}.dialects.nvvm")
+scf = importlib.import_module(f"{PREFIX}.dialects.scf")
+vector = importlib.import_module(f"{PREFIX}.dialects.vector")
 bufferization = importlib.import_module(f"{PREFIX}.dialects.bufferization")
 passmanager = importlib.import_module(f"{PREFIX}.passmanager")
-_llvm = importlib.import_module(f"{PREFIX}.dialects.llvm")
 
 
 def translate_to_llvm_ir(module_like) -> str:
     """Returns the LLVM IR text of an op that holds `llvm.func` ops, such as a lowered `gpu.module`."""
-    return _llvm.translate_module_to_llvmir(module_like)
+    return llvm.translate_module_to_llvmir(module_like)
 
 
 def version() -> str:

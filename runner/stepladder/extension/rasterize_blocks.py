@@ -1,20 +1,20 @@
 """`tc.rasterize_blocks`: blocks that run together work on a compact part of C."""
 
-import math
-
-from stepladder.bindings import ext, ir, transform
-from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
+from stepladder.bindings import affine, arith, ext, ir, transform
+from stepladder.extension import building
+from stepladder.extension.dialect import Tc, transform_op
+from stepladder.extension.persist_blocks import grid_of_tiles, tile_numbers
 from stepladder.traverse import walk
 
 
 class RasterizeBlocks(Tc.Operation, name="rasterize_blocks"):
-    """Renumbers the blocks of each `gpu.launch`: columns of `group` block rows, instead of rows of the whole grid.
+    """Renumbers the blocks of each `gpu.launch`, or its clusters: columns of `group` rows, instead of rows of the grid.
 
     Blocks start in the order of their numbers. In row order the blocks of a wave share a few rows of A and want all
-    of B; in groups they form a compact rectangle, whose rows of A and columns of B fit the L2 cache together.
+    of B; in groups they form a compact rectangle, whose rows of A and columns of B fit the L2 cache together. Where
+    `group` does not divide the grid's height, the last group has fewer rows.
 
-    Operands: a handle to any op. Attributes: group, in block rows; the largest divisor of the grid's height that also
-    divides it is used.
+    Operands: a handle to any op. Attributes: group, in rows of blocks, or of clusters where there are any.
     Refuses: a grid whose sizes are not constant.
     """
 
@@ -22,43 +22,48 @@ class RasterizeBlocks(Tc.Operation, name="rasterize_blocks"):
     group: ir.IntegerAttr
 
 
-def _constant(launch, value) -> int:
-    source = producer(value)
-    if source is None or source.name != "arith.constant":
-        raise Refusal(launch, "the sizes of the grid are not constant")
-    return ir.IntegerAttr(source.attributes["value"]).value
-
-
-def _apply(expression, x, y):
-    return ir.Operation.create("affine.apply", results=[ir.IndexType.get()], operands=[x, y], attributes={
-        "map": ir.AffineMapAttr.get(ir.AffineMap.get(0, 2, [expression]))}).results[0]
-
-
 @transform_op(RasterizeBlocks)
 def rasterize_blocks(payload, op, rewriter) -> None:
     """Renumbers the blocks of every launch below `payload`; see the op."""
     for launch in walk(payload, "gpu.launch"):
-        width, height = (_constant(launch, launch.operands[axis]) for axis in (0, 1))
-        rows = math.gcd(op.group.value, height)
-        ids = {str(id_.attributes["dimension"]): id_ for id_ in walk(launch, "gpu.block_id")}
-        x, y = (next((id_ for key, id_ in ids.items() if f"dim {axis}" in key), None) for axis in "xy")
+        width, height, _ = grid_of_tiles(launch)
+        rows = min(op.group.value, height)
+        x, y = tile_numbers(launch)
         if rows == 1 or x is None or y is None:
             continue
-        _renumber(launch, x, y, width, rows)
+        _renumber(launch, x, y, width, height, rows)
 
 
-def _renumber(launch, x, y, width: int, rows: int) -> None:
-    across, down = ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)
-    number = down * width + across
-    within = ir.AffineExpr.get_mod(number, width * rows)
+def _place(x, y, width: int, height: int, rows: int) -> list:
+    """Returns column and row of the tile that is computed in the place of tile (x, y)."""
+    def number(across, down):
+        return down * width + across
+
+    def within(across, down):
+        return ir.AffineExpr.get_mod(number(across, down), width * rows)
+
+    def first(across, down):
+        return ir.AffineExpr.get_floor_div(number(across, down), width * rows) * rows
+
+    if height % rows == 0:
+        column = building.apply(lambda c, r: ir.AffineExpr.get_floor_div(within(c, r), rows), x, y)
+        row = building.apply(lambda c, r: first(c, r) + ir.AffineExpr.get_mod(within(c, r), rows), x, y)
+        return [column, row]
+    symbols = [ir.AffineExpr.get_symbol(position) for position in range(2)]
+    left = ir.AffineExpr.get_constant(height) - first(*symbols)
+    in_group = affine.AffineMinOp(
+        ir.AffineMap.get(0, 2, [ir.AffineExpr.get_constant(rows), left]), [x, y]).result
+    place = building.apply(within, x, y)
+    return [arith.divui(place, in_group), arith.addi(building.apply(first, x, y), arith.remui(place, in_group))]
+
+
+def _renumber(launch, x, y, width: int, height: int, rows: int) -> None:
     body = launch.regions[0].blocks[0]
     for id_ in (y, x):
         id_.move_before(body.operations[0])
+    uses = [[(use.owner.operation, use.operand_number) for use in id_.results[0].uses] for id_ in (x, y)]
     with ir.InsertionPoint(body.operations[2]), launch.location:
-        row = _apply(ir.AffineExpr.get_floor_div(number, width * rows) * rows + ir.AffineExpr.get_mod(within, rows),
-                     x.results[0], y.results[0])
-        column = _apply(ir.AffineExpr.get_floor_div(within, rows), x.results[0], y.results[0])
-    for old, new in ((x, column), (y, row)):
-        for use in list(old.results[0].uses):
-            if use.owner.operation not in (row.owner.operation, column.owner.operation):
-                use.owner.operation.operands[use.operand_number] = new
+        numbers = _place(x.results[0], y.results[0], width, height, rows)
+    for old, number in zip(uses, numbers):
+        for user, position in old:
+            user.operands[position] = number

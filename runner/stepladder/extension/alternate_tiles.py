@@ -1,0 +1,105 @@
+"""`tc.alternate_tiles`: two consumer warpgroups take tiles in turn, so that one stores while the other multiplies."""
+
+from stepladder.bindings import arith, ext, ir, nvvm, transform
+from stepladder.extension import building, ring
+from stepladder.extension.building import WARPGROUP, index, integer
+from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
+from stepladder.traverse import walk
+
+
+class AlternateTiles(Tc.Operation, name="alternate_tiles"):
+    """Adds a second consumer warpgroup to a block with one, and lets the two take tiles in turn (ping-pong).
+
+    The main loops of the two follow each other, in the order of the ring: a warpgroup waits at a named barrier until
+    the other has issued its last product, and then has the tensor cores to itself while the other stores its tile. The
+    place in the ring skips the steps of the tiles that the other computes.
+
+    Operands: a handle to any op with one `gpu.launch` below, divided into roles, whose blocks persist.
+    Attributes: stages, slots of the ring.
+    Refuses: more than one consumer warpgroup; a block that computes one tile; a loop over k whose bounds are not
+        constant.
+    """
+
+    target: ext.Operand[transform.AnyOpType]
+    stages: ir.IntegerAttr
+
+
+# Named barriers: 0 is that of the block, those from 1 on are the warpgroups' own.
+_FIRST_TURN = 4
+
+
+def _roles(launch):
+    """Returns the scf.if that divides the roles: producer, else consumers."""
+    for branch in walk(launch, "scf.if"):
+        if walk(branch.regions[0].blocks[0].owner, "nvvm.setmaxregister") and len(branch.regions[1].blocks):
+            return branch
+    raise Refusal(launch, "expected a launch whose roles are divided")
+
+
+def _shift_producer(launch, threads: int) -> None:
+    """Makes the warpgroup behind the second consumer the producer: what compares with the old one compares anew."""
+    for compare in walk(launch, "arith.cmpi"):
+        for position, operand in enumerate(compare.operands):
+            value = building.static_value(operand)
+            other = producer(compare.operands[1 - position])
+            is_thread = other is not None and other.name == "gpu.thread_id"
+            is_warpgroup = other is not None and other.name == "affine.apply" and "floordiv 128" in str(
+                other.attributes["map"])
+            if (is_thread and value == threads - WARPGROUP) or (is_warpgroup and value == threads // WARPGROUP - 1):
+                with ir.InsertionPoint(compare), compare.location:
+                    compare.operands[position] = index(value + (WARPGROUP if is_thread else 1))
+
+
+@transform_op(AlternateTiles)
+def alternate_tiles(payload, op, rewriter) -> None:
+    """Treats the one launch below `payload`; see the op."""
+    launch = building.find_launch(payload)
+    stages = op.stages.value
+    loop = ring.main_loop(launch)
+    around = building.loops_around(loop)
+    _roles(launch)
+    threads = building.launch_sizes(launch, building.BLOCK)[0]
+    if threads != 2 * WARPGROUP:
+        raise Refusal(launch, f"{threads // WARPGROUP - 1} consumer warpgroups: two take tiles in turn where there was "
+                              "one")
+    if not around:
+        raise Refusal(launch, "a block computes one tile, and there is no next one for a second consumer: "
+                              "persist_blocks must run")
+    bounds = [building.static_value(loop.operands[number]) for number in range(3)]
+    if None in bounds:
+        raise Refusal(loop, "the bounds of the loop over k are not constant")
+    steps = -(-(bounds[1] - bounds[0]) // bounds[2])
+    tiles = around[-1]
+    _shift_producer(launch, threads)
+    building.set_launch_sizes(launch, building.BLOCK, [threads + WARPGROUP, 1, 1])
+
+    # Every second tile, each from its own place in the ring on.
+    with ir.InsertionPoint(tiles), tiles.location:
+        warpgroup = building.warpgroup_number()
+        stride = tiles.operands[2]
+        tiles.operands[0] = arith.addi(tiles.operands[0], arith.muli(warpgroup, stride))
+        tiles.operands[2] = arith.addi(stride, stride)
+        begun = building.times(warpgroup, steps)
+        slot, parity = _skip(index(0), building.boolean(False), begun, stages)
+        tiles.operands[3], tiles.operands[4] = slot, parity
+        own = arith.addi(arith.index_cast(ir.IntegerType.get_signless(32), warpgroup), integer(_FIRST_TURN, 32))
+        other = arith.subi(integer(2 * _FIRST_TURN + 1, 32), own)
+        both = integer(2 * WARPGROUP, 32)
+        with building.if_(building.equal(warpgroup, index(1))):  # the first may begin
+            nvvm.barrier_arrive(both, barrier_id=other)
+    with ir.InsertionPoint(loop), loop.location:
+        nvvm.barrier(barrier_id=own, number_of_threads=both)
+    with ir.InsertionPoint.after(loop), loop.location:
+        nvvm.barrier_arrive(both, barrier_id=other)
+    terminator = building.terminator_of(building.body_of(tiles))
+    with ir.InsertionPoint(terminator), tiles.location:
+        terminator.operands[0], terminator.operands[1] = _skip(
+            terminator.operands[0], terminator.operands[1], index(steps), stages)
+
+
+def _skip(slot, parity, steps, stages: int):
+    """Returns the place in the ring `steps` steps behind another."""
+    place = arith.addi(slot, steps)
+    rounds = building.apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, stages), 2), place)
+    is_odd = building.equal(rounds, index(1))
+    return building.apply(lambda x: ir.AffineExpr.get_mod(x, stages), place), arith.xori(parity, is_odd)

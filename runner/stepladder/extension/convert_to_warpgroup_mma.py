@@ -1,0 +1,164 @@
+"""`tc.convert_to_warpgroup_mma`: a product of tiles that TMA loaded becomes products of warpgroups, sums in registers."""
+
+from stepladder.bindings import ext, ir, linalg, nvgpu, transform
+from stepladder.extension import building, tma
+from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
+from stepladder.traverse import walk
+
+
+class ConvertToWarpgroupMma(Tc.Operation, name="convert_to_warpgroup_mma"):
+    """Replaces the `linalg.matmul` on tiles that `tc.load_by_tma` loads by one `nvgpu.warpgroup.mma` a warpgroup.
+
+    Each warpgroup of the block multiplies its share of the tile's rows, and keeps its sums in registers: the loop over
+    k carries them. They start from zero. Behind the loop they are stored to the tile of sums, from which what follows
+    reads them: for C = AB + C, which started from a copy of C, what follows then adds the tile to C.
+
+    Operands: a handle to any op with one `gpu.launch` below.
+    Refuses: element types that `wgmma` does not multiply; a tile whose rows are no multiple of 64 a warpgroup, or whose
+        columns are no multiple of 8 up to 256; 8-bit and tf32 operands that do not run along k.
+    """
+
+    target: ext.Operand[transform.AnyOpType]
+
+
+ROWS = 64  # of one instruction
+COLUMNS_LIMIT = 256
+_SUMS = {"f16": ("f32", "f16"), "bf16": ("f32",), "f32": ("f32",), "f8E4M3FN": ("f32",), "f8E5M2": ("f32",)}
+# Operands of other types are only read along k.
+_TRANSPOSABLE = ("f16", "bf16")
+
+
+def _slot_of(value):
+    """Returns the ring's slot that an operand of the matmul is a cast of, or None."""
+    cast = producer(value)
+    return cast.operands[0] if cast is not None and cast.name == "builtin.unrealized_conversion_cast" else None
+
+
+def _descriptor_of(launch, ring):
+    """Returns the TMA descriptor that a ring is loaded by."""
+    for load in walk(launch, tma.LOAD):
+        view = producer(load.operands[0])
+        if view is not None and view.operands[0] == ring:
+            return load.operands[2]
+    return None
+
+
+def _check_types(product, a, b, sums) -> None:
+    a_type, b_type, sum_type = (str(ir.MemRefType(value.type).element_type) for value in (a, b, sums))
+    if a_type not in _SUMS or (a_type != b_type and not (a_type.startswith("f8") and b_type.startswith("f8"))):
+        raise Refusal(product, f"wgmma does not multiply {a_type} by {b_type}: it takes {', '.join(_SUMS)}")
+    if sum_type not in _SUMS[a_type]:
+        raise Refusal(product, f"wgmma sums products of {a_type} in {' or '.join(_SUMS[a_type])}, not in {sum_type}")
+
+
+def _is_transposed(product, number: int) -> bool:
+    """Tells whether A (0) or B (1) is stored transposed: A as k x m, B as n x k."""
+    if "indexing_maps" not in product.attributes:
+        return False
+    first = ir.AffineMapAttr(product.attributes["indexing_maps"][number]).value.results[0]
+    return first != ir.AffineExpr.get_dim(0 if number == 0 else 2)
+
+
+def _operand_type(type_):
+    """Returns the type that wgmma reads elements as: f32 is multiplied as tf32."""
+    return ir.Type.parse("tf32") if str(type_) == "f32" else type_
+
+
+def _descriptor(slot, map_, rows: int, columns: int):
+    type_ = ir.MemRefType(slot.type)
+    element_type = _operand_type(type_.element_type)
+    result = ir.Type.parse(f"!nvgpu.warpgroup.descriptor<tensor = memref<{rows}x{columns}x{element_type}, "
+                           f"{tma.WORKGROUP}>>")
+    return nvgpu.warpgroup_generate_descriptor(result, slot, map_)
+
+
+def _own(share: int, warpgroups: int):
+    """Returns the first of a warpgroup's rows, or other units of which it has `share`."""
+    return building.times(building.warpgroup_number(), share) if warpgroups > 1 else 0
+
+
+def _rows_of_warpgroup(slot, warpgroups: int, share: int, transposed: bool):
+    """Returns the part of A's tile that a warpgroup multiplies: rows of every box, or whole boxes where A is k x m."""
+    boxes, rows, columns = ir.MemRefType(slot.type).shape
+    if transposed:
+        return building.view(slot, [_own(share // columns, warpgroups), 0, 0], [share // columns, rows, columns])
+    return building.view(slot, [0, _own(share, warpgroups), 0], [boxes, share, columns])
+
+
+def _start_from_zero(sums, rewriter) -> bool:
+    """Removes what initialises the tile of sums; returns whether it was a copy of C."""
+    was_copied = False
+    for view in [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]:
+        for use in list(view.uses):
+            user = use.owner.operation
+            writes = use.operand_number == len(user.operands) - 1
+            if user.name == "linalg.fill" or (user.name == "linalg.copy" and writes):
+                was_copied |= user.name == "linalg.copy"
+                rewriter.erase_op(user)
+    return was_copied
+
+
+def _add_to_destination(sums, rewriter) -> None:
+    """Replaces the copy of the tile of sums to C by an addition to C."""
+    for view in [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]:
+        for use in list(view.uses):
+            user = use.owner.operation
+            if user.name == "linalg.copy" and use.operand_number == 0:
+                with ir.InsertionPoint(user), user.location:
+                    linalg.add(user.operands[0], user.operands[1], outs=[user.operands[1]])
+                rewriter.erase_op(user)
+
+
+@transform_op(ConvertToWarpgroupMma)
+def convert_to_warpgroup_mma(payload, op, rewriter) -> None:
+    """Rewrites the product in the one launch below `payload`; see the op."""
+    launch = building.find_launch(payload)
+    products = walk(launch, "linalg.matmul")
+    if len(products) != 1:
+        raise Refusal(launch, f"expected one linalg.matmul in the launch, found {len(products)}")
+    product = products[0]
+    casts = list(product.operands)[:2]
+    a, b = (_slot_of(value) for value in casts)
+    sums = product.operands[2]
+    if a is None or b is None:
+        raise Refusal(product, "its operands are not loaded by TMA")
+    _check_types(product, a, b, sums)
+    m, n = ir.MemRefType(sums.type).shape
+    transposed = [_is_transposed(product, number) for number in (0, 1)]
+    k = ir.MemRefType(casts[0].type).shape[0 if transposed[0] else 1]
+    warpgroups = building.launch_sizes(launch, building.BLOCK)[0] // building.WARPGROUP
+    share = m // warpgroups
+    if m % (ROWS * warpgroups):
+        raise Refusal(product, f"a tile of {m} rows for {warpgroups} warpgroups: each takes a multiple of {ROWS} rows")
+    if n % 8 or n > COLUMNS_LIMIT:
+        raise Refusal(product, f"a tile of {n} columns: wgmma takes multiples of 8 up to {COLUMNS_LIMIT}")
+    # A is read along k where its rows are rows of A; B where its rows are columns of B.
+    strided = [matrix for matrix, along_m_or_n in (("A", transposed[0]), ("B", not transposed[1])) if along_m_or_n]
+    element_type = str(ir.MemRefType(a.type).element_type)
+    if strided and element_type not in _TRANSPOSABLE:
+        raise Refusal(product, f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
+                               f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not")
+
+    loop = building.loops_around(product)[-1]
+    adds = _start_from_zero(sums, rewriter)
+    if adds:
+        _add_to_destination(sums, rewriter)
+    accumulator = ir.Type.parse(f"!nvgpu.warpgroup.accumulator<fragmented = vector<{share}x{n}x"
+                                f"{ir.MemRefType(sums.type).element_type}>>")
+    with ir.InsertionPoint(loop), product.location:
+        zero = nvgpu.warpgroup_mma_init_accumulator(accumulator)
+    loop, (carried,) = building.with_carried(loop, [zero], rewriter)
+    with ir.InsertionPoint(product), product.location:
+        part = _rows_of_warpgroup(a, warpgroups, share, transposed[0])
+        maps = [_descriptor_of(launch, producer(slot).operands[0]) for slot in (a, b)]
+        result = nvgpu.warpgroup_mma(
+            accumulator, _descriptor(part, maps[0], share, k), _descriptor(b, maps[1], k, n), carried, wait_group=0,
+            transpose_a=transposed[0] or None, transpose_b=not transposed[1] or None)
+    rewriter.erase_op(product)
+    for cast in casts:
+        rewriter.erase_op(producer(cast))
+    building.extend_yield(loop, [result])
+    results = list(loop.results)
+    with ir.InsertionPoint.after(loop), loop.location:
+        own = building.view(sums, [_own(share, warpgroups), 0], [share, n])
+        nvgpu.warpgroup_mma_store(results[-1], own)

@@ -1,0 +1,86 @@
+"""What the ops about the ring of tiles share: its parts, as `tc.load_by_tma` leaves them."""
+
+from __future__ import annotations
+
+from stepladder.bindings import ir
+from stepladder.extension import building, tma
+from stepladder.extension.dialect import Refusal
+from stepladder.traverse import walk
+
+PRODUCT = "nvgpu.warpgroup.mma"
+
+
+def issues_below(root) -> list:
+    """Returns the `scf.if` ops that issue loads: wait for a slot, expect its bytes, load its tiles."""
+    return [branch for branch in walk(root, "scf.if") if any(op.operation.name == tma.LOAD for op in
+                                                             branch.regions[0].blocks[0].operations)]
+
+
+def releases_below(root) -> list:
+    """Returns the `scf.if` ops that release a slot: a thread of each warpgroup arrives at its barrier."""
+    return [branch for branch in walk(root, "scf.if") if any(op.operation.name == tma.ARRIVE for op in
+                                                             branch.regions[0].blocks[0].operations)]
+
+
+def products_below(root) -> list:
+    """Returns the products of warpgroups."""
+    return walk(root, PRODUCT)
+
+
+def main_loop(root):
+    """Returns the loop over k: the innermost around the one product.
+
+    Raises:
+        Refusal: no product of warpgroups below `root`, or more than one, or none in a loop.
+    """
+    products = products_below(root)
+    if len(products) != 1:
+        raise Refusal(root, f"expected one product of warpgroups, found {len(products)}")
+    loops = building.loops_around(products[0])
+    if not loops:
+        raise Refusal(products[0], "expected the product in a loop over k")
+    return loops[-1]
+
+
+def block_of_prologue(launch):
+    """Returns the barrier behind which all threads know the mbarriers: the first of the launch."""
+    for op in launch.regions[0].blocks[0].operations:
+        if op.operation.name in ("gpu.barrier", "nvvm.cluster.wait"):
+            return op.operation
+    raise Refusal(launch, "expected a barrier behind the initialisation of mbarriers")
+
+
+def ops_behind(op) -> list:
+    """Returns the ops behind `op` in its block, without the terminator."""
+    operations = [other.operation for other in op.block.operations]
+    return operations[operations.index(op) + 1:-1]
+
+
+def is_inside(op, root) -> bool:
+    """Tells whether an op stands below `root`."""
+    while op is not None:
+        if op.operation == root.operation:
+            return True
+        op = op.parent
+    return False
+
+
+def copies_inside(ops: list, block) -> dict:
+    """Clones ops, in order, to the current insertion point; what they use of each other they use of the copies.
+
+    Returns:
+        Old value -> its copy.
+    """
+    copied: dict = {}
+    clones = []
+    for op in ops:
+        clone = op.clone().operation
+        clones.append(clone)
+        copied.update(zip(op.results, clone.results))
+    for clone in clones:
+        for inner in walk(clone):
+            for position, operand in enumerate(inner.operands):
+                if operand in copied:
+                    inner.operation.operands[position] = copied[operand]
+    return copied
+

@@ -1,0 +1,81 @@
+"""`tc.store_from_registers`: each thread writes the sums that it holds to C."""
+
+from stepladder.bindings import arith, ext, ir, transform
+from stepladder.extension import building, epilogue
+from stepladder.extension.building import index
+from stepladder.extension.convert_to_warpgroup_mma import ROWS
+from stepladder.extension.dialect import Tc, producer, transform_op
+
+
+class StoreFromRegisters(Tc.Operation, name="store_from_registers"):
+    """Writes C from the accumulators, two neighbours in a row at a time, rounded to C's type or added to C.
+
+    Where the tile may reach beyond C, rows and columns are compared with what there is of it.
+
+    Operands: a handle to any op with one `gpu.launch` below.
+    Refuses: sums that go another way than to C by a copy, a rounding or an addition.
+    """
+
+    target: ext.Operand[transform.AnyOpType]
+
+
+def _extents(tile) -> list:
+    """Returns for rows and columns of a view the value of its extent, or None where it is static."""
+    type_ = ir.MemRefType(tile.type)
+    source = producer(tile)
+    if source is None:
+        return [None, None]
+    offsets = list(ir.DenseI64ArrayAttr(source.attributes["static_offsets"]))
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets):]
+    return [dynamic.pop(0) if type_.is_dynamic_dim(axis) else None for axis in range(2)]
+
+
+class _Guard:
+    """Runs what is written inside only where a number is below an extent; always, where there is no extent."""
+
+    def __init__(self, number, extent):
+        self.point = None
+        if extent is not None:
+            self.point = building.if_(arith.cmpi(arith.CmpIPredicate.ult, number, extent))
+
+    def __enter__(self):
+        if self.point is not None:
+            self.point.__enter__()
+
+    def __exit__(self, *exception):
+        if self.point is not None:
+            self.point.__exit__(*exception)
+
+
+def _store(sums, found, place: tuple[int, int, int], row, column) -> None:
+    value = sums.pair(*place)
+    bytes_ = 2 * found.c_type.width // 8
+    attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
+    if found.adds:
+        old = ir.Operation.create("vector.load", results=[value.type], operands=[found.tile, row, column],
+                                  attributes=attributes).results[0]
+        value = arith.addf(old, value)
+    ir.Operation.create("vector.store", operands=[value, found.tile, row, column], attributes=attributes)
+
+
+@transform_op(StoreFromRegisters)
+def store_from_registers(payload, op, rewriter) -> None:
+    """Writes the epilogues of the one launch below `payload`; see the op."""
+    for found in epilogue.find_epilogues(building.find_launch(payload)):
+        share, columns = found.shape
+        with ir.InsertionPoint(found.consumer), found.consumer.location:
+            rows_of_tile, columns_of_tile = _extents(found.tile)
+            sums = found.held_sums()
+            first_row = arith.addi(found.first_row(), epilogue.thread_row())
+            first_column = epilogue.thread_column()
+            column_numbers = [arith.addi(first_column, index(epilogue.FRAGMENT * number))
+                              for number in range(columns // epilogue.FRAGMENT)]
+            for block in range(share // ROWS):
+                for half in (0, 1):
+                    row = arith.addi(first_row, index(ROWS * block + epilogue.FRAGMENT * half))
+                    with _Guard(row, rows_of_tile):
+                        for number, column in enumerate(column_numbers):
+                            with _Guard(column, columns_of_tile):
+                                _store(sums, found, (block, number, half), row, column)
+        found.erase(rewriter)
