@@ -4,6 +4,8 @@
 // instructions between them; a shallower one leaves shared memory for larger tiles, for buffers, or for another block
 // on the same multiprocessor.
 //
+// In a pipeline of `whole_tiles` the steps have to divide k. Without, an earlier step has padded A and B to do so.
+//
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
 //
 // Before:

@@ -3,7 +3,10 @@
 // The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile
 // reads less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a
 // smaller one makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a
-// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory.
+// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory. Where the sums are rounded to
+// C's type, it is the rounding that is tiled, and the matmul is fused: a tile is rounded while it is at hand.
+//
+// In a pipeline of `whole_tiles` the tiles have to divide C. Without, those at its edges are smaller, by `affine.min`.
 //
 // Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.
 //
