@@ -40,6 +40,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
+        whole_tiles = "1", rounds_c = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         a_rows = "1 if latency == 'asynchronous' else block_m * block_k / (threads * 8)",
         b_rows = "1 if latency == 'asynchronous' else block_k * block_n / (threads * 8)",

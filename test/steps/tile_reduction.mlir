@@ -22,3 +22,17 @@
 
 // DEEP: scf.for %{{.*}} to %c128 step %c64 iter_args
 // DEEP: linalg.matmul ins({{.*}} : tensor<128x64xf16>, tensor<64x128xf16>)
+
+// Without whole_tiles: the last step is as deep as the others, since A and B were padded.
+//
+// RUN: %stepladder payload matmul --m 200 --n 300 --k 100 -o %t.mlir
+// RUN: %stepladder-opt %t.mlir --pipeline wgmma --through tile_reduction | FileCheck %s --check-prefix=EDGES
+
+// EDGES: [[A:%.+]] = tensor.pad {{.*}} nofold
+// EDGES: tensor<?x100xf16> to tensor<128x128xf16>
+// EDGES: [[B:%.+]] = tensor.pad {{.*}} nofold
+// EDGES: tensor<100x?xf16> to tensor<128x256xf16>
+// EDGES: scf.for [[K:%.+]] = %c0 to %c128 step %c64 iter_args
+// EDGES: tensor.extract_slice [[A]][0, [[K]]] [128, 64] [1, 1]
+// EDGES: tensor.extract_slice [[B]]{{\[}}[[K]], 0] [64, 256] [1, 1]
+// EDGES: linalg.matmul ins({{.*}} : tensor<128x64xf16>, tensor<64x256xf16>)

@@ -31,3 +31,23 @@
 // ZERO: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<128x128xf32>)
 // ZERO: linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<128x128xf32>)
 // ZERO-NOT: linalg.fill
+
+// Without whole_tiles: the tiles at the edges are smaller. The sums of a rounding are computed where it rounds.
+//
+// RUN: %stepladder payload matmul --m 200 --n 300 --k 100 --c-type f16 --no-accumulate -o %t.mlir
+// RUN: %stepladder-opt %t.mlir --pipeline wgmma --through tile_to_blocks | FileCheck %s --check-prefix=EDGES
+
+// EDGES-DAG: #[[rows:.+]] = affine_map<(d0) -> (d0 * -128 + 200, 128)>
+// EDGES-DAG: #[[columns:.+]] = affine_map<(d0) -> (d0 * -256 + 300, 256)>
+// EDGES-NOT: {{linalg.fill|linalg.matmul}}
+// EDGES: scf.forall ([[I:%.+]], [[J:%.+]]) in (2, 2) shared_outs
+// EDGES: [[ROWS:%.+]] = affine.min #[[rows]]([[I]])
+// EDGES: [[COLUMNS:%.+]] = affine.min #[[columns]]([[J]])
+// EDGES: tensor.extract_slice %{{.*}} {{\[}}[[ROWS]], 100]
+// EDGES: tensor.extract_slice %{{.*}} [100, [[COLUMNS]]]
+// EDGES: [[ZEROS:%.+]] = linalg.fill
+// EDGES: [[SUMS:%.+]] = linalg.matmul ins({{.*}}) outs([[ZEROS]] : tensor<?x?xf32>)
+// EDGES: linalg.generic {{.*}} ins([[SUMS]] : tensor<?x?xf32>) outs({{.*}} : tensor<?x?xf16>)
+// EDGES: arith.truncf
+// EDGES: scf.forall.in_parallel
+// EDGES-NOT: {{linalg.fill|linalg.matmul|linalg.generic}}

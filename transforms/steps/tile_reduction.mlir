@@ -4,6 +4,8 @@
 // instructions between them; a shallower one leaves shared memory for larger tiles, for buffers, or for another block
 // on the same multiprocessor.
 //
+// In a pipeline of `whole_tiles` the steps have to divide k. Without, an earlier step has padded A and B to do so.
+//
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
 //
 // Before:
@@ -17,7 +19,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_reduction(%module: !transform.any_op {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["k % block_k == 0"]} {
+      attributes {requires = ["k % block_k == 0 or not whole_tiles"]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %tile, %k_loop = transform.structured.tile_using_for %matmul tile_sizes [0, 0, %block_k]
       : (!transform.any_op, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)

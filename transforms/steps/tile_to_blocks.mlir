@@ -3,7 +3,10 @@
 // The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile
 // reads less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a
 // smaller one makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a
-// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory.
+// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory. Where the sums are rounded to
+// C's type, it is the rounding that is tiled, and the matmul is fused: a tile is rounded while it is at hand.
+//
+// In a pipeline of `whole_tiles` the tiles have to divide C. Without, those at its edges are smaller, by `affine.min`.
 //
 // Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.
 //
@@ -20,11 +23,22 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["other_ops == []", "m % block_m == 0", "n % block_n == 0"]} {
-    %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
-    %tile, %blocks = transform.structured.tile_using_forall %matmul tile_sizes [%block_m, %block_n]
+      attributes {requires = ["other_ops == [] or rounds_c and other_ops == ['linalg.generic']",
+                              "m % block_m == 0 or not whole_tiles", "n % block_n == 0 or not whole_tiles"]} {
+    // What C is written from: the matmul, or the rounding of its sums.
+    %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %tile, %blocks = transform.structured.tile_using_forall %last tile_sizes [%block_m, %block_n]
       (mapping = [#gpu.block<y>, #gpu.block<x>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+
+    // The sums that a rounding reads. An empty handle, and nothing to fuse, where there is none.
+    %rounding = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
+    %slice = transform.get_producer_of_operand %rounding[0] : (!transform.any_op) -> !transform.any_op
+    %sums = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
+    %sums_tile, %with_sums = transform.structured.fuse_into_containing_op %sums into %blocks
+      : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     // C = AB: the zeros that the accumulator starts from. An empty handle, and nothing to fuse, for C = AB + C.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
