@@ -29,25 +29,23 @@ _FIRST_TURN = 4
 
 
 def _roles(launch):
-    """Returns the scf.if that divides the roles: producer, else consumers."""
+    """Returns the `scf.if` that divides the roles: the producer's, else the consumers'."""
     for branch in walk(launch, "scf.if"):
-        if walk(branch.regions[0].blocks[0].owner, "nvvm.setmaxregister") and len(branch.regions[1].blocks):
+        inside = [op.operation for op in branch.regions[0].blocks[0].operations]
+        if inside[0].name == "nvvm.setmaxregister":
             return branch
     raise Refusal(launch, "expected a launch whose roles are divided")
 
 
-def _shift_producer(launch, threads: int) -> None:
-    """Makes the warpgroup behind the second consumer the producer: what compares with the old one compares anew."""
-    for compare in walk(launch, "arith.cmpi"):
-        for position, operand in enumerate(compare.operands):
-            value = building.static_value(operand)
-            other = producer(compare.operands[1 - position])
-            is_thread = other is not None and other.name == "gpu.thread_id"
-            is_warpgroup = other is not None and other.name == "affine.apply" and "floordiv 128" in str(
-                other.attributes["map"])
-            if (is_thread and value == threads - WARPGROUP) or (is_warpgroup and value == threads // WARPGROUP - 1):
-                with ir.InsertionPoint(compare), compare.location:
-                    compare.operands[position] = index(value + (WARPGROUP if is_thread else 1))
+def _shift_producer(roles) -> None:
+    """Makes the warpgroup behind the second consumer the producer."""
+    one = next(op.operation for op in roles.regions[0].blocks[0].operations if op.operation.name == "scf.if")
+    for branch, shift in ((roles, 1), (one, WARPGROUP)):
+        compare = producer(branch.operands[0])
+        position = next(number for number, operand in enumerate(compare.operands)
+                        if building.static_value(operand) is not None)
+        with ir.InsertionPoint(compare), compare.location:
+            compare.operands[position] = index(building.static_value(compare.operands[position]) + shift)
 
 
 @transform_op(AlternateTiles)
@@ -57,7 +55,7 @@ def alternate_tiles(payload, op, rewriter) -> None:
     stages = op.stages.value
     loop = ring.main_loop(launch)
     around = building.loops_around(loop)
-    _roles(launch)
+    roles = _roles(launch)
     threads = building.launch_sizes(launch, building.BLOCK)[0]
     if threads != 2 * WARPGROUP:
         raise Refusal(launch, f"{threads // WARPGROUP - 1} consumer warpgroups: two take tiles in turn where there was "
@@ -70,12 +68,12 @@ def alternate_tiles(payload, op, rewriter) -> None:
         raise Refusal(loop, "the bounds of the loop over k are not constant")
     steps = -(-(bounds[1] - bounds[0]) // bounds[2])
     tiles = around[-1]
-    _shift_producer(launch, threads)
+    _shift_producer(roles)
     building.set_launch_sizes(launch, building.BLOCK, [threads + WARPGROUP, 1, 1])
 
     # Every second tile, each from its own place in the ring on.
     with ir.InsertionPoint(tiles), tiles.location:
-        warpgroup = building.warpgroup_number()
+        warpgroup = building.uniform_warpgroup_number()
         stride = tiles.operands[2]
         tiles.operands[0] = arith.addi(tiles.operands[0], arith.muli(warpgroup, stride))
         tiles.operands[2] = arith.addi(stride, stride)

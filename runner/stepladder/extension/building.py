@@ -55,6 +55,18 @@ def warpgroup_number():
     return apply(lambda thread: ir.AffineExpr.get_floor_div(thread, WARPGROUP), thread_number())
 
 
+def uniform_warpgroup_number():
+    """Returns the number of a thread's warpgroup in its block, as one value for a warp.
+
+    ptxas does not know that the threads of a warp agree on their number divided by 128. What a branch or a loop around
+    `wgmma` depends on must be known to be the same, or the products are serialized.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    number = arith.index_cast(i32, warpgroup_number())
+    shared, _ = gpu.shuffle(number, integer(0, 32), integer(32, 32), gpu.ShuffleMode.IDX)
+    return arith.index_cast(ir.IndexType.get(), shared)
+
+
 def thread_in_warpgroup():
     """Returns the number of a thread in its warpgroup."""
     return apply(lambda thread: ir.AffineExpr.get_mod(thread, WARPGROUP), thread_number())

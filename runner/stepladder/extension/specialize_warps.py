@@ -67,7 +67,7 @@ def specialize_warps(payload, op, rewriter) -> None:
     barrier = ring.block_of_prologue(launch)
     both = ring.ops_behind(barrier)
     with ir.InsertionPoint(both[0]), launch.location:
-        is_producer = building.equal(building.warpgroup_number(), index(threads // WARPGROUP))
+        is_producer = building.equal(building.uniform_warpgroup_number(), index(threads // WARPGROUP))
         roles = scf.IfOp(is_producer, has_else=True)
         with ir.InsertionPoint(roles.then_block):
             nvvm.setmaxregister(op.producer_registers.value, ir.Attribute.parse("#nvvm<action decrease>"))

@@ -1,0 +1,35 @@
+// Groups neighbouring blocks into clusters, which run at the same time on multiprocessors that can reach each other.
+//
+// A cluster of cluster_m x cluster_n blocks computes a compact group of tiles: its rows of blocks read the same tiles of
+// A, its columns the same tiles of B. By itself this is a numbering; `multicast_tiles` loads what is shared once. The
+// grid must be a multiple of the cluster in both directions.
+//
+// The authors of Hopper GEMM in MLIR name clusters as future work. Upstream has no op that regroups a grid.
+//
+// Before:
+//   gpu.launch blocks(...) in (32, 64, 1) {
+//     %j = gpu.block_id x
+//     %i = gpu.block_id y
+// After, with cluster_m = 2, cluster_n = 1:
+//   gpu.launch clusters(...) in (2, 1, 1) blocks(...) in (64, 32, 1) {
+//     %rank = gpu.cluster_block_id x
+//     %j = gpu.cluster_id x
+//     %i = %rank + (gpu.cluster_id y) * 2
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @form_clusters(%module: !transform.any_op {transform.readonly})
+      attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}} {
+    "tc.form_clusters"(%module) {rows = 2 : i64, columns = 1 : i64, knobs = {rows = "cluster_m", columns = "cluster_n"}}
+      : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %func {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %func : !transform.any_op
+    transform.apply_patterns to %func {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.yield
+  }
+}
