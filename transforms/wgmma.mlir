@@ -1,7 +1,7 @@
 // A matmul on tensor cores through wgmma: any m, n and k, C = AB and C = AB + C, sums rounded to C's type at the end.
 //
-// So far its front: from tensors to a launch on buffers, with whole tiles of A, B and the sums in shared memory. A and B
-// each row- or column-major.
+// So far its front: from tensors to a launch on buffers, with whole tiles of A, B and the sums in shared memory. A and
+// B each row- or column-major.
 //
 // Every step is a file in steps/; those that know nothing of edges are shared with `wmma` and `mma_sync`.
 
@@ -28,7 +28,7 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [32, 64, 128] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
+    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
