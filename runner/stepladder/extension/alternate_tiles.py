@@ -1,7 +1,7 @@
 """`tc.alternate_tiles`: two consumer warpgroups take tiles in turn, so that one stores while the other multiplies."""
 
 from stepladder.bindings import arith, ext, ir, nvvm, transform
-from stepladder.extension import building, ring
+from stepladder.extension import building, ring, tma
 from stepladder.extension.building import WARPGROUP, index, integer
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
 from stepladder.traverse import walk
@@ -37,6 +37,14 @@ def _roles(launch):
     raise Refusal(launch, "expected a launch whose roles are divided")
 
 
+def _steps(loop) -> int:
+    """Returns how many steps the loop over k has."""
+    bounds = [building.static_value(loop.operands[number]) for number in range(3)]
+    if None in bounds:
+        raise Refusal(loop, "the bounds of the loop over k are not constant")
+    return -(-(bounds[1] - bounds[0]) // bounds[2])
+
+
 def _shift_producer(roles) -> None:
     """Makes the warpgroup behind the second consumer the producer."""
     one = next(op.operation for op in roles.regions[0].blocks[0].operations if op.operation.name == "scf.if")
@@ -54,7 +62,8 @@ def alternate_tiles(payload, op, rewriter) -> None:
     launch = building.find_launch(payload)
     stages = op.stages.value
     loop = ring.main_loop(launch)
-    around = building.loops_around(loop)
+    product = ring.products_below(launch)[0]
+    around = building.loops_around(product if loop is None else loop)
     roles = _roles(launch)
     threads = building.launch_sizes(launch, building.BLOCK)[0]
     if threads != 2 * WARPGROUP:
@@ -63,10 +72,7 @@ def alternate_tiles(payload, op, rewriter) -> None:
     if not around:
         raise Refusal(launch, "a block computes one tile, and there is no next one for a second consumer: "
                               "persist_blocks must run")
-    bounds = [building.static_value(loop.operands[number]) for number in range(3)]
-    if None in bounds:
-        raise Refusal(loop, "the bounds of the loop over k are not constant")
-    steps = -(-(bounds[1] - bounds[0]) // bounds[2])
+    steps = 1 if loop is None else _steps(loop)
     tiles = around[-1]
     _shift_producer(roles)
     building.set_launch_sizes(launch, building.BLOCK, [threads + WARPGROUP, 1, 1])
@@ -85,9 +91,11 @@ def alternate_tiles(payload, op, rewriter) -> None:
         both = integer(2 * WARPGROUP, 32)
         with building.if_(building.equal(warpgroup, index(1))):  # the first may begin
             nvvm.barrier_arrive(both, barrier_id=other)
-    with ir.InsertionPoint(loop), loop.location:
+    # Without a loop, the turn lasts from the wait for the tiles to the product.
+    first = loop or next(op for op in walk(tiles, tma.WAIT))
+    with ir.InsertionPoint(first), tiles.location:
         nvvm.barrier(barrier_id=own, number_of_threads=both)
-    with ir.InsertionPoint.after(loop), loop.location:
+    with ir.InsertionPoint.after(loop or product), tiles.location:
         nvvm.barrier_arrive(both, barrier_id=other)
     terminator = building.terminator_of(building.body_of(tiles))
     with ir.InsertionPoint(terminator), tiles.location:

@@ -85,6 +85,19 @@ def _rows_of_warpgroup(slot, warpgroups: int, share: int, transposed: bool):
     return building.view(slot, [0, _own(share, warpgroups), 0], [boxes, share, columns])
 
 
+def _readers_of(sums) -> list:
+    """Returns the linalg ops that use a tile of sums, wholly or in part."""
+    views = [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]
+    return [use.owner.operation for view in views for use in view.uses if use.owner.name.startswith("linalg.")]
+
+
+def _loop_over_k(product):
+    """Returns the loop that a product sums in, or None where k has one step: then C is written beside it."""
+    loops = building.loops_around(product)
+    others = [reader for reader in _readers_of(product.operands[2]) if reader != product]
+    return loops[-1] if loops and all(other.block != product.block for other in others) else None
+
+
 def _start_from_zero(sums, rewriter) -> bool:
     """Removes what initialises the tile of sums; returns whether it was a copy of C."""
     was_copied = False
@@ -139,26 +152,29 @@ def convert_to_warpgroup_mma(payload, op, rewriter) -> None:
         raise Refusal(product, f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
                                f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not")
 
-    loop = building.loops_around(product)[-1]
     adds = _start_from_zero(sums, rewriter)
     if adds:
         _add_to_destination(sums, rewriter)
+    loop = _loop_over_k(product)
     accumulator = ir.Type.parse(f"!nvgpu.warpgroup.accumulator<fragmented = vector<{share}x{n}x"
                                 f"{ir.MemRefType(sums.type).element_type}>>")
-    with ir.InsertionPoint(loop), product.location:
-        zero = nvgpu.warpgroup_mma_init_accumulator(accumulator)
-    loop, (carried,) = building.with_carried(loop, [zero], rewriter)
+    with ir.InsertionPoint(loop or product), product.location:
+        carried = nvgpu.warpgroup_mma_init_accumulator(accumulator)
+    if loop is not None:
+        loop, (carried,) = building.with_carried(loop, [carried], rewriter)
     with ir.InsertionPoint(product), product.location:
         part = _rows_of_warpgroup(a, warpgroups, share, transposed[0])
         maps = [_descriptor_of(launch, producer(slot).operands[0]) for slot in (a, b)]
         result = nvgpu.warpgroup_mma(
             accumulator, _descriptor(part, maps[0], share, k), _descriptor(b, maps[1], k, n), carried, wait_group=0,
             transpose_a=transposed[0] or None, transpose_b=not transposed[1] or None)
+    behind = result.owner.operation
     rewriter.erase_op(product)
     for cast in casts:
         rewriter.erase_op(producer(cast))
-    building.extend_yield(loop, [result])
-    results = list(loop.results)
-    with ir.InsertionPoint.after(loop), loop.location:
+    if loop is not None:
+        building.extend_yield(loop, [result])
+        result, behind = list(loop.results)[-1], loop
+    with ir.InsertionPoint.after(behind), behind.location:
         own = building.view(sums, [_own(share, warpgroups), 0], [share, n])
-        nvgpu.warpgroup_mma_store(results[-1], own)
+        nvgpu.warpgroup_mma_store(result, own)

@@ -55,6 +55,8 @@ def issue_loads_ahead(payload, op, rewriter) -> None:
     if stages == 1:
         return
     loop = ring.main_loop(building.find_launch(payload))
+    if loop is None:
+        return
     issues = ring.issues_below(loop)
     if len(issues) != 1:
         raise Refusal(loop, f"expected one place where loads are issued in the loop, found {len(issues)}")

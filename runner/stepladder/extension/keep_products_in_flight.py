@@ -23,6 +23,8 @@ class KeepProductsInFlight(Tc.Operation, name="keep_products_in_flight"):
 def keep_products_in_flight(payload, op, rewriter) -> None:
     """Treats the main loop of the one launch below `payload`; see the op."""
     loop = ring.main_loop(building.find_launch(payload))
+    if loop is None:
+        return
     releases = ring.releases_below(loop)
     if len(releases) != 1:
         raise Refusal(loop, f"expected one release of a slot a step, found {len(releases)}")

@@ -96,23 +96,22 @@ class _Load:
             nvgpu.tma_async_load(place, full, self.descriptor, [column, self.origin.row], number)
 
 
-def _main_loop(launch, copies):
-    """Returns the k loop and the matmul in it."""
+def _product_of(launch, copies):
+    """Returns the matmul that reads what the copies write: it stands beside them, in the loop over k if there is one."""
     if not copies:
         raise Refusal(launch, "no copies of A and B into shared memory in the launch")
-    loops = building.loops_around(copies[0])
-    if not loops or any(copy.parent.operation != loops[-1] for copy in copies):
-        raise Refusal(copies[0], "expected the copies of A and B in one loop over k")
-    products = [op for op in walk(loops[-1], "linalg.matmul") if op.parent.operation == loops[-1]]
+    products = [op for op in walk(launch, "linalg.matmul")]
     if len(products) != 1:
-        raise Refusal(loops[-1], f"expected one linalg.matmul in the loop over k, found {len(products)}")
-    return loops, products[0]
+        raise Refusal(launch, f"expected one linalg.matmul in the launch, found {len(products)}")
+    if any(copy.block != products[0].block for copy in copies):
+        raise Refusal(copies[0], "expected the copies of A and B beside the product that reads them")
+    return products[0]
 
 
 def _begin(launch, loads, stages: int, warpgroups: int):
     """Writes what a block does first: barriers made and initialised by one thread, seen by all."""
-    last_ring = max((load.ring.owner.operation for load in loads), key=_place)
-    following = _following(last_ring)
+    rings = [load.ring.owner.operation for load in loads]
+    following = _following(next(ring for ring in rings if not any(ring.is_before_in_block(other) for other in rings)))
     with ir.InsertionPoint(following), launch.location:
         leader = building.equal(building.thread_number(), index(0))
         full = nvgpu.mbarrier_create(tma.barriers_type(stages))
@@ -128,10 +127,6 @@ def _begin(launch, loads, stages: int, warpgroups: int):
                 nvgpu.tma_prefetch_descriptor(load.descriptor)
         gpu.barrier()
     return leader, full, empty
-
-
-def _place(op) -> int:
-    return [other.operation for other in op.block.operations].index(op)
 
 
 def _following(op):
@@ -154,14 +149,14 @@ def load_by_tma(payload, op, rewriter) -> None:
     launch = building.find_launch(payload)
     stages, warpgroups = op.stages.value, op.warpgroups.value
     copies = _copies(launch)
-    copies = [copy for copy in copies if building.loops_around(copy)]
-    loops, product = _main_loop(launch, copies)
+    product = _product_of(launch, copies)
     loads = [_Load(copy, launch, copies[0], stages) for copy in copies]
     building.set_launch_sizes(launch, building.BLOCK, [warpgroups * building.WARPGROUP, 1, 1])
     leader, full, empty = _begin(launch, loads, stages, warpgroups)
 
     # The place in the ring travels through all loops.
-    with ir.InsertionPoint(loops[0]), launch.location:
+    loops = building.loops_around(product)
+    with ir.InsertionPoint(loops[0] if loops else copies[0]), launch.location:
         carried = [index(0), boolean(False)]
     for number, loop in enumerate(loops):
         loops[number], carried = building.with_carried(loop, carried, rewriter)
@@ -185,9 +180,10 @@ def load_by_tma(payload, op, rewriter) -> None:
     with ir.InsertionPoint(_following(product)), product.location:
         with building.if_(building.equal(building.thread_in_warpgroup(), index(0))):
             nvgpu.mbarrier_arrive(empty, slot)
-    with ir.InsertionPoint(building.terminator_of(building.body_of(loops[-1]))), launch.location:
-        following = _advance(slot, parity, stages)
-    building.extend_yield(loops[-1], list(following))
+    if loops:
+        with ir.InsertionPoint(building.terminator_of(building.body_of(loops[-1]))), launch.location:
+            following = _advance(slot, parity, stages)
+        building.extend_yield(loops[-1], list(following))
 
 
 def _replace_tile(load: _Load, cast, rewriter) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepladder.bindings import ir, memref, nvgpu
+from stepladder.bindings import arith, ir, memref, nvgpu
 from stepladder.extension.building import index
 from stepladder.extension.dialect import Refusal
 
@@ -73,17 +73,33 @@ class Tile:
 
 
 def global_tile(copy, value) -> Tile:
-    """Returns what a view of a function's argument shows; raises Refusal for what is none.
+    """Returns what a view of a function's argument shows, with its origin computed at the current insertion point.
 
-    Origins that are constant become constants at the current insertion point.
+    Raises:
+        Refusal: it is no view of an argument, or one with strides.
     """
-    source = None if isinstance(value.owner, ir.Block) else value.owner.operation
-    if source is None:
-        return Tile(value, index(0), index(0))
-    if source.name != "memref.subview" or not isinstance(source.operands[0].owner, ir.Block):
-        raise Refusal(copy, "expected a view of an argument of the function")
-    dynamic = list(source.operands)[1:]
-    origins = []
-    for offset in ir.DenseI64ArrayAttr(source.attributes["static_offsets"]):
-        origins.append(dynamic.pop(0) if offset == ir.ShapedType.get_dynamic_stride_or_offset() else index(offset))
-    return Tile(source.operands[0], *origins)
+    origins: list = [0, 0]
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    while not isinstance(value.owner, ir.Block):
+        view = value.owner.operation
+        if view.name != "memref.subview" or any(stride != 1 for stride in
+                                                ir.DenseI64ArrayAttr(view.attributes["static_strides"])):
+            raise Refusal(copy, "expected a view of an argument of the function")
+        dynamic = list(view.operands)[1:]
+        for axis, offset in enumerate(ir.DenseI64ArrayAttr(view.attributes["static_offsets"])):
+            own = dynamic.pop(0) if offset == unknown else offset
+            origins[axis] = _sum(origins[axis], own)
+        value = view.operands[0]
+    return Tile(value, *(index(origin) if isinstance(origin, int) else origin for origin in origins))
+
+
+def _sum(left, right):
+    """Returns the sum of two offsets, each a number or an index value."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    values = [term for term in (left, right) if not isinstance(term, int)]
+    number = sum(term for term in (left, right) if isinstance(term, int))
+    if len(values) == 1 and number == 0:
+        return values[0]
+    total = arith.addi(*values) if len(values) == 2 else values[0]
+    return arith.addi(total, index(number)) if number else total
