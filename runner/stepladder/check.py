@@ -30,7 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stepladder.bundle import Problem
-from stepladder.element_types import ElementType, element_type
+from stepladder.element_types import FP8_TYPES, ElementType, element_type
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
 CHUNK = 1 << 20
@@ -41,10 +41,7 @@ EXACT_C = 8
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
 
-# Types whose products Hopper's tensor cores sum with fewer bits than f32 has, whatever type the sums are given in.
-FP8_TYPES = ("f8E4M3FN", "f8E5M2")
-
-# Bits that these sums keep below the leading one of the largest term.
+# Bits that Hopper's tensor cores keep below the leading one of the largest term when they sum products of fp8.
 FP8_BITS = 13
 
 # Problems below this are not worth the seconds that importing PyTorch takes.

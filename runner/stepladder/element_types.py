@@ -52,6 +52,8 @@ class ElementType:
         return 2**self.precision - self.is_integer
 
 
+FP8_TYPES = ("f8E4M3FN", "f8E5M2")
+
 # Types that NumPy has not, by their names in ml_dtypes.
 _ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
 
