@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.bundle import Problem
-from stepladder.element_types import element_type
+from stepladder.element_types import FP8_TYPES, element_type
 from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.launch import Buffer, MatmulBuffers
 
@@ -64,6 +64,8 @@ def _key(problem: Problem) -> tuple[str, str, str, str]:
 
 def unsupported(problem: Problem) -> str:
     """Returns why cuBLAS has no such product, or an empty string where it has one."""
+    if problem.a_type in FP8_TYPES or problem.b_type in FP8_TYPES:
+        return "cublasGemmEx has no products of fp8"
     if problem.a_type != problem.b_type or _key(problem) not in COMPUTE_TYPES:
         products = [f"{product} -> {stored} ({sums} sums)" for _, product, sums, stored in COMPUTE_TYPES]
         return f"it has {', '.join(products)}"
@@ -73,9 +75,10 @@ def unsupported(problem: Problem) -> str:
     return ""
 
 
-def is_supported(problem: Problem) -> bool:
-    """Says whether cuBLAS has a product of these element types and extents."""
-    return not unsupported(problem)
+def refuse_unsupported(problem: Problem) -> None:
+    """Raises StepladderError where cuBLAS has no product of these element types and extents."""
+    if reason := unsupported(problem):
+        raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none")
 
 
 def cublas(buffers: MatmulBuffers) -> Baseline:
@@ -85,8 +88,7 @@ def cublas(buffers: MatmulBuffers) -> Baseline:
         StepladderError: cuBLAS is not there (status NOT_EXECUTED), or has no such product.
     """
     problem, device = buffers.problem, buffers.device
-    if reason := unsupported(problem):
-        raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none")
+    refuse_unsupported(problem)
     library, through = _find_library()
     handle = library.create()
     workspace = device.allocate(WORKSPACE_BYTES)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from stepladder.baselines import cublas
+from stepladder.baselines import cublas, refuse_unsupported
 from stepladder.bundle import Bundle, Problem
 from stepladder.ceiling import find_instruction, measure_ceiling
 from stepladder.check import INTEGER_C, check_exact, integer_range, random_inputs
@@ -243,7 +243,8 @@ def bench_bundles(bundles: Sequence[Bundle], *, baseline: str = "cublas", ceilin
         The result, as JSON data: date, card, problem, kernels, and what `measure_rounds` returns under `modes`.
 
     Raises:
-        StepladderError: problems differ, a kernel's numbers are wrong (status FAILED), no GPU (NOT_EXECUTED).
+        StepladderError: problems differ, there is no baseline or ceiling of their types, a kernel's numbers are wrong
+            (status FAILED), no GPU (NOT_EXECUTED).
     """
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median with a spread, got {rounds}")
@@ -253,8 +254,11 @@ def bench_bundles(bundles: Sequence[Bundle], *, baseline: str = "cublas", ceilin
             raise StepladderError(f"bundles of one measurement must be of one problem: '{bundles[0].path}' is "
                                   f"{problem.describe()}, '{bundle.path}' is {bundle.manifest.problem.describe()}")
     names = _unique_names(bundles)
+    # What cannot be measured is refused before anything is.
+    if baseline == "cublas":
+        refuse_unsupported(problem)
     if ceiling:
-        find_instruction(problem.compute_type, problem.acc_type)  # refused before anything is measured
+        find_instruction(problem.compute_type, problem.acc_type)
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
@@ -307,8 +311,8 @@ def _unique_names(bundles: Sequence[Bundle]) -> list[str]:
 
 def _describe_bundle(bundle: Bundle) -> dict[str, Any]:
     """What a result must say about a kernel to be reproduced."""
-    fields = ("target", "grid", "block", "static_shared_memory", "dynamic_shared_memory", "registers", "spills",
-              "pipeline", "steps", "without", "knobs", "tool_versions")
+    fields = ("target", "grid", "block", "cluster", "dependent_launch", "static_shared_memory",
+              "dynamic_shared_memory", "registers", "spills", "pipeline", "steps", "without", "knobs", "tool_versions")
     return {name: getattr(bundle.manifest, name) for name in fields}
 
 

@@ -31,11 +31,18 @@ PTX = "kernel.ptx"
 ROLES = ("a", "b", "c")
 ACCESSES = ("read", "write", "readwrite")
 LAYOUTS = ("row", "column")
+INTERLEAVES = ("none", "16b", "32b")
+SWIZZLES = ("none", "32b", "64b", "128b")
+L2_PROMOTIONS = ("none", "64b", "128b", "256b")
+OOB_FILLS = ("zero", "nan")
+
+# What a TMA descriptor can have.
+TMA_DIMENSIONS = 5
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel parameter: a bare pointer to a row-major buffer in global memory.
+    """One kernel parameter that stands for a row-major buffer in global memory: a bare pointer or a TMA descriptor.
 
     Attributes:
         name: the parameter's name, for messages.
@@ -44,6 +51,8 @@ class Argument:
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
         access: `read`, `write` or `readwrite`.
+        descriptor: None for a pointer; else the index in `Manifest.tma_descriptors` of the descriptor that the kernel
+            takes by value (128 bytes, 64-byte aligned, `__grid_constant__`).
     """
 
     name: str
@@ -51,6 +60,38 @@ class Argument:
     element_type: str
     shape: tuple[int, ...]
     access: str
+    descriptor: int | None = None
+
+
+@dataclass(frozen=True)
+class TmaDescriptor:
+    """How a buffer is seen through a TMA descriptor: the parameters of cuTensorMapEncodeTiled, but the base address.
+
+    Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
+
+    Attributes:
+        role: whose buffer begins at the base address: `a`, `b` or `c`.
+        element_type: MLIR's name of the element type.
+        shape: extents of the tensor in global memory, in elements; 1 to 5 of them.
+        strides: bytes from one index to the next, of every dimension but the innermost, which is contiguous.
+        box: extents of what one copy moves, in elements.
+        element_strides: step within the box of every dimension, in elements: always 1.
+        interleave: `none`, `16b` or `32b`.
+        swizzle: span of the permutation of 16-byte chunks in shared memory: `none`, `32b`, `64b` or `128b`.
+        l2_promotion: size of what is fetched into the L2 cache: `none`, `64b`, `128b` or `256b`.
+        oob_fill: what is read outside of the tensor: `zero` or `nan`.
+    """
+
+    role: str
+    element_type: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    interleave: str = "none"
+    swizzle: str = "none"
+    l2_promotion: str = "none"
+    oob_fill: str = "zero"
 
 
 @dataclass(frozen=True)
@@ -123,7 +164,7 @@ class Manifest:
         target: GPU architecture of the cubin, for example `sm_90a`.
         arguments: in the order of the kernel's parameters.
         problem: what the kernel computes.
-        grid, block, cluster: extents x, y, z, in blocks, threads and blocks.
+        grid, block, cluster: extents x, y, z, in blocks, threads and blocks. The cluster's are compiled into the kernel.
         static_shared_memory, dynamic_shared_memory: bytes a block.
         registers: registers a thread.
         spills: bytes of spill `stores` and `loads` a thread.
@@ -133,7 +174,9 @@ class Manifest:
         knobs: value of every knob.
         tool_versions: version of every tool in the build.
         files: SHA-256 in hexadecimal by path relative to the bundle; filled in by `write_bundle`.
-        tma_descriptors: encode parameters of every TMA descriptor.
+        tma_descriptors: the TMA descriptors that arguments refer to.
+        dependent_launch: whether the kernel begins by waiting for the one before it (`griddepcontrol.wait`), so that it
+            may be started while that one ends (programmatic dependent launch).
         schema_version: version of this layout.
     """
 
@@ -153,8 +196,9 @@ class Manifest:
     knobs: dict[str, Any] = field(default_factory=dict)
     tool_versions: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    tma_descriptors: tuple[dict[str, Any], ...] = ()
+    tma_descriptors: tuple[TmaDescriptor, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
+    dependent_launch: bool = False
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -282,15 +326,18 @@ def _parse_manifest(path: Path) -> Manifest:
     if version != SCHEMA_VERSION:
         raise fields.error("schema_version", f"is {version}, and this version of stepladder reads {SCHEMA_VERSION}; "
                            "compile the bundle again, or use the version that made it")
+    descriptors = tuple(_parse_descriptor(item) for item in fields.objects("tma_descriptors"))
     return Manifest(
         schema_version=version,
         kernel_name=fields.string("kernel_name"),
         target=fields.string("target"),
-        arguments=tuple(_parse_argument(item) for item in fields.objects("arguments")),
-        tma_descriptors=tuple(item.data for item in fields.objects("tma_descriptors")),
+        arguments=tuple(_parse_argument(item, descriptors) for item in fields.objects("arguments")),
+        tma_descriptors=descriptors,
         grid=fields.extents("grid", 3),
         block=fields.extents("block", 3),
         cluster=fields.extents("cluster", 3),
+        # Came later: kernels of bundles without it do not wait for the one before them.
+        dependent_launch=fields.boolean("dependent_launch", default=False),
         static_shared_memory=fields.integer("static_shared_memory"),
         dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
         registers=fields.integer("registers"),
@@ -305,10 +352,40 @@ def _parse_manifest(path: Path) -> Manifest:
     )
 
 
-def _parse_argument(fields: _Fields) -> Argument:
-    return Argument(name=fields.string("name"), role=fields.string("role", ROLES),
-                    element_type=fields.string("element_type"), shape=fields.extents("shape"),
-                    access=fields.string("access", ACCESSES))
+def _parse_argument(fields: _Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+    role = fields.string("role", ROLES)
+    return Argument(name=fields.string("name"), role=role, element_type=fields.string("element_type"),
+                    shape=fields.extents("shape"), access=fields.string("access", ACCESSES),
+                    descriptor=_parse_descriptor_index(fields, role, descriptors))
+
+
+def _parse_descriptor_index(fields: _Fields, role: str, descriptors: tuple[TmaDescriptor, ...]) -> int | None:
+    """Returns an argument's `descriptor`; it came later: arguments without it are pointers."""
+    if fields.data.get("descriptor") is None:
+        return None
+    index = fields.integer("descriptor")
+    if index >= len(descriptors):
+        raise fields.error("descriptor", f"is {index}, and 'tma_descriptors' has {len(descriptors)}")
+    if descriptors[index].role != role:
+        raise fields.error("descriptor", f"is {index}, and 'tma_descriptors[{index}]' is of role "
+                           f"'{descriptors[index].role}', not '{role}'")
+    return index
+
+
+def _parse_descriptor(fields: _Fields) -> TmaDescriptor:
+    shape = fields.extents("shape")
+    rank = len(shape)
+    if not 1 <= rank <= TMA_DIMENSIONS:
+        raise fields.error("shape", f"must have 1 to {TMA_DIMENSIONS} dimensions, got {rank}")
+    element_strides = fields.extents("element_strides", rank)
+    if set(element_strides) != {1}:
+        raise fields.error("element_strides", f"must be 1 in every dimension, got {_show(list(element_strides))}")
+    return TmaDescriptor(role=fields.string("role", ROLES), element_type=fields.string("element_type"), shape=shape,
+                         strides=fields.extents("strides", rank - 1), box=fields.extents("box", rank),
+                         element_strides=element_strides, interleave=fields.string("interleave", INTERLEAVES),
+                         swizzle=fields.string("swizzle", SWIZZLES),
+                         l2_promotion=fields.string("l2_promotion", L2_PROMOTIONS),
+                         oob_fill=fields.string("oob_fill", OOB_FILLS))
 
 
 def _parse_problem(fields: _Fields) -> Problem:
@@ -346,7 +423,10 @@ class _Fields:
             raise self.error(name, f"must be one of {', '.join(accepted)}, got {_show(value)}")
         return value
 
-    def boolean(self, name: str) -> bool:
+    def boolean(self, name: str, default: bool | None = None) -> bool:
+        """Returns true or false; `default`, if given, where the field is missing."""
+        if default is not None and name not in self.data:
+            return default
         return self._get(name, bool, "true or false")
 
     def integer(self, name: str, minimum: int = 0) -> int:
@@ -359,7 +439,7 @@ class _Fields:
         """Returns a list of positive integers, `count` of them if given."""
         value = self._get(name, list, "a list of positive integers")
         if any(type(item) is not int or item < 1 for item in value) or (count is not None and len(value) != count):
-            wanted = f"{count} positive integers" if count else "a list of positive integers"
+            wanted = "a list of positive integers" if count is None else f"{count} positive integers"
             raise self.error(name, f"must be {wanted}, got {_show(value)}")
         return tuple(value)
 

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stepladder.bundle import Problem
-from stepladder.element_types import ElementType, element_type
+from stepladder.element_types import FP8_TYPES, ElementType, element_type
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
 CHUNK = 1 << 20
@@ -40,6 +40,9 @@ EXACT_C = 8
 
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
+
+# Bits that Hopper's tensor cores keep below the leading one of the largest term when they sum products of fp8.
+FP8_BITS = 13
 
 # Problems below this are not worth the seconds that importing PyTorch takes.
 TORCH_FLOPS = 10**11
@@ -75,6 +78,9 @@ class Tolerance:
     below 8 sqrt(s2) for every element of a matrix that fits in memory: |error| <= 5 K u sqrt(s2). The mean is far
     lower, as a partial sum is sqrt(s2)/2 on average and a cut half a unit: norm(error) <= K u norm(reference).
 
+    The same holds for wgmma, which cuts terms off like mma.sync: its steps of 16 products of f16 or bf16 are fewer, and
+    keep no fewer bits of each term.
+
     f16 sums. Each step of n = K/4 (4 products on sm_75, 8 and 16 later: the worst is taken) rounds the partial sum to
     nearest, u = 2^-11, with independent errors of zero mean: given the walk W, the error is normal with variance
     u^2/3 sum(W_i^2), of which the mean is u^2/3 n s2/2. Its tail is exponential: exp(-pi t/2) at t times
@@ -89,7 +95,19 @@ class Tolerance:
     operands that are cut off, 0.3 x 2^-10 for rounded ones; 1.5 x 2^-10 is allowed, and operands rounded to bf16 have
     2.4 x 2^-10. A step adds 4 or 8 products: at 4, K/4 steps of 3 units give 6 K u sqrt(s2) in place of 5.
 
-    On top, storing C rounds the result once: u of C's type, times the reference.
+    fp8 products, f32 sums. Hopper's tensor core aligns the 32 products of a step and the partial sum to the largest
+    exponent among them, keeps 13 bits below its leading one, cuts the others off (towards zero), and hands on a sum of
+    as many bits (DeepSeek-V3 report 2024, 3.5.2, and SageAttention2, 2024, found this by experiment; 13 is the lower of
+    the figures given). u = 2^-13, so that errors bounded as above, 33 units a step, would accept anything. But the
+    partial sum, once it is larger than a product, has no bits to lose but where it passes a power of two: what is cut
+    are products, K times, each by less than u of the walk W, with the sign of the product and thus with zero mean. So
+    as for f16 sums, but with a cut for every product, of second moment 1/3 unit^2 as it is not to nearest: given the
+    walk, the error has variance u^2/3 sum(W_i^2), and |error| <= 15 u sqrt(K s2), which at K = 32 is also twice the
+    bound of 33 cuts and a normalisation. Over the matrix the expected norm(error)/norm(reference) is at most
+    u sqrt(K/6); u sqrt(K/2) is allowed. Kernels that move partial sums to f32 registers now and then are closer.
+
+    On top, storing C rounds the result once: u of C's type, times the reference. Sums may so be in f32 and C of f16 or
+    bf16; a kernel that rounds partial sums to C's type again and again is off by more.
 
     Attributes:
         element: factor of sqrt(s2) in the bound of an element's error.
@@ -108,6 +126,9 @@ class Tolerance:
         if problem.compute_type == "tf32":
             truncation, cut = 2.0**-23, 2.0**-10
             return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
+        if problem.compute_type in FP8_TYPES and problem.acc_type == "f32":
+            cut = 2.0**-FP8_BITS
+            return cls(15 * cut * math.sqrt(problem.k), cut * math.sqrt(problem.k / 2) + stored, stored)
         if problem.acc_type == "f32":
             truncation = 2.0**-23
             return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored)
@@ -208,14 +229,18 @@ def exact_density(problem: Problem) -> float:
     part of it, as a kernel's order of adding does not depend on the data. With t^2 / 2n >= 64, that is 3e-28 for one
     partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
     f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
+    Products of fp8 are summed exactly below 2^13, whatever the type of the sums: 0.9 of 523,000. C of f16 or bf16 must
+    hold the result exactly: 0.9 of 480 for bf16.
     """
     return min(1.0, 0.9 * _exact_limit(problem) / problem.k)
 
 
 def _exact_limit(problem: Problem) -> int:
     """The most non-zero products of an element for which all partial sums are exact."""
-    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - EXACT_C
-    return largest**2 // 128
+    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type))
+    if problem.compute_type in FP8_TYPES:
+        largest = min(largest, 2**FP8_BITS)
+    return (largest - EXACT_C) ** 2 // 128
 
 
 def exact_inputs(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -433,11 +458,13 @@ class _Torch(_NumPy):
         self.place = torch.device("cuda", ordinal)
 
     def load(self, array: np.ndarray, dtype: str) -> Any:
-        if array.dtype.name == "bfloat16":  # PyTorch takes its bits only
-            stored = self.xp.from_numpy(array.view(np.int16)).view(self.xp.bfloat16)
-        else:
-            stored = self.xp.from_numpy(array)
-        return stored.to(self.place).to(getattr(self.xp, dtype))
+        torch = self.xp
+        if array.dtype.isbuiltin == 1:
+            stored = torch.from_numpy(array)
+        else:  # one of ml_dtypes, of the same name in PyTorch, which takes its bits only
+            stored = torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
+        # All narrower types go through float32: not every one has a conversion to float64.
+        return stored.to(self.place).to(torch.float32 if array.itemsize < 4 else stored.dtype).to(getattr(torch, dtype))
 
     def first(self, mask: Any) -> tuple[int, int]:
         row, column = self.xp.nonzero(mask)[0].tolist()

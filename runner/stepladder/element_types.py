@@ -30,10 +30,10 @@ class ElementType:
         """The NumPy type with the same bits.
 
         Raises:
-            StepladderError: bf16 without ml_dtypes, which has that type; status NOT_EXECUTED.
+            StepladderError: bf16 or an 8-bit floating-point type without ml_dtypes, which has them; status NOT_EXECUTED.
         """
-        if self.name == "bf16":
-            return _bfloat16()
+        if self.name in _ML_DTYPES:
+            return _ml_dtype(self.name)
         return np.dtype(f"{'int' if self.is_integer else 'float'}{self.bits}")
 
     @property
@@ -52,20 +52,28 @@ class ElementType:
         return 2**self.precision - self.is_integer
 
 
-def _bfloat16() -> np.dtype:
-    # Imported where it is needed: NumPy has no such type, and most problems do without.
+FP8_TYPES = ("f8E4M3FN", "f8E5M2")
+
+# Types that NumPy has not, by their names in ml_dtypes.
+_ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+
+
+def _ml_dtype(name: str) -> np.dtype:
+    # Imported where it is needed: most problems do without.
     try:
         import ml_dtypes
     except ImportError as error:
-        raise StepladderError("element type 'bf16' needs ml_dtypes on this machine, which is not installed; "
+        raise StepladderError(f"element type '{name}' needs ml_dtypes on this machine, which is not installed; "
                               "`pip install ml_dtypes` has it; nothing was executed", status=NOT_EXECUTED) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
 
 
 ELEMENT_TYPES = {element.name: element for element in (
     ElementType("f16", 16, 11),
     ElementType("bf16", 16, 8),
     ElementType("f32", 32, 24),
+    ElementType("f8E4M3FN", 8, 4),
+    ElementType("f8E5M2", 8, 3),
     ElementType("i8", 8, 7, is_integer=True),
     ElementType("i32", 32, 31, is_integer=True),
 )}

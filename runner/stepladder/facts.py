@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from stepladder.bindings import ir
 from stepladder.traverse import walk
 
 
-def type_bits(element_type) -> int:
-    """Returns the width of an element type in bits, 0 for one that has none."""
-    return getattr(element_type, "width", 0)
+def type_bits(element_type: ir.Type | str) -> int:
+    """Returns the width of an element type (MLIR's, or its name there) in bits, 0 where its name does not say.
+
+    The number that a name begins with is the width: 8 of f8E4M3FN, whose other numbers are those of its exponent and
+    its significand.
+    """
+    found = re.match(r"[a-z]+(\d+)", str(element_type))
+    return int(found[1]) if found else 0
 
 
 def type_facts(module) -> dict[str, int | str | list]:

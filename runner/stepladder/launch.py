@@ -6,6 +6,7 @@ cuBLAS work on the same buffers in the same process. Every driver call is checke
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from stepladder.bundle import Bundle, Problem
+from stepladder import tma
+from stepladder.bundle import Argument, Bundle, Manifest, Problem
 from stepladder.element_types import ElementType, element_type
 from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
 
@@ -25,6 +27,13 @@ DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 # A block may use this much without asking; above it the kernel must opt in.
 DEFAULT_SHARED_MEMORY = 48 * 1024
+
+# A cluster of up to this many blocks runs on every GPU that has clusters; above it the kernel must opt in.
+PORTABLE_CLUSTER = 8
+NO_CLUSTER = (1, 1, 1)
+
+# The first compute capability with TMA, clusters and dependent launches.
+HOPPER = (9, 0)
 
 # What the driver answers to a cubin that it is too old for, or that is for another GPU.
 CUBIN_REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
@@ -176,11 +185,17 @@ class Device:
         """Loads a bundle's kernel: its cubin, or its PTX where the cubin does not run here (which stderr then says).
 
         Raises:
-            StepladderError: wrong GPU, more shared memory than it has, or a feature that this launcher lacks.
+            StepladderError: wrong GPU, more shared memory than it has, or a cluster that it cannot run.
         """
-        manifest = bundle.manifest
-        image = image_for(manifest.target, self.capability, self.name)
+        image = image_for(bundle.manifest.target, self.capability, self.name)
         self._check_launchable(bundle)
+        kernel = self._load_image(bundle, image)
+        if bundle.manifest.cluster != NO_CLUSTER:
+            kernel.prepare_clusters(bundle.manifest)
+        return kernel
+
+    def _load_image(self, bundle: Bundle, image: str) -> Kernel:
+        manifest = bundle.manifest
         if image == "cubin":
             try:
                 return Kernel(self, bundle.cubin, manifest.kernel_name, "cubin", manifest.dynamic_shared_memory)
@@ -208,9 +223,17 @@ class Device:
         if needed > self.shared_memory_limit:
             raise StepladderError(f"the bundle needs {needed} bytes of shared memory a block, and {self.name} has at "
                                   f"most {self.shared_memory_limit}; nothing was executed", status=NOT_EXECUTED)
-        if manifest.tma_descriptors or manifest.cluster != (1, 1, 1):
-            raise StepladderError(f"'{bundle.path}' needs TMA descriptors or thread-block clusters, which this "
-                                  "launcher does not have; nothing was executed", status=NOT_EXECUTED)
+        wanted = {"TMA descriptors": manifest.tma_descriptors, "dependent launches": manifest.dependent_launch,
+                  "thread-block clusters": manifest.cluster != NO_CLUSTER}
+        for feature, is_wanted in wanted.items():
+            if is_wanted and self.capability < HOPPER:
+                raise StepladderError(f"'{bundle.path}' needs {feature}, which GPUs of compute capability 9.0 and "
+                                      f"later have, and {self.name} is {self.capability[0]}.{self.capability[1]}; "
+                                      "nothing was executed", status=NOT_EXECUTED)
+        if any(blocks % size for blocks, size in zip(manifest.grid, manifest.cluster)):
+            raise StepladderError(f"'{bundle.path}' has a grid of {_extents(manifest.grid)} blocks, which is not a "
+                                  f"multiple of its cluster of {_extents(manifest.cluster)}; nothing was executed",
+                                  status=NOT_EXECUTED)
 
     def allocate(self, size: int) -> Buffer:
         """Returns a buffer of `size` bytes of device memory, aligned to at least 256 bytes. Raises CudaError."""
@@ -249,12 +272,16 @@ class Device:
         return text.decode() if status == self.cuda.CUresult.CUDA_SUCCESS else str(error)
 
     def _call(self, function: str, *arguments: Any) -> Any:
-        """Calls the driver; returns its one result, or None. Raises CudaError."""
+        """Calls the driver; returns its first result, or None. Raises CudaError."""
         error, *results = getattr(self.cuda, function)(*arguments)
-        if error != self.cuda.CUresult.CUDA_SUCCESS:
-            raise CudaError(function, self._error_string("cuGetErrorName", error),
-                            self._error_string("cuGetErrorString", error))
+        self.check_result(function, error)
         return results[0] if results else None
+
+    def check_result(self, call: str, error: Any) -> None:
+        """Raises CudaError, with `call` for its name, unless the driver's answer `error` is success."""
+        if error != self.cuda.CUresult.CUDA_SUCCESS:
+            raise CudaError(call, self._error_string("cuGetErrorName", error),
+                            self._error_string("cuGetErrorString", error))
 
 
 class Kernel:
@@ -286,23 +313,75 @@ class Kernel:
             attribute = device.cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             device._call("cuFuncSetAttribute", self._function, attribute, dynamic_shared_memory)
 
-    def launcher(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[int]) -> Callable[[], None]:
+    def prepare_clusters(self, manifest: Manifest) -> None:
+        """Opts in to a large cluster and sees to it that the kernel can run in clusters of the manifest's extents.
+
+        Raises:
+            StepladderError: the kernel is compiled for other extents, or not one cluster fits on the GPU.
+        """
+        compiled = tuple(self._attribute(f"REQUIRED_CLUSTER_{name}") for name in ("WIDTH", "HEIGHT", "DEPTH"))
+        if compiled != manifest.cluster:
+            raise StepladderError(f"kernel '{manifest.kernel_name}' is compiled for clusters of {_extents(compiled)} "
+                                  f"blocks, and the manifest has {_extents(manifest.cluster)}; nothing was executed",
+                                  status=NOT_EXECUTED)
+        cuda, device = self.device.cuda, self.device
+        if math.prod(compiled) > PORTABLE_CLUSTER:
+            attribute = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            device._call("cuFuncSetAttribute", self._function, attribute, 1)
+        # The configuration leaves the cluster's extents out: those compiled in are taken.
+        config = self._config(manifest.grid, manifest.block)
+        if device._call("cuOccupancyMaxActiveClusters", self._function, config) < 1:
+            raise StepladderError(f"not one cluster of {_extents(compiled)} blocks, with "
+                                  f"{manifest.static_shared_memory + manifest.dynamic_shared_memory} bytes of shared "
+                                  f"memory a block, fits on {device.name}; nothing was executed", status=NOT_EXECUTED)
+
+    def launcher(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[int | tma.TensorMap],
+                 dependent: bool = False) -> Callable[[], None]:
         """Returns a function that enqueues one launch.
 
         Args:
-            grid: extents x, y, z in blocks.
+            grid: extents x, y, z in blocks; a multiple of the cluster's, if the kernel has one.
             block: extents x, y, z in threads.
-            arguments: the kernel's parameters, in order, each of 8 bytes (pointers and 64-bit integers).
+            arguments: the kernel's parameters, in order: pointers and 64-bit integers, and TMA descriptors.
+            dependent: whether the kernel may start while the one before it ends; it then waits for that one itself.
         """
-        values = np.array(arguments, np.uint64)
-        # The driver takes an array of pointers, one to each parameter.
+        values = np.array([0 if isinstance(item, tma.TensorMap) else item for item in arguments], np.uint64)
+        # The driver takes an array of pointers, one to each parameter's value, and knows the sizes from the kernel.
         addresses = values.ctypes.data + values.itemsize * np.arange(len(values), dtype=np.uint64)
-        device, function, shared = self.device, self._function, self.dynamic_shared_memory
+        for number, item in enumerate(arguments):
+            if isinstance(item, tma.TensorMap):
+                addresses[number] = item.address
+        device, function = self.device, self._function
+        alive = (values, addresses, tuple(arguments))
+        if dependent:
+            config = self._config(grid, block, dependent=True)
 
-        def enqueue(keep_alive: np.ndarray = values) -> None:
-            device._call("cuLaunchKernel", function, *grid, *block, shared, device._stream, addresses.ctypes.data, 0)
+            def enqueue(keep_alive: tuple = alive) -> None:
+                device._call("cuLaunchKernelEx", config, function, addresses.ctypes.data, 0)
+        else:
+            shared = self.dynamic_shared_memory
+
+            def enqueue(keep_alive: tuple = alive) -> None:
+                device._call("cuLaunchKernel", function, *grid, *block, shared, device._stream, addresses.ctypes.data,
+                             0)
 
         return enqueue
+
+    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool = False) -> Any:
+        """Returns a CUlaunchConfig on the device's stream."""
+        cuda = self.device.cuda
+        config = cuda.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = self.dynamic_shared_memory
+        config.hStream = self.device._stream
+        if dependent:
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs = [attribute]
+            config.numAttrs = 1
+        return config
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(self.device.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
@@ -416,10 +495,22 @@ class MatmulBuffers:
                 buffer.free()
 
     def launcher(self, kernel: Kernel, bundle: Bundle) -> Callable[[], None]:
-        """Returns a function that enqueues one launch of the bundle's kernel on these buffers."""
+        """Returns a function that enqueues one launch of the bundle's kernel on these buffers.
+
+        Raises:
+            StepladderError: a TMA descriptor that cannot be encoded.
+        """
         manifest = bundle.manifest
-        addresses = {"a": self.a.address, "b": self.b.address, "c": self.c.address}
-        return kernel.launcher(manifest.grid, manifest.block, [addresses[item.role] for item in manifest.arguments])
+        buffers = {"a": self.a, "b": self.b, "c": self.c}
+
+        def parameter(argument: Argument) -> int | tma.TensorMap:
+            buffer = buffers[argument.role]
+            if argument.descriptor is None:
+                return buffer.address
+            return tma.encode(self.device, manifest.tma_descriptors[argument.descriptor], buffer)
+
+        return kernel.launcher(manifest.grid, manifest.block, [parameter(item) for item in manifest.arguments],
+                               manifest.dependent_launch)
 
 
 class DeviceExecutor:
@@ -444,6 +535,10 @@ class DeviceExecutor:
         self.buffers.c.upload(c)
         self.enqueue()
         return self.buffers.c.download(c.shape, c.dtype)
+
+
+def _extents(values: Sequence[int]) -> str:
+    return " x ".join(map(str, values))
 
 
 def _import_driver() -> ModuleType:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stepladder import diagnostics
 from stepladder.bindings import ir
 from stepladder.errors import StepladderError
+from stepladder.facts import type_bits
 from stepladder.traverse import walk
 
 
@@ -40,7 +41,7 @@ class Problem:
                                               "a_layout": self.a_layout, "b_layout": self.b_layout}
         for role, type_ in types.items():
             known[f"{role}_type"] = type_
-            known[f"{role}_bits"] = _bits(type_)
+            known[f"{role}_bits"] = type_bits(type_)
         return known
 
 
@@ -188,18 +189,13 @@ def find_problem(module) -> Problem:
                    a_layout, b_layout)
 
 
-def _bits(type_: str) -> int:
-    """Returns the width of an element type, given by MLIR's name, in bits; 0 where the name does not say."""
-    return int("".join(filter(str.isdigit, type_.partition("E")[0])) or 0)
-
-
 def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
     """Refuses types that no matmul has; see `matmul_text`."""
     if len({type_.startswith("i") for type_ in (input_type, acc_type, c_type)}) > 1:
         raise StepladderError(f"products of {input_type}, sums in {acc_type}, C of {c_type}: integers and "
                               "floating-point numbers do not go together",
                               notes=["for i8: --acc-type i32 --c-type i32"])
-    if acc_type != c_type and (acc_type.startswith("i") or _bits(c_type) >= _bits(acc_type)):
+    if acc_type != c_type and (acc_type.startswith("i") or type_bits(c_type) >= type_bits(acc_type)):
         raise StepladderError(f"sums in {acc_type} are not rounded to C of {c_type}: C's type must be that of the "
                               "sums, or a narrower floating-point type")
 

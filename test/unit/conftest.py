@@ -1,5 +1,6 @@
 """What the unit tests share: a bundle to start from, and whether a GPU is there."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from stepladder.bundle import Argument, Manifest, Problem  # noqa: E402
+from stepladder.bundle import Argument, Manifest, Problem, TmaDescriptor  # noqa: E402
 from stepladder.errors import StepladderError  # noqa: E402
 
 
@@ -54,3 +55,12 @@ def make_manifest(problem=None, **changes) -> Manifest:
                   without=("pad_shared_memory",), knobs={"block_m": 128, "latency": "register"},
                   tool_versions={"ptxas": "13.0.88"})
     return Manifest(**(fields | changes))
+
+
+def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor:
+    """A descriptor of a dense row-major buffer, with boxes of up to 64 x 64 elements; `changes` are its fields."""
+    size = 4 if element_type.endswith("32") else 2 if element_type.endswith("16") else 1
+    strides = [math.prod(shape[number:]) * size for number in range(1, len(shape))]
+    fields = dict(strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape),
+                  element_strides=(1,) * len(shape))
+    return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)

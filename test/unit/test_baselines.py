@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from conftest import make_problem
 from stepladder import baselines
-from stepladder.check import exact_inputs
+from stepladder.check import exact_inputs, random_inputs
 from stepladder.element_types import element_type
 from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
+
+pytest.importorskip("ml_dtypes", reason="ml_dtypes, which has bf16, is not installed")
 
 DTYPES = {0: np.float32, 2: np.float16, 3: np.int8, 10: np.int32, 14: element_type("bf16").dtype}
 
@@ -40,7 +42,7 @@ class ColumnMajorLibrary:
         c = self.matrix(c, c_type, m, n, ldc)
         alpha, beta = (self.matrix(address, scalar, 1, 1, 1)[0, 0] for address in (alpha, beta))
         product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
-        c[:] = product + beta * c if beta else product
+        c[:] = product + beta * c.astype(np.float64) if beta else product
 
     @staticmethod
     def matrix(address, kind, rows, columns, leading):
@@ -81,7 +83,7 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
 @pytest.mark.parametrize("b_layout", ["row", "column"])
 @pytest.mark.parametrize("inputs, products, sums, compute", [
     ("f16", "f16", "f32", 68), ("bf16", "bf16", "f32", 68), ("f32", "f32", "f32", 68), ("f32", "tf32", "f32", 77),
-    ("i8", "i8", "i32", 72)])
+    ("i8", "i8", "i32", 72), ("f16", "f16", "f16", 64)])
 def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layout, b_layout, accumulate):
     library = ColumnMajorLibrary()
     monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
@@ -100,8 +102,9 @@ def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layou
     (4, 9, 12, ("row", "row"), False), (4, 8, 13, ("column", "row"), True), (4, 8, 13, ("row", "row"), False)])
 def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
     problem = make_problem(m, n, k, "i32", "i32", inputs="i8", a_layout=layouts[0], b_layout=layouts[1])
-    assert baselines.is_supported(problem) is supported
-    if not supported:
+    if supported:
+        baselines.refuse_unsupported(problem)
+    else:
         with pytest.raises(StepladderError, match="no cuBLAS baseline.*multiples of 4 elements; use --baseline none"):
             baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
@@ -112,6 +115,29 @@ def test_no_such_types(inputs, sums, stored):
     problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
     with pytest.raises(StepladderError, match="it has f16 -> f32 .f32 sums., .*i8 -> i32 .i32 sums.; use"):
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
+
+
+@pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
+@pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
+def test_no_fp8(inputs, c_type):
+    problem = make_problem(c_type=c_type, inputs=inputs)
+    with pytest.raises(StepladderError) as caught:
+        baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
+    assert caught.value.message == (f"there is no cuBLAS baseline for {problem.describe()}: cublasGemmEx has no products "
+                                    "of fp8; use --baseline none")
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("c_type", ["f32", "bf16"])
+def test_sums_of_bf16_are_rounded_once(monkeypatch, c_type, accumulate):
+    library = ColumnMajorLibrary()
+    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+    problem = make_problem(4, 8, 12, "f32", c_type, accumulate, "bf16")
+    a, b, c = random_inputs(problem, 0)
+    expected = a.astype(np.float64) @ b.astype(np.float64) + (c.astype(np.float64) if accumulate else 0)
+    baselines.cublas(host_buffers(problem, a, b, c)).enqueue()
+    assert np.array_equal(c, expected.astype(c.dtype))
+    assert library.compute == 68
 
 
 def test_product_that_the_library_refuses(monkeypatch):

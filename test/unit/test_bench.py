@@ -13,6 +13,7 @@ from stepladder.bench import (
     Contestant,
     Runner,
     Spread,
+    _describe_bundle,
     bench_bundles,
     launches_before_restore,
     measure_rounds,
@@ -21,7 +22,7 @@ from stepladder.bench import (
 )
 from stepladder.bundle import read_bundle, write_bundle
 from stepladder.check import random_inputs
-from stepladder.errors import StepladderError
+from stepladder.errors import BAD_INPUT, StepladderError
 
 
 class FakeTimer:
@@ -217,11 +218,29 @@ def test_ceiling_that_is_none(bundles):
         bench_bundles(bundles(make_problem(inputs="f32")), ceiling=True)
 
 
+@pytest.mark.parametrize("c_type", ["f32", "f16"])
+def test_baseline_that_is_none(bundles, c_type):
+    """Refused before a GPU is looked for."""
+    kernels = bundles(make_problem(inputs="f8E4M3FN", c_type=c_type))
+    with pytest.raises(StepladderError, match="cublasGemmEx has no products of fp8; use --baseline none") as caught:
+        bench_bundles(kernels)
+    assert caught.value.status == BAD_INPUT
+
+
+def test_what_a_result_says_of_a_kernel(tmp_path):
+    write_bundle(tmp_path / "bundle", make_manifest(cluster=(2, 1, 1), dependent_launch=True), b"", "", {})
+    described = _describe_bundle(read_bundle(tmp_path / "bundle"))
+    assert (described["cluster"], described["dependent_launch"]) == ((2, 1, 1), True)
+    assert described["steps"] == ("tile_to_blocks", "lower_to_nvvm")
+
+
 @pytest.mark.parametrize("k", [64, 1024, 4096])
 @pytest.mark.parametrize("inputs, sums, largest", [("f16", "f32", LARGEST_C), ("bf16", "f32", LARGEST_C),
-                                                   ("f32", "f32", LARGEST_C), ("i8", "i32", LARGEST_INTEGER_C)])
-def test_c_stays_in_range_until_it_is_restored(inputs, sums, largest, k):
-    problem = make_problem(64, 64, k, sums, sums, inputs=inputs)
+                                                   ("f32", "f32", LARGEST_C), ("i8", "i32", LARGEST_INTEGER_C),
+                                                   ("f8E4M3FN", "f32", LARGEST_C), ("f8E5M2", "f32", LARGEST_C)])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_c_stays_in_range_until_it_is_restored(inputs, sums, narrow, largest, k):
+    problem = make_problem(64, 64, k, sums, "f16" if narrow and sums == "f32" else sums, inputs=inputs)
     a, b, _ = (operand.astype(np.float64) for operand in random_inputs(problem, 0))
     grown = np.abs(a @ b).max() * launches_before_restore(problem)
     assert largest / 3 < grown < largest

@@ -57,6 +57,7 @@ class TensorCore(NumPyGpu):
     """Sums as tensor cores do: 8 products a step, cut off at the largest exponent for f32, rounded for f16."""
 
     step = 8
+    bits = 23
 
     @staticmethod
     def multiplied(operand):
@@ -74,15 +75,22 @@ class TensorCore(NumPyGpu):
                 total = self.cut(terms + [total])
         return total
 
-    @staticmethod
-    def cut(terms):
-        """Adds with 24 significant bits of the largest term, the rest of every term cut off."""
-        largest = np.max(np.abs(terms), axis=0)
-        unit = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1))) - 23)
+    def cut(self, terms):
+        """Adds with so many bits behind the leading one of the largest term, the rest of every term cut off."""
+        unit = self.unit(np.max(np.abs(terms), axis=0))
         total = sum(np.trunc(term / unit) * unit for term in terms)
-        magnitude = np.abs(total)
-        unit = np.exp2(np.floor(np.log2(np.where(magnitude > 0, magnitude, 1))) - 23)
+        unit = self.unit(np.abs(total))
         return np.trunc(total / unit) * unit
+
+    def unit(self, magnitude):
+        return np.exp2(np.floor(np.log2(np.where(magnitude > 0, magnitude, 1))) - self.bits)
+
+
+class Fp8(TensorCore):
+    """Hopper's tensor core on fp8: 32 products a step, 13 bits behind the leading one."""
+
+    step = 32
+    bits = 13
 
 
 class Tf32(TensorCore):
@@ -106,11 +114,17 @@ def tf32_problem(m=24, n=40, k=64, **fields):
     return make_problem(m, n, k, inputs="f32", compute_type="tf32", **fields)
 
 
+def fp8_problem(m=24, n=40, k=64, inputs="f8E4M3FN", **fields):
+    return make_problem(m, n, k, inputs=inputs, **fields)
+
+
 def i8_problem(m=24, n=40, k=64, **fields):
     return make_problem(m, n, k, "i32", "i32", inputs="i8", **fields)
 
 
-PROBLEMS = [make_problem(24, 40, 64), make_problem(24, 40, 64, inputs="bf16"), tf32_problem(), i8_problem()]
+PROBLEMS = [make_problem(24, 40, 64), make_problem(24, 40, 64, inputs="bf16"), tf32_problem(), i8_problem(),
+            fp8_problem(), fp8_problem(inputs="f8E5M2")]
+GPUS = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu, "f8E4M3FN": Fp8, "f8E5M2": Fp8}
 
 
 def with_layouts(problem, layouts):
@@ -154,15 +168,16 @@ def test_bf16_reference_takes_inputs_as_stored():
     assert report.norm_tolerance < 2.0**-16
 
 
-def test_bf16_without_its_package(monkeypatch):
+@pytest.mark.parametrize("inputs", ["bf16", "f8E4M3FN", "f8E5M2"])
+def test_types_without_their_package(monkeypatch, inputs):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    with pytest.raises(StepladderError, match="'bf16' needs ml_dtypes.*nothing was executed") as caught:
-        check_exact(make_problem(inputs="bf16"), None, 0)
+    with pytest.raises(StepladderError, match=f"'{inputs}' needs ml_dtypes.*nothing was executed") as caught:
+        check_exact(make_problem(inputs=inputs), None, 0)
     assert caught.value.status == NOT_EXECUTED
 
 
 def test_element_type_that_is_none():
-    with pytest.raises(StepladderError, match="element type 'f64' is not supported.*f16, bf16, f32, i8, i32"):
+    with pytest.raises(StepladderError, match="element type 'f64' is not supported.*f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32"):
         element_type("f64")
 
 
@@ -193,6 +208,80 @@ def test_tf32_does_not_pass_for_f32():
     assert not verdicts(dataclasses.replace(problem, compute_type="f32"), Tf32(problem))["random"].passed
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
+@pytest.mark.parametrize("k", [32, 64, 4096])
+def test_fp8_passes(inputs, c_type, accumulate, k):
+    problem = fp8_problem(k=k, inputs=inputs, c_type=c_type, accumulate=accumulate)
+    reports = verdicts(problem, Fp8(problem), seed=3)
+    for report in reports.values():
+        assert report.passed, report.describe()
+    assert reports["random"].max_error_over_tolerance < 0.5
+
+
+@pytest.mark.parametrize("inputs, largest, step", [("f8E4M3FN", 448, 2.0**-9), ("f8E5M2", 57344, 2.0**-16)])
+def test_fp8_inputs_are_normal_numbers(inputs, largest, step):
+    """Rounded to nearest, not cut off, and within the type's range and grid."""
+    problem = fp8_problem(512, 64, 512, inputs=inputs)
+    a = random_inputs(problem, 0)[0]
+    assert a.dtype == element_type(inputs).dtype and a.dtype.itemsize == 1
+    wide = a.astype(np.float64)
+    assert np.isfinite(wide).all() and np.abs(wide).max() < largest
+    assert (wide / step == np.round(wide / step)).all()
+    assert abs(wide.std() - 1) < 0.01 and abs(wide.mean()) < 0.01
+
+
+def test_fp8_sums_would_not_pass_for_f32():
+    """The tolerance of fp8 is needed, and it is that of fp8 alone."""
+    problem = fp8_problem(k=4096)
+    report = verdicts(problem, Fp8(problem))["random"]
+    assert report.norm_error > 2 * Tolerance.of(make_problem(k=4096)).norm
+    assert verdicts(problem, TensorCore(problem))["random"].passed
+
+
+@pytest.mark.parametrize("bits", [9, 10])
+def test_narrower_fp8_sums_fail(bits):
+    problem = fp8_problem(k=4096)
+    executor = Fp8(problem)
+    executor.bits = bits
+    assert not verdicts(problem, executor)["random"].passed
+
+
+@pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
+def test_exact_fp8_sums_stay_below_2_to_13(inputs):
+    problem = fp8_problem(32, 32, 16384, inputs=inputs)
+    a, b, c = (operand.astype(np.float64) for operand in exact_inputs(problem, seed=5))
+    assert exact_density(problem) == 1
+    assert set(np.unique(a)) == set(np.unique(b)) == {-1, 1}
+    partial = np.cumsum(a.T[:, :, None] * b[:, None, :], axis=0)
+    assert np.abs(partial).max() + EXACT_C < 2**13
+    assert exact_density(fp8_problem(k=470_000, inputs=inputs)) == 1
+    assert exact_density(fp8_problem(k=480_000, inputs=inputs)) < 1
+
+
+@pytest.mark.parametrize("inputs, c_type", [("f16", "f16"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "bf16"),
+                                            ("f8E4M3FN", "bf16")])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
+    """C is narrower than the sums: it may be rounded at the end, and not after every 64 products."""
+    problem = make_problem(24, 40, 8192, "f32", c_type, accumulate, inputs)
+    once = GPUS[inputs](problem)
+    for report in verdicts(problem, once).values():
+        assert report.passed, report.describe()
+    many = NumPyGpu(problem)
+
+    def product(c):
+        total = c.astype(np.float64) if accumulate else np.zeros(c.shape)
+        for start in range(0, problem.k, 64):
+            part = many.a[:, start:start + 64].astype(np.float64) @ many.b[start:start + 64].astype(np.float64)
+            total = (total + part).astype(element_type(c_type).dtype).astype(np.float64)
+        return total
+
+    many.product = product
+    assert not verdicts(problem, many)["random"].passed
+
+
 def test_f32_products_pass():
     problem = make_problem(24, 40, 4096, inputs="f32")
     executor = NumPyGpu(problem)
@@ -204,6 +293,7 @@ def test_f32_products_pass():
 
 @pytest.mark.parametrize("gpu, problem", [
     (Tf32, tf32_problem(16, 16, 4096)), (TensorCore, make_problem(16, 16, 4096, inputs="bf16")),
+    (Fp8, fp8_problem(16, 16, 4096)), (Fp8, fp8_problem(16, 16, 4096, inputs="f8E5M2")),
     (NumPyGpu, i8_problem(16, 16, 4096)), (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column"))])
 def test_one_dropped_product_of_other_types(gpu, problem):
     executor = gpu(problem)
@@ -224,7 +314,7 @@ def test_one_dropped_product_of_other_types(gpu, problem):
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
 def test_layouts_pass(problem, layouts):
     problem = with_layouts(problem, layouts)
-    gpu = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu}[problem.compute_type]
+    gpu = GPUS[problem.compute_type]
     for inputs in (exact_inputs, random_inputs):
         assert [operand.shape for operand in inputs(problem, 0)] == [problem.a_shape, problem.b_shape, (24, 40)]
     for report in verdicts(problem, gpu(problem)).values():
@@ -327,9 +417,11 @@ def test_f16_sums_do_not_pass_for_f32(k):
     assert not verdicts(single, TensorCore(half))["random"].passed
 
 
-@pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f16", "f16")])
-def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type):
-    problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type)
+@pytest.mark.parametrize("acc_type, c_type, inputs", [
+    ("f32", "f32", "f16"), ("f16", "f16", "f16"), ("f32", "f16", "f16"), ("f32", "bf16", "bf16"),
+    ("f32", "f32", "f8E4M3FN"), ("f32", "f16", "f8E5M2"), ("f32", "bf16", "f8E4M3FN")])
+def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs):
+    problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type, inputs=inputs)
     # sqrt(s2) is the standard deviation of an element: an allowed error of one would accept anything.
     assert Tolerance.of(problem).element < 0.5
     # A lost slab of 16 of 16384 changes the norm by the square root of their quotient, 3.1 percent.

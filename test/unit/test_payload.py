@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepladder import cli, engine
+from stepladder.bindings import ir
 from stepladder.errors import BAD_INPUT, OK, StepladderError
+from stepladder.facts import type_bits, type_facts
 from stepladder.payload import FACTS, find_problem, matmul_text, walk
 from stepladder.resources import payloads_dir
 
@@ -19,7 +21,8 @@ layouts = st.sampled_from(["row", "column"])
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
 @given(sizes, sizes, sizes, st.booleans(), st.sampled_from([("f16", "f16"), ("f16", "f32"), ("bf16", "f32"),
-                                                            ("f32", "f32"), ("f64", "f64"), ("i8", "i32")]),
+                                                            ("f32", "f32"), ("f64", "f64"), ("i8", "i32"),
+                                                            ("f8E4M3FN", "f32"), ("f8E5M2", "f16")]),
        layouts, layouts)
 def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout):
     inputs, c = types
@@ -49,7 +52,7 @@ def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
 @pytest.mark.skipif(not shutil.which("mlir-opt-22"), reason="mlir-opt-22 is not installed")
 @pytest.mark.parametrize("a_layout", ["row", "column"])
 @pytest.mark.parametrize("b_layout", ["row", "column"])
-@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32")])
+@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32")])
 def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
     text = matmul_text(16, 32, 48, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, accumulate=False,
                        a_layout=a_layout, b_layout=b_layout)
@@ -94,6 +97,7 @@ def test_matmuls_that_are_refused(maps, attributes, message):
     ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
     ("i8", "i32", "i8", "sums in i32 are not rounded to C of i8"),
     ("f16", "f16", "f32", "sums in f16 are not rounded to C of f32"),
+    ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
     ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16")])
 def test_types_that_do_not_go_together(inputs, sums, stored, message):
     with pytest.raises(StepladderError, match=message):
@@ -126,6 +130,28 @@ def test_manifest_of_a_payload(inputs, c, products):
     assert [argument.element_type for argument in arguments] == [inputs, inputs, c]
 
 
+@pytest.mark.parametrize("name, bits", [
+    ("f8E4M3FN", 8), ("f8E5M2", 8), ("f16", 16), ("bf16", 16), ("f32", 32), ("tf32", 32), ("f64", 64), ("i8", 8),
+    ("i32", 32), ("index", 0)])
+def test_widths(name, bits):
+    """Of a type by name, and of the same type as MLIR has it."""
+    assert type_bits(name) == bits
+    with engine.mlir_context():
+        type_ = ir.Type.parse(name)
+        assert type_bits(type_) == bits
+        # tf32 is 32 bits wide in memory, of which MLIR counts the 19 that matter.
+        assert getattr(type_, "width", 0) == (19 if name == "tf32" else bits)
+
+
+def test_facts_of_fp8():
+    with engine.mlir_context():
+        text = matmul_text(16, 32, 48, a_type="f8E4M3FN", b_type="f8E4M3FN")
+        module = engine.parse_payload(text, "matmul.mlir")
+        facts = find_problem(module).facts()
+        assert facts | type_facts(module) == facts
+    assert (facts["a_type"], facts["a_bits"], facts["b_bits"], facts["c_bits"]) == ("f8E4M3FN", 8, 8, 32)
+
+
 def test_facts():
     with engine.mlir_context():
         text = matmul_text(16, 32, 48, b_layout="column")
@@ -136,11 +162,21 @@ def test_facts():
     assert (facts["a_layout"], facts["b_layout"]) == ("row", "column")
 
 
-def test_accumulation_in_another_type_than_c():
+@pytest.mark.parametrize("inputs", ["f16", "bf16", "f8E4M3FN", "f8E5M2"])
+@pytest.mark.parametrize("c_type", ["f16", "bf16"])
+def test_accumulation_in_another_type_than_c(capsys, inputs, c_type):
+    assert cli.main(f"payload matmul --m 64 --n 64 --k 64 --a-type {inputs} --b-type {inputs} --acc-type f32 "
+                    f"--c-type {c_type} --no-accumulate".split()) == OK
+    text = capsys.readouterr().out
     with engine.mlir_context():
-        text = matmul_text(64, 64, 64, acc_type="f32", c_type="f16", accumulate=False)
         module = engine.parse_payload(text, "matmul.mlir")
+        module.operation.verify()
         assert len(walk(module, "arith.truncf")) == 1
+        assert find_problem(module).roles == {0: "a", 1: "b", 2: "c"}
+    assert f"%C: memref<64x64x{c_type}>" in text and "tensor<64x64xf32>" in text
+
+
+def test_c_is_not_added_in_another_type():
     with pytest.raises(StepladderError, match="accumulates in C's own type"):
         matmul_text(64, 64, 64, acc_type="f32", c_type="f16")
 

@@ -8,13 +8,15 @@ from stepladder.errors import OK, StepladderError
 from stepladder.files import write_text
 from stepladder.options import Formatter, positive
 
-_TYPES = ("f16", "bf16", "f32", "f64", "i8", "i32")
+_TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
 _EPILOG = """\
 examples:
   stepladder payload matmul --m 8192 --n 8192 --k 8192 -o matmul.mlir
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --acc-type f16 --c-type f16
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type i8 --b-type i8 --acc-type i32 --c-type i32
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type f8E4M3FN --b-type f8E4M3FN
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --c-type f16 --no-accumulate      sums in f32, rounded at the end
   stepladder payload matmul --m 512 --n 512 --k 512 --b-layout column       B as the row-major buffer of its transpose
   stepladder payload matmul --m 3072 --n 1024 --k 4096 --no-accumulate       C = AB instead of C = AB + C
 """
