@@ -1,9 +1,12 @@
-// A matmul on tensor cores through wgmma: any m, n and k, C = AB and C = AB + C, sums rounded to C's type at the end.
+// A matmul on Hopper's matrix unit, warp-specialized and persistent: what a product on an H100 or H200 is compiled by.
 //
-// So far its front: from tensors to a launch on buffers, with whole tiles of A, B and the sums in shared memory. A and
-// B each row- or column-major.
+// The third chapter. One warpgroup loads, the others multiply; blocks stay and take tile after tile; clusters load what
+// they share once; sums leave through shared memory while the next tile is under way. Any m, n and k whose rows are
+// multiples of 16 bytes, C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands, sums
+// in f32 (f16: also in f16), rounded to C's type at the end.
 //
-// Every step is a file in steps/; those that know nothing of edges are shared with `wmma` and `mma_sync`.
+// Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; from there on what it names as future work.
+// Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
@@ -17,18 +20,60 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @form_clusters(!transform.any_op {transform.readonly})
+  transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @persist_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
+  transform.named_sequence private @keep_products_in_flight(!transform.any_op {transform.readonly})
+  transform.named_sequence private @specialize_warps(!transform.any_op {transform.readonly})
+  transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
+  transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
+  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
+  transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pass_descriptors_by_value(!transform.any_op {transform.readonly})
+  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
+    !transform.any_param {transform.readonly}) -> !transform.any_op
+  transform.named_sequence private @lower_to_inline_ptx(!transform.any_op {transform.readonly})
 
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "0", rounds_c = "1"
+        whole_tiles = "0", rounds_c = "1",
+        ring_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        is_alternating = "schedule == 'alternating'",
+        tile_warpgroups = "1 if is_alternating else warpgroups", consumers = "2 if is_alternating else warpgroups",
+        sums = "block_m / tile_warpgroups * block_n / 128",
+        consumer_registers = "160 if consumers > 2 else 240 if sums > 160 else 232",
+        producer_registers = "32 if consumers > 2 else 24 if sums > 160 else 40",
+        store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * 128 if epilogue == 'tma' else 0",
+        shared_bytes = "ring_bytes + store_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 256] -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 256 from options = [64, 128, 256] -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 64 from options = [32, 64, 128] -> !transform.param<i64>
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
+    %block_n = transform.tune.knob<"block_n"> = 256 from options = [32, 64, 96, 128, 160, 192, 224, 256]
+      -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
+    // Warpgroups that share a tile, each a part of its rows; `alternating` has two that take tiles in turn.
+    %warpgroups = transform.tune.knob<"warpgroups"> = 2 from options = [1, 2, 3] -> !transform.param<i64>
+    %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "alternating"]
+      -> !transform.any_param
+    // Places for tiles: loads run as far ahead.
+    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
+    // Blocks that stay and take tile after tile; 0 starts one for each tile. An H200 has room for 132.
+    %blocks = transform.tune.knob<"blocks"> = 132 from options = {multiple_of = 1} -> !transform.param<i64>
+    // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
+    %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
+    %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
+    // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
+    %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
+    // How sums leave, and the boxes in shared memory that a warpgroup has for it.
+    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
+    %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at edges.
+    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
@@ -38,9 +83,41 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Buffers: the grid.
+    // Buffers: the grid, its clusters, the order of tiles, and the blocks that take them.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @form_clusters failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @persist_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // TMA into the matrix unit, and the roles of warpgroups.
+    transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @keep_products_in_flight failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"schedule"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "is_alternating"}} {
+    }, {
+      transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // The way of the sums to C.
+    transform.tune.alternatives<"epilogue"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "epilogue == 'registers'"}} {
+      transform.include @store_by_tma failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    // A kernel of its own, down to the machine.
+    transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_kernel failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+    transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepladder import bundle, codegen, engine
+from stepladder.element_types import element_type
 from stepladder.errors import StepladderError
 from stepladder.payload import Problem
 
@@ -32,31 +33,46 @@ class Build:
 
 def _problem(problem: Problem) -> bundle.Problem:
     """Returns a payload's problem as a manifest describes it; f32 operands are multiplied on tensor cores, in tf32."""
-    return bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type, acc_type=problem.c_type,
+    return bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type, acc_type=problem.acc_type,
                           c_type=problem.c_type, accumulate=problem.accumulate, a_layout=problem.a_layout,
                           b_layout=problem.b_layout, compute_type="tf32" if problem.a_type == "f32" else None)
 
 
-def _argument(role: str, problem: bundle.Problem) -> bundle.Argument:
+def _argument(role: str, problem: bundle.Problem, descriptor: int | None) -> bundle.Argument:
     shapes = {"a": problem.a_shape, "b": problem.b_shape, "c": (problem.m, problem.n)}
     types = {"a": problem.a_type, "b": problem.b_type, "c": problem.c_type}
     access = ("readwrite" if problem.accumulate else "write") if role == "c" else "read"
-    return bundle.Argument(role.upper(), role, types[role], shapes[role], access)
+    return bundle.Argument(role.upper(), role, types[role], shapes[role], access, descriptor)
+
+
+def _tma_descriptor(role: str, descriptor: codegen.Descriptor, problem: bundle.Problem) -> bundle.TmaDescriptor:
+    buffer = _argument(role, problem, None)
+    pitch = buffer.shape[1] * element_type(buffer.element_type).bytes
+    return bundle.TmaDescriptor(role, buffer.element_type, buffer.shape, (pitch,), descriptor.box, (1, 1),
+                                interleave=descriptor.interleave, swizzle=descriptor.swizzle,
+                                l2_promotion=descriptor.l2_promotion, oob_fill=descriptor.oob_fill)
 
 
 def _manifest(request: engine.Request, run: engine.Run, kernel: codegen.Kernel,
               code: codegen.MachineCode) -> bundle.Manifest:
     problem = run.problem
-    unknown = [number for number in kernel.arguments if number not in problem.roles]
+    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in problem.roles]
     if unknown:
         raise StepladderError(f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
                               location=problem.location)
     described = _problem(problem)
+    arguments, descriptors = [], []
+    for parameter in kernel.parameters:
+        role = problem.roles[parameter.number]
+        through = None
+        if parameter.descriptor is not None:
+            through = len(descriptors)
+            descriptors.append(_tma_descriptor(role, parameter.descriptor, described))
+        arguments.append(_argument(role, described, through))
     return bundle.Manifest(
         kernel_name=kernel.name, target=kernel.target,
-        arguments=tuple(_argument(problem.roles[number], described) for number in kernel.arguments),
-        problem=described,
-        grid=tuple(kernel.grid), block=tuple(kernel.block), static_shared_memory=code.static_shared_memory,
+        arguments=tuple(arguments), tma_descriptors=tuple(descriptors), problem=described,
+        grid=tuple(kernel.grid), block=tuple(kernel.block), cluster=tuple(kernel.cluster), static_shared_memory=code.static_shared_memory,
         dynamic_shared_memory=kernel.dynamic_shared_memory, registers=code.registers,
         spills={"stores": code.spill_stores, "loads": code.spill_loads}, pipeline=run.pipeline.name,
         steps=tuple(step.name for step in run.steps), without=request.without, knobs=run.knobs,

@@ -26,18 +26,37 @@ _MAX_LOG_LINES = 3
 
 
 @dataclass(frozen=True)
+class Descriptor:
+    """How a kernel sees an argument through TMA: `box` in elements, outermost first; the rest by MLIR's names."""
+
+    box: tuple[int, ...]
+    swizzle: str
+    l2_promotion: str
+    oob_fill: str
+    interleave: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a kernel takes: the function argument of this number, as a pointer or through a TMA descriptor."""
+
+    number: int
+    descriptor: Descriptor | None = None
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel in a lowered module: how it is launched.
 
-    `arguments` holds, in the kernel's order, the number of the function argument that is passed;
-    `dynamic_shared_memory` is in bytes.
+    `parameters` are in the kernel's order; `dynamic_shared_memory` is in bytes.
     """
 
     name: str
     target: str
     grid: list[int]
     block: list[int]
-    arguments: list[int]
+    cluster: list[int]
+    parameters: list[Parameter]
     dynamic_shared_memory: int
     module: object
 
@@ -57,6 +76,34 @@ class MachineCode:
 
 def _constant(value) -> int:
     return ir.IntegerAttr(value.owner.attributes["value"]).value
+
+
+def _parameter(operand, launch) -> Parameter:
+    """Returns what a launch passes: an argument of the function, or a TMA descriptor made of one."""
+    if isinstance(operand.owner, ir.Block):
+        return Parameter(ir.BlockArgument(operand).arg_number)
+    create = operand.owner.operation
+    if create.name == "builtin.unrealized_conversion_cast":
+        create = create.operands[0].owner.operation
+    if create.name == "nvgpu.tma.create.descriptor":
+        source = create.operands[0].owner
+        buffer = create.operands[0] if isinstance(source, ir.Block) else source.operands[0]
+        if isinstance(buffer.owner, ir.Block):
+            return Parameter(ir.BlockArgument(buffer).arg_number, _descriptor(create))
+    raise StepladderError("the kernel is passed a value that is no argument of the function",
+                          location=diagnostics.location_text(launch.location))
+
+
+def _descriptor(create) -> Descriptor:
+    """Returns the parameters of a TMA descriptor, as its type says them."""
+    text = str(create.results[0].type)
+    found = re.search(r"memref<([\dx]+)x\w+, 3>, swizzle = (?:swizzle_)?(\w+), l2promo = (?:l2promo_)?(\w+), "
+                      r"oob = (\w+), interleave = (?:interleave_)?(\w+)>", text)
+    if found is None:
+        raise StepladderError(f"cannot read the TMA descriptor {text}",
+                              location=diagnostics.location_text(create.location))
+    box, swizzle, promotion, fill, interleave = found.groups()
+    return Descriptor(tuple(map(int, box.split("x"))), swizzle, promotion, fill, interleave)
 
 
 def find_kernel(module) -> Kernel:
@@ -79,19 +126,15 @@ def find_kernel(module) -> Kernel:
 
     grid = [_constant(segment(i)[0]) for i in (1, 2, 3)]
     block = [_constant(segment(i)[0]) for i in (4, 5, 6)]
+    cluster = [_constant(segment(i)[0]) if segment(i) else 1 for i in (7, 8, 9)]
     dynamic = _constant(segment(10)[0]) if segment(10) else 0
-    arguments = []
-    for operand in segment(11):
-        if not isinstance(operand.owner, ir.Block):
-            raise StepladderError("the kernel is passed a value that is no argument of the function",
-                                  location=diagnostics.location_text(launch.location))
-        arguments.append(ir.BlockArgument(operand).arg_number)
+    parameters = [_parameter(operand, launch) for operand in segment(11)]
     kernels = walk(module, "gpu.module")
     if len(kernels) != 1 or "targets" not in kernels[0].attributes:
         raise StepladderError("expected one gpu.module with a target attached after the last step")
     chip = re.search(r'chip = "(\w+)"', str(kernels[0].attributes["targets"]))
     name = str(launch.attributes["kernel"]).split("::")[-1].lstrip("@")
-    return Kernel(name, chip.group(1) if chip else "sm_75", grid, block, arguments, dynamic, kernels[0])
+    return Kernel(name, chip.group(1) if chip else "sm_75", grid, block, cluster, parameters, dynamic, kernels[0])
 
 
 def find_tool(name: str) -> str:

@@ -29,6 +29,8 @@ def type_facts(module) -> dict[str, int | str | list]:
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
         facts[f"{role}_type"] = str(element_type)
         facts[f"{role}_bits"] = type_bits(element_type)
+        if role == "c":  # what the sums are rounded to is not said by the product
+            facts |= {"acc_type": facts["c_type"], "acc_bits": facts["c_bits"]}
         if role != "c" and maps is not None:
             outer = ir.AffineMapAttr(maps[number]).value.results[0]
             rows_first = ir.AffineExpr.get_dim(0 if role == "a" else 2)

@@ -16,8 +16,9 @@ class Problem:
     """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], C row-major, A and B of the layouts `row` or `column`.
 
     A column-major operand is a row-major buffer of its transpose, A of k x m, B of n x k. `accumulate` is true for
-    C = AB + C and false for C = AB. Element types are MLIR's names for them. `roles` tells what the function's
-    arguments are, as number -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+    C = AB + C and false for C = AB. Sums are of `acc_type`, and rounded to `c_type` where that is another. Element types
+    are MLIR's names for them. `roles` tells what the function's arguments are, as number -> "a", "b" or "c"; a product
+    that is returned becomes a new last argument.
     `other_ops` names the linalg ops that are neither the matmul nor a fill.
     """
 
@@ -27,6 +28,7 @@ class Problem:
     a_type: str
     b_type: str
     c_type: str
+    acc_type: str
     accumulate: bool
     roles: dict[int, str] = field(default_factory=dict)
     other_ops: tuple[str, ...] = ()
@@ -36,7 +38,7 @@ class Problem:
 
     def facts(self) -> dict[str, int | str | list]:
         """Returns what expressions of a pipeline may use: sizes, types by name and in bits, layouts, other ops."""
-        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type}
+        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "acc": self.acc_type}
         known: dict[str, int | str | list] = {"other_ops": list(self.other_ops), "m": self.m, "n": self.n, "k": self.k,
                                               "a_layout": self.a_layout, "b_layout": self.b_layout}
         for role, type_ in types.items():
@@ -45,8 +47,8 @@ class Problem:
         return known
 
 
-FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "a_bits", "b_bits", "c_bits",
-         "a_layout", "b_layout")
+FACTS = ("other_ops", "m", "n", "k", "a_type", "b_type", "c_type", "acc_type", "a_bits", "b_bits", "c_bits",
+         "acc_bits", "a_layout", "b_layout")
 
 _MAPS = {"row": "affine_map<(m, n, k) -> ({0}, {1})>", "column": "affine_map<(m, n, k) -> ({1}, {0})>"}
 
@@ -154,6 +156,12 @@ def _roles(module, matmul) -> dict[int, str]:
     return roles
 
 
+def _stored_type(module, sums) -> str:
+    """Returns the element type of what the product ends up in: the sums' own, unless they are rounded."""
+    stores = walk(module, "bufferization.materialize_in_destination")
+    return str(ir.ShapedType(stores[0].operands[1].type).element_type if stores else sums.element_type)
+
+
 def find_problem(module) -> Problem:
     """Returns the one matmul of a payload.
 
@@ -183,7 +191,7 @@ def find_problem(module) -> Problem:
     a, b, c = types
     m, n = c.shape
     k = a.shape[1 if a_layout == "row" else 0]
-    return Problem(m, n, k, str(a.element_type), str(b.element_type), str(c.element_type),
+    return Problem(m, n, k, str(a.element_type), str(b.element_type), _stored_type(module, c), str(c.element_type),
                    zero_fill(matmul) is None, _roles(module, matmul),
                    tuple(name for name in _linalg_names(module) if name != "linalg.matmul"), location,
                    a_layout, b_layout)

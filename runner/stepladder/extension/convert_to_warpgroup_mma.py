@@ -1,7 +1,7 @@
 """`tc.convert_to_warpgroup_mma`: a product of tiles that TMA loaded becomes products of warpgroups, sums in registers."""
 
 from stepladder.bindings import ext, ir, linalg, nvgpu, transform
-from stepladder.extension import building, tma
+from stepladder.extension import building, tma, warpgroup_ops
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
 from stepladder.traverse import walk
 
@@ -69,7 +69,7 @@ def _descriptor(slot, map_, rows: int, columns: int):
     element_type = _operand_type(type_.element_type)
     result = ir.Type.parse(f"!nvgpu.warpgroup.descriptor<tensor = memref<{rows}x{columns}x{element_type}, "
                            f"{tma.WORKGROUP}>>")
-    return nvgpu.warpgroup_generate_descriptor(result, slot, map_)
+    return warpgroup_ops.generate_descriptor(result, slot, map_)
 
 
 def _own(share: int, warpgroups: int):
@@ -165,9 +165,9 @@ def convert_to_warpgroup_mma(payload, op, rewriter) -> None:
     with ir.InsertionPoint(product), product.location:
         part = _rows_of_warpgroup(a, warpgroups, share, transposed[0])
         maps = [_descriptor_of(launch, producer(slot).operands[0]) for slot in (a, b)]
-        result = nvgpu.warpgroup_mma(
-            accumulator, _descriptor(part, maps[0], share, k), _descriptor(b, maps[1], k, n), carried, wait_group=0,
-            transpose_a=transposed[0] or None, transpose_b=not transposed[1] or None)
+        result = warpgroup_ops.multiply(
+            _descriptor(part, maps[0], share, k), _descriptor(b, maps[1], k, n), carried, in_flight=0,
+            transpose_a=transposed[0], transpose_b=not transposed[1])
     behind = result.owner.operation
     rewriter.erase_op(product)
     for cast in casts:
@@ -177,4 +177,4 @@ def convert_to_warpgroup_mma(payload, op, rewriter) -> None:
         result, behind = list(loop.results)[-1], loop
     with ir.InsertionPoint.after(behind), behind.location:
         own = building.view(sums, [_own(share, warpgroups), 0], [share, n])
-        nvgpu.warpgroup_mma_store(result, own)
+        warpgroup_ops.store(result, own)

@@ -14,9 +14,9 @@ from stepladder.extension import building
 from stepladder.extension.building import index
 from stepladder.extension.convert_to_warpgroup_mma import ROWS
 from stepladder.extension.dialect import Refusal, producer
+from stepladder.extension.warpgroup_ops import STORES
 from stepladder.traverse import walk
 
-STORE = "nvgpu.warpgroup.mma.store"
 WARP = 32  # threads
 # An accumulator is made of fragments of 8 x 8 elements, of which a thread holds two neighbours in a row.
 FRAGMENT = 8
@@ -101,7 +101,7 @@ def find_epilogues(launch) -> list[Epilogue]:
         Refusal: the sums go another way than to C by a copy, a rounding or an addition.
     """
     found = []
-    stores = walk(launch, STORE)
+    stores = walk(launch, *STORES)
     consumers = [reader for store in stores[:1] for reader in _readers(_tile_of(store))]
     if len(consumers) != len(stores):
         raise Refusal(launch, f"expected the sums to be read once to write C, found {len(consumers)} readers")

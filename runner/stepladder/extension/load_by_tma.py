@@ -151,6 +151,8 @@ def load_by_tma(payload, op, rewriter) -> None:
     copies = _copies(launch)
     product = _product_of(launch, copies)
     loads = [_Load(copy, launch, copies[0], stages) for copy in copies]
+    for load in reversed(loads):
+        load.ring.owner.operation.move_before(launch.regions[0].blocks[0].operations[0])
     building.set_launch_sizes(launch, building.BLOCK, [warpgroups * building.WARPGROUP, 1, 1])
     leader, full, empty = _begin(launch, loads, stages, warpgroups)
 

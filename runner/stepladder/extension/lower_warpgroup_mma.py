@@ -5,6 +5,7 @@ from stepladder.extension import tma
 from stepladder.extension.building import index, integer
 from stepladder.extension.convert_to_warpgroup_mma import ROWS
 from stepladder.extension.dialect import Tc, producer, transform_op
+from stepladder.extension.warpgroup_ops import PRODUCTS, ZERO
 from stepladder.traverse import walk
 
 
@@ -166,7 +167,7 @@ def _is_accumulator(value) -> bool:
 @transform_op(LowerWarpgroupMma)
 def lower_warpgroup_mma(payload, op, rewriter) -> None:
     """Lowers all products below `payload`; see the op."""
-    for zero in walk(payload, "nvgpu.warpgroup.mma.init.accumulator"):
+    for zero in walk(payload, ZERO):
         struct, _ = registers_type(zero.results[0].type)
         with ir.InsertionPoint(zero), zero.location:
             registers = llvm.mlir_zero(struct)
@@ -178,7 +179,7 @@ def lower_warpgroup_mma(payload, op, rewriter) -> None:
         for value in [*loop.results, *loop.regions[0].blocks[0].arguments]:
             if _is_accumulator(value):
                 value.set_type(registers_type(value.type)[0])
-    for product in walk(payload, "nvgpu.warpgroup.mma"):
+    for product in walk(payload, *PRODUCTS):
         generators = [producer(product.operands[number]) for number in (0, 1)]
         _lower_product(product)
         rewriter.erase_op(product)

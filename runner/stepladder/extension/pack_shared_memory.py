@@ -1,16 +1,15 @@
 """`tc.pack_shared_memory`: all tiles of a block in one array of shared memory, static or dynamic."""
 
 from stepladder.bindings import ext, ir, memref, transform
+from stepladder.extension import building, tma
 from stepladder.extension.dialect import Refusal, Tc, is_workgroup_memory, transform_op
-from stepladder.traverse import attributes_of, walk
+from stepladder.traverse import walk
 
-# Tiles start on a 128-byte boundary: the width of one shared-memory wavefront and of the widest swizzle.
+# Tiles start on a 128-byte boundary: the width of one shared-memory wavefront.
 _TILE_ALIGNMENT = 128
-# The array itself starts on the boundary that TMA's 128-byte swizzle counts from.
-_ARRAY_ALIGNMENT = 1024
+# The boundary that TMA's 128-byte swizzle counts from: tiles that TMA moves start there, and a dynamic array.
+_SWIZZLE_ALIGNMENT = 1024
 _SYMBOL = "shared_memory"
-# Operand segments of gpu.launch: async dependencies; grid, block and cluster sizes, three each; this one.
-_DYNAMIC_SIZE_SEGMENT = 10
 
 
 class PackSharedMemory(Tc.Operation, name="pack_shared_memory"):
@@ -38,35 +37,16 @@ def _bytes(type_) -> int:
     return count * bits // 8
 
 
-def _layout(tiles) -> tuple[list[int], int]:
+def _layout(tiles, alignment: int) -> tuple[list[int], int]:
     offsets, end = [], 0
     for tile in tiles:
         type_ = ir.MemRefType(tile.results[0].type)
         if not type_.has_static_shape:
             raise Refusal(tile, "a shared tile of dynamic shape has no place in a packed array")
-        start = -(-end // _TILE_ALIGNMENT) * _TILE_ALIGNMENT
+        start = -(-end // alignment) * alignment
         offsets.append(start)
         end = start + _bytes(type_)
     return offsets, end
-
-
-def _with_dynamic_size(launch, size: int) -> None:
-    """Replaces a launch by one that provides `size` bytes of dynamic shared memory."""
-    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    i32 = ir.IntegerType.get_signless(32)
-    with ir.InsertionPoint(launch), launch.location:
-        amount = ir.Operation.create("arith.constant", results=[i32],
-                                     attributes={"value": ir.IntegerAttr.get(i32, size)}).results[0]
-        operands = list(launch.operands)
-        operands.insert(sum(segments[:_DYNAMIC_SIZE_SEGMENT]), amount)
-        segments[_DYNAMIC_SIZE_SEGMENT] = 1
-        attributes = attributes_of(launch)
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-        new = ir.Operation.create("gpu.launch", results=[result.type for result in launch.results],
-                                  operands=operands, attributes=attributes, regions=1)
-    launch.regions[0].blocks[0].append_to(new.regions[0])
-    for old, fresh in zip(launch.results, new.results):
-        old.replace_all_uses_with(fresh)
 
 
 @transform_op(PackSharedMemory)
@@ -79,7 +59,8 @@ def pack_shared_memory(payload, op, rewriter) -> None:
     tiles = [alloc for alloc in walk(launch, "memref.alloc") if is_workgroup_memory(alloc.results[0].type)]
     if not tiles:
         return
-    offsets, total = _layout(tiles)
+    alignment = _SWIZZLE_ALIGNMENT if walk(launch, tma.LOAD, tma.STORE) else _TILE_ALIGNMENT
+    offsets, total = _layout(tiles, alignment)
     is_dynamic = total > op.static_limit.value
     space = ir.MemRefType(tiles[0].results[0].type).memory_space
     i8, i64 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
@@ -88,7 +69,7 @@ def pack_shared_memory(payload, op, rewriter) -> None:
 
     with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
         attributes = {"sym_name": ir.StringAttr.get(_SYMBOL), "type": ir.TypeAttr.get(declared),
-                      "alignment": ir.IntegerAttr.get(i64, _ARRAY_ALIGNMENT if is_dynamic else _TILE_ALIGNMENT)}
+                      "alignment": ir.IntegerAttr.get(i64, _SWIZZLE_ALIGNMENT if is_dynamic else alignment)}
         if not is_dynamic:
             attributes["sym_visibility"] = ir.StringAttr.get("private")
             attributes["initial_value"] = ir.UnitAttr.get()
@@ -105,5 +86,6 @@ def pack_shared_memory(payload, op, rewriter) -> None:
             view = memref.view(tile.results[0].type, array, start, [])
         rewriter.replace_op(tile, [view])
     if is_dynamic:
-        _with_dynamic_size(launch, total)
-        rewriter.erase_op(launch)
+        with ir.InsertionPoint(launch), launch.location:
+            amount = building.integer(total, 32)
+        building.relaunch(launch, building.DYNAMIC_SIZE, [amount], rewriter)

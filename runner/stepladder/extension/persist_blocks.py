@@ -1,6 +1,6 @@
 """`tc.persist_blocks`: as many blocks as run at once, each of which computes tile after tile."""
 
-from stepladder.bindings import ext, ir, scf, transform
+from stepladder.bindings import ext, gpu, ir, scf, transform
 from stepladder.extension import building
 from stepladder.extension.building import index
 from stepladder.extension.dialect import Refusal, Tc, transform_op
@@ -50,16 +50,15 @@ def persist_blocks(payload, op, rewriter) -> None:
     cells = min(op.blocks.value // size, width * height)
     building.set_launch_sizes(launch, building.GRID, [cells * size, 1, 1])
     x, y = tile_numbers(launch)
-    if x is None:
-        return
+    ids = [id_ for id_ in (x, y) if id_ is not None]
     body = launch.regions[0].blocks[0]
     operations = [inner.operation for inner in body.operations]
     once = [inner for inner in operations if inner.name == "memref.alloc"]
-    every = [inner for inner in operations[:-1] if inner not in once and inner not in (x, y)]
+    every = [inner for inner in operations[:-1] if inner not in once and inner not in ids]
     for alloc in reversed(once):
         alloc.move_before(body.operations[0])
     with ir.InsertionPoint(operations[-1]), launch.location:
-        first = x.clone().operation.results[0]
+        first = gpu.block_id(gpu.Dimension.x) if size == 1 else gpu.cluster_id(gpu.Dimension.x)
         loop = scf.ForOp(first, index(width * height), index(cells))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
@@ -68,6 +67,6 @@ def persist_blocks(payload, op, rewriter) -> None:
             end = scf.yield_([])
     for inner in every:
         inner.move_before(end.operation)
-    rewriter.replace_op(x, [column])
-    if y is not None:
-        rewriter.replace_op(y, [row])
+    for id_, number in ((x, column), (y, row)):
+        if id_ is not None:
+            rewriter.replace_op(id_, [number])

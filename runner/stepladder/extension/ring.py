@@ -5,9 +5,8 @@ from __future__ import annotations
 from stepladder.bindings import ir
 from stepladder.extension import building, tma
 from stepladder.extension.dialect import Refusal
+from stepladder.extension.warpgroup_ops import PRODUCTS
 from stepladder.traverse import walk
-
-PRODUCT = "nvgpu.warpgroup.mma"
 
 
 def issues_below(root) -> list:
@@ -24,7 +23,7 @@ def releases_below(root) -> list:
 
 def products_below(root) -> list:
     """Returns the products of warpgroups."""
-    return walk(root, PRODUCT)
+    return walk(root, *PRODUCTS)
 
 
 def main_loop(root):

@@ -1,9 +1,10 @@
 """`tc.specialize_warps`: one warpgroup issues loads, the others multiply."""
 
 from stepladder.bindings import ext, ir, nvvm, scf, transform
-from stepladder.extension import building, epilogue, ring, tma
+from stepladder.extension import building, ring, tma
 from stepladder.extension.building import WARPGROUP, index
 from stepladder.extension.dialect import Refusal, Tc, transform_op
+from stepladder.extension.warpgroup_ops import STORES, ZERO
 from stepladder.traverse import walk
 
 
@@ -27,7 +28,7 @@ class SpecializeWarps(Tc.Operation, name="specialize_warps"):
 
 
 # What consumers do and the producer does not.
-_OF_CONSUMERS = (epilogue.STORE, "linalg.copy", "linalg.add", "linalg.generic", "nvvm.wgmma.wait.group.sync.aligned")
+_OF_CONSUMERS = (*STORES, "linalg.copy", "linalg.add", "linalg.generic", "nvvm.wgmma.wait.group.sync.aligned")
 
 
 def _keep_loads(block, rewriter) -> None:
@@ -43,7 +44,7 @@ def _keep_loads(block, rewriter) -> None:
         rewriter.erase_op(op)
     for product in ring.products_below(block.owner):
         rewriter.replace_op(product, [product.operands[2]])
-    for zero in walk(block.owner, "nvgpu.warpgroup.mma.init.accumulator"):
+    for zero in walk(block.owner, ZERO):
         with ir.InsertionPoint(zero), zero.location:
             none = ir.Operation.create("ub.poison", results=[zero.results[0].type],
                                        attributes={"value": ir.Attribute.parse("#ub.poison")})
