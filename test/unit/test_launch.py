@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import gc
 from types import SimpleNamespace
 
 import numpy as np
@@ -244,6 +245,9 @@ def test_pointers_and_descriptors_mix(bundle):
     assert [(made["address"], made["shape"], made["strides"]) for made in driver.encoded] == [
         (0x2000, [192, 128], [384]), (0x1000, [128, 64], [256])]
     assert driver.called("cuGetProcAddress") == [[b"cuTensorMapEncodeTiled", 12000, 0]] * 2
+    # The driver reads the host's copies at every launch.
+    kept = {item.address for item in gc.get_objects() if isinstance(item, tma.TensorMap)}
+    assert {made["map"] for made in driver.encoded} <= kept
 
 
 @pytest.mark.parametrize("element, kind", [("f16", 6), ("bf16", 9), ("f32", 7), ("i32", 3), ("i8", 0), ("f8E4M3FN", 0),
