@@ -164,7 +164,7 @@ class Manifest:
         target: GPU architecture of the cubin, for example `sm_90a`.
         arguments: in the order of the kernel's parameters.
         problem: what the kernel computes.
-        grid, block, cluster: extents x, y, z, in blocks, threads and blocks. The cluster's are compiled into the kernel.
+        grid, block, cluster: extents x, y, z, in blocks, threads and blocks; the cluster is compiled into the kernel.
         static_shared_memory, dynamic_shared_memory: bytes a block.
         registers: registers a thread.
         spills: bytes of spill `stores` and `loads` a thread.

@@ -30,7 +30,7 @@ class ElementType:
         """The NumPy type with the same bits.
 
         Raises:
-            StepladderError: bf16 or an 8-bit floating-point type without ml_dtypes, which has them; status NOT_EXECUTED.
+            StepladderError: bf16 or fp8 without ml_dtypes, which has these types; status NOT_EXECUTED.
         """
         if self.name in _ML_DTYPES:
             return _ml_dtype(self.name)

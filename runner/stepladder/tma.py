@@ -1,7 +1,7 @@
 """TMA descriptors: encoding one for a buffer, into the 128 bytes that a kernel takes by value.
 
-The driver's own cuTensorMapEncodeTiled is called, by its address: it needs memory of its descriptor's alignment to write
-to, and cuda-python's function of that name writes into a Python object, which begins 48 bytes behind a multiple of 64.
+The driver's own cuTensorMapEncodeTiled is called, by its address: it must be given memory that is aligned to 64 bytes
+to write to, and cuda-python's function of that name has it write into a Python object, which is aligned to 16.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ def test_no_fp8(inputs, c_type):
     problem = make_problem(c_type=c_type, inputs=inputs)
     with pytest.raises(StepladderError) as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
-    assert caught.value.message == (f"there is no cuBLAS baseline for {problem.describe()}: cublasGemmEx has no products "
-                                    "of fp8; use --baseline none")
+    assert caught.value.message == (f"there is no cuBLAS baseline for {problem.describe()}: cublasGemmEx has no "
+                                    "products of fp8; use --baseline none")
 
 
 @pytest.mark.parametrize("accumulate", [False, True])

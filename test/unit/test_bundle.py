@@ -117,7 +117,8 @@ def test_every_field_of_a_descriptor_is_required(tma_bundle):
 
 
 @pytest.mark.parametrize("index, message", [
-    (2, "is 2, and 'tma_descriptors' has 2"), (-1, "must be at least 0, got -1"), ("0", "must be an integer, got \"0\""),
+    (2, "is 2, and 'tma_descriptors' has 2"), (-1, "must be at least 0, got -1"),
+    ("0", "must be an integer, got \"0\""),
     (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'")])
 def test_wrong_descriptor_of_an_argument(tma_bundle, index, message):
     edit_manifest(tma_bundle, lambda data: data["arguments"][0].update(descriptor=index))

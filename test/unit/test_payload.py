@@ -52,7 +52,8 @@ def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
 @pytest.mark.skipif(not shutil.which("mlir-opt-22"), reason="mlir-opt-22 is not installed")
 @pytest.mark.parametrize("a_layout", ["row", "column"])
 @pytest.mark.parametrize("b_layout", ["row", "column"])
-@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32")])
+@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"),
+                                       ("f8E5M2", "f32")])
 def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
     text = matmul_text(16, 32, 48, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, accumulate=False,
                        a_layout=a_layout, b_layout=b_layout)
