@@ -4,7 +4,7 @@ from stepladder.bindings import ext, ir, nvvm, scf, transform
 from stepladder.extension import building, ring, tma
 from stepladder.extension.building import WARPGROUP, index
 from stepladder.extension.dialect import Refusal, Tc, transform_op
-from stepladder.extension.warpgroup_ops import STORES, ZERO
+from stepladder.extension.warpgroup_ops import DESCRIPTORS, STORES, ZERO
 from stepladder.traverse import walk
 
 
@@ -44,6 +44,8 @@ def _keep_loads(block, rewriter) -> None:
         rewriter.erase_op(op)
     for product in ring.products_below(block.owner):
         rewriter.replace_op(product, [product.operands[2]])
+    for descriptor in walk(block.owner, *DESCRIPTORS):
+        rewriter.erase_op(descriptor)
     for zero in walk(block.owner, ZERO):
         with ir.InsertionPoint(zero), zero.location:
             none = ir.Operation.create("ub.poison", results=[zero.results[0].type],

@@ -12,7 +12,7 @@ from stepladder.extension import tma
 from stepladder.extension.dialect import Tc
 
 
-class MatrixDescriptor(Tc.Operation, name="warpgroup.generate.descriptor"):
+class MatrixDescriptor(Tc.Operation, name="warpgroup_generate_descriptor"):
     """As `nvgpu.warpgroup.generate.descriptor`, of tiles with any swizzle."""
 
     tensor: ext.Operand[typing.Any]
@@ -20,7 +20,7 @@ class MatrixDescriptor(Tc.Operation, name="warpgroup.generate.descriptor"):
     descriptor: ext.Result[typing.Any]
 
 
-class Product(Tc.Operation, name="warpgroup.mma"):
+class Product(Tc.Operation, name="warpgroup_mma"):
     """As `nvgpu.warpgroup.mma`, of operands of any layout."""
 
     descriptor_a: ext.Operand[typing.Any]
@@ -29,7 +29,7 @@ class Product(Tc.Operation, name="warpgroup.mma"):
     matrix_d: ext.Result[typing.Any]
 
 
-class Store(Tc.Operation, name="warpgroup.mma.store"):
+class Store(Tc.Operation, name="warpgroup_mma_store"):
     """As `nvgpu.warpgroup.mma.store`, of sums of any type."""
 
     matrix_d: ext.Operand[typing.Any]
@@ -37,6 +37,7 @@ class Store(Tc.Operation, name="warpgroup.mma.store"):
 
 
 ZERO = "nvgpu.warpgroup.mma.init.accumulator"
+DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
 PRODUCTS = ("nvgpu.warpgroup.mma", Product.OPERATION_NAME)
 STORES = ("nvgpu.warpgroup.mma.store", Store.OPERATION_NAME)
 
