@@ -28,12 +28,14 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @specialize_warps(!transform.any_op {transform.readonly})
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @pass_descriptors_by_value(!transform.any_op {transform.readonly})
+  transform.named_sequence private @narrow_indices(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
   transform.named_sequence private @lower_to_inline_ptx(!transform.any_op {transform.readonly})
@@ -100,6 +102,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @overlap_launches failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // The way of the sums to C.
     transform.tune.alternatives<"epilogue"> selected_region = 0
@@ -115,6 +118,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
