@@ -73,6 +73,9 @@ module attributes {transform.with_named_sequence} {
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
     %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
+    // Whether a kernel may prepare itself while the one before it ends.
+    %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
@@ -102,7 +105,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @overlap_launches failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"launches"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "launches == 'overlapped'"}} {
+    }, {
+      transform.include @overlap_launches failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // The way of the sums to C.
     transform.tune.alternatives<"epilogue"> selected_region = 0

@@ -16,7 +16,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @overlap_launches(%module: !transform.any_op {transform.readonly})
-      attributes {optimization} {
+      attributes {optimization, left_out = {launches = "ordered"}} {
     "tc.overlap_launches"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
