@@ -7,9 +7,12 @@ and the one after it.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from statistics import median
@@ -22,7 +25,26 @@ from stepladder.errors import StepladderError
 from stepladder.launch import Device, MatmulBuffers
 
 SCHEMA_VERSION = 1
+# A launch that has not ended by then never will: it waits for a barrier.
+HUNG_SECONDS = 30.0
 TORCH_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+
+
+@contextlib.contextmanager
+def watched(what: str) -> Iterator[None]:
+    """Ends the process where what happens inside hangs: a call that waits for the GPU cannot be interrupted."""
+
+    def give_up() -> None:
+        print(f"  {what}: HANGS, giving up", flush=True)
+        os._exit(3)
+
+    timer = threading.Timer(HUNG_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Memory:
@@ -192,7 +214,9 @@ def measure(device: Device, bundles: dict[str, Bundle], modes: dict[str, tuple[M
                 result["failed"][name] = error.message
                 continue
             # A failure at run time leaves no context to go on in: it passes through.
-            if wrong := operands.count_wrong(enqueue, expected):
+            with watched(name):
+                wrong = operands.count_wrong(enqueue, expected)
+            if wrong:
                 result["wrong"][name] = wrong
             else:
                 contestants.append(Contestant(name, problem.flops, enqueue))

@@ -39,11 +39,12 @@ PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
-# Candidates: the tile, `a` for the alternating schedule, and the letters of _KNOBS; what is not said is the script's.
+# Candidates: the tile, `a` for the alternating schedule, `o` for launches that do not overlap, `c` for the cluster, and
+# the letters of _KNOBS; what is not said is the script's.
 SMALL = ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4", "128x64 w2 s8", "128x64 w1 s8", "64x128 w1 s8 c2x1")
 NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x256 w1 s4", "64x64 w1 s8 c1x2", "64x64 w1 s4 k128")
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "128x128 s5", "128x128 a s5 c2x1")
-LARGE = ("128x256 b128 c2x1", "128x256 b128 c2x1 r16", "128x256 c2x1", "256x192 s3 e1 c1x2 b132",
+LARGE = ("128x256 b128 c2x1", "128x256 b128 c2x1 r16", "128x256 b128 c2x1 o", "128x256 c2x1", "256x192 s3 e1 c1x2 b132",
          "256x192 s3 e1 c1x2 b128", "256x192 s3 e1 c2x1")
 CANDIDATES = {
     1024: SMALL,
@@ -141,6 +142,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     for word in words:
         if word == "a":
             knobs |= {"schedule": "alternating", "warpgroups": 1}
+        elif word == "o":
+            knobs["launches"] = "ordered"
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:
