@@ -39,54 +39,50 @@ PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
-# Candidates: the tile, `a` for the alternating schedule, `o` for launches that do not overlap, `c` for the cluster, and
-# the letters of _KNOBS; what is not said is the script's.
-SMALL = ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4", "128x64 w2 s8", "128x64 w1 s8", "64x128 w1 s8 c2x1")
-NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x256 w1 s4", "64x64 w1 s8 c1x2", "64x64 w1 s4 k128")
-MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "128x128 s5", "128x128 a s5 c2x1")
-LARGE = ("128x256 b128 c2x1", "128x256 b128 c2x1 r16", "128x256 b128 c2x1 o", "128x256 c2x1", "256x192 s3 e1 c1x2 b132",
-         "256x192 s3 e1 c1x2 b128", "256x192 s3 e1 c2x1")
+# Candidates: the tile, `a` for the alternating schedule, `o` for launches that do not overlap, `t` for last tiles that
+# are shared, `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
+SMALL = ("64x128 w1 s8", "128x64 w1 s8", "64x64 w1 s8", "128x128 a s5")
+NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x64 w1 s4 k128")
+MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
+LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 t", "256x128 e1 c1x2")
 CANDIDATES = {
-    1024: SMALL,
-    1536: (*SMALL[:4], "128x128 a s5", "128x160 s4", "192x96 w3 s5 e1", "192x128 w3 s4 e1", "128x192", "128x96 s6"),
-    2048: (*MIDDLE, "256x128 e1 c1x2", "128x256 c2x1"),
-    3072: ("128x192 a s4 e1", "128x192 a s4 e1 r16", "128x192 a s4 e1 c2x1", "192x192 w3 s4 e1", "128x192",
-           "128x192 c2x1", "128x256", "128x128 a s5"),
-    4096: ("128x256", "128x256 r16", "128x256 b128", "128x256 b128 r16", "128x256 b128 c2x1", "128x256 b128 c1x2",
-           "256x128 e1 b128 c1x2", "256x192 s3 e1 c1x2", "128x128 a s5"),
-    5120: ("256x160 s3 e1", "256x160 s3 e1 c2x1", "256x160 s3 e1 c1x2 b128", "128x160 s4", "128x160 s4 c2x1",
-           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224"),
-    6144: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 b128", "256x192 s3 e1",
-           "256x192 s3 e1 c2x1", "128x256 c2x1", "128x192 a s4 e1"),
-    8192: (*LARGE, "128x256 b128 c1x2", "256x128 e1 b128 c1x2"),
-    8448: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x192 s3 e1"),
-    8704: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x160 s3 e1 c2x1"),
-    10240: (*LARGE, "256x160 s3 e1 c1x2", "256x128 e1 c1x2", "256x192 s3 e1 c1x2 r16"),
-    12288: (*LARGE, "256x192 s3 e1 c1x2 r16"),
-    16384: (*LARGE, "256x192 s3 e1 c1x2 r16"),
+    1024: ("64x128 w1 s8", "64x128 w1 s8 r4", "128x64 w1 s8"),
+    1536: ("192x96 w3 s5 e1 r1", "192x96 w3 s5 e1", "192x96 w3 s5 e1 r1 o", "128x160 s4"),
+    2048: ("128x128 a s5", "128x256 r4", "128x256 r16", "128x256 r16 o"),
+    3072: ("128x192 a s4 e1 o", "128x192 a s4 e1", "192x192 w3 s4 e1", "192x192 w3 s4 e1 o"),
+    4096: ("128x256", "128x256 b128 r16", "128x256 b128 r16 o", "128x256 b128 c1x2 r16", "256x128 e1 b128 c1x2"),
+    5120: ("256x160 s3 e1 b128", "256x160 s3 e1 b128 o", "256x160 s3 e1", "256x160 s3 e1 c1x2"),
+    6144: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 c1x2 b128 r16 o", "256x192 s3 e1 c1x2"),
+    8192: ("128x256 b128 c2x1", "128x256 b128 c2x1 o", "256x192 s3 e1 t", "256x192 s3 e1 t r16", "256x192 s3 e1 c1x2 t",
+           "256x128 e1 b128 c1x2"),
+    8448: ("256x192 s3 e1", "256x192 s3 e1 o", "256x192 s3 e1 c1x2"),
+    8704: ("256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 r16 o", "256x192 s3 e1 c1x2 r16 t"),
+    10240: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 t", "256x192 s3 e1 c1x2 r16 t", "128x256 b128 c2x1"),
+    12288: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 t", "256x192 s3 e1 c1x2 b128 r16 o"),
+    16384: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 r16 o"),
 }
 # Other shapes: of large language models, tall and flat ones, and such that no tile divides.
 SHAPES = {
     (4096, 4096, 14336): CANDIDATES[4096],
     (4096, 14336, 4096): LARGE,
-    (4096, 11008, 4096): (*LARGE, "256x160 s3 e1 c2x1"),
-    (8192, 1024, 8192): CANDIDATES[3072],
-    (1024, 8192, 1024): CANDIDATES[3072],
-    (2048, 5120, 5120): (*CANDIDATES[3072], "256x160 s3 e1"),
-    (3072, 1024, 1024): (*MIDDLE, "64x256 w1 s4", "192x128 w3 s4 e1"),
+    (4096, 11008, 4096): (*LARGE, "256x160 s3 e1"),
+    (8192, 1024, 8192): MIDDLE,
+    (1024, 8192, 1024): MIDDLE,
+    (2048, 5120, 5120): (*CANDIDATES[3072], "256x160 s3 e1", "128x256"),
+    (3072, 1024, 1024): ("192x128 w3 s4 e1", "128x128 a s5", "128x192", "64x128 w1 s8"),
     (512, 512, 16384): SMALL,
     (128, 8192, 8192): (*SMALL, "64x32 w1 s8"),
     (64, 14336, 4096): NARROW,
     (16, 4096, 4096): NARROW,
     (1, 4096, 4096): NARROW,
-    (16384, 512, 2048): CANDIDATES[3072],
-    (256, 16384, 1024): CANDIDATES[3072],
-    (32768, 256, 4096): CANDIDATES[3072],
+    (16384, 512, 2048): MIDDLE,
+    (256, 16384, 1024): MIDDLE,
+    (32768, 256, 4096): MIDDLE,
     (1000, 1000, 1000): SMALL,
     (4000, 4008, 4016): CANDIDATES[4096],
-    (5000, 2568, 1544): CANDIDATES[5120],
+    (5000, 2568, 1544): (*MIDDLE, "256x160 s3 e1"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): (*MIDDLE, *SMALL[:3]),
+    (777, 3080, 2056): ("128x160 s4", "128x192", "192x128 w3 s4 e1", "64x256 w1 s4", "64x128 w1 s8", "128x128 a s5"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -126,11 +122,13 @@ LAUNCHES = 1000
 
 # Seconds and rounds on the GPU.
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5
-TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.5, 3, 3
+TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.4, 3, 3
 SIZES_SUSTAINED, SIZES_ROUNDS = 0.5, 7
 GROUPS = 6
 GROUP_SECONDS, CHECK_SECONDS = 60, 10
 
+_WORDS = {"a": {"schedule": "alternating", "warpgroups": 1}, "o": {"launches": "ordered"},
+          "t": {"last_tiles": "shared"}}
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
 
 
@@ -140,10 +138,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     block_m, block_n = map(int, tile.split("x"))
     knobs: dict[str, int | str] = {"block_m": block_m, "block_n": block_n}
     for word in words:
-        if word == "a":
-            knobs |= {"schedule": "alternating", "warpgroups": 1}
-        elif word == "o":
-            knobs["launches"] = "ordered"
+        if word in _WORDS:
+            knobs |= _WORDS[word]
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:
