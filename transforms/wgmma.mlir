@@ -28,12 +28,14 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @specialize_warps(!transform.any_op {transform.readonly})
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @pass_descriptors_by_value(!transform.any_op {transform.readonly})
+  transform.named_sequence private @narrow_indices(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
   transform.named_sequence private @lower_to_inline_ptx(!transform.any_op {transform.readonly})
@@ -71,6 +73,9 @@ module attributes {transform.with_named_sequence} {
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
     %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
+    // Whether a kernel may prepare itself while the one before it ends.
+    %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
@@ -100,6 +105,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"launches"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "launches == 'overlapped'"}} {
+    }, {
+      transform.include @overlap_launches failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // The way of the sums to C.
     transform.tune.alternatives<"epilogue"> selected_region = 0
@@ -115,6 +125,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()

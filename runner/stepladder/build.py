@@ -76,7 +76,7 @@ def _manifest(request: engine.Request, run: engine.Run, kernel: codegen.Kernel,
         dynamic_shared_memory=kernel.dynamic_shared_memory, registers=code.registers,
         spills={"stores": code.spill_stores, "loads": code.spill_loads}, pipeline=run.pipeline.name,
         steps=tuple(step.name for step in run.steps), without=request.without, knobs=run.knobs,
-        tool_versions=codegen.tool_versions())
+        tool_versions=codegen.tool_versions(), dependent_launch="griddepcontrol.wait" in code.ptx)
 
 
 def build(text: str, name: str, request: engine.Request, *, use_cache: bool = True,

@@ -21,7 +21,10 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
     module.verify()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # What is worth unrolling the scripts unroll: copies of a main loop cost registers, and hide nothing.
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from stepladder.bindings import ir
 from stepladder.extension import (  # noqa: F401  (an op registers itself when its module is imported)
+    alternate_tiles,
+    convert_to_warpgroup_mma,
     dialect,
     form_clusters,
     insert_barrier,
-    alternate_tiles,
-    convert_to_warpgroup_mma,
     issue_loads_ahead,
     issue_loads_early,
-    keep_products_in_flight,
     join_fragment_loads,
+    keep_products_in_flight,
     load_by_tma,
     lower_warpgroup_mma,
     mark_grid_constants,
     multicast_tiles,
     normalize_payload,
     order_transposed_tiles,
+    overlap_launches,
     pack_shared_memory,
     pass_descriptors_by_value,
     persist_blocks,
@@ -29,6 +30,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     spread_copies,
     store_by_tma,
     store_from_registers,
+    warpgroup_ops,
 )
 
 

@@ -1,6 +1,6 @@
 """`tc.form_clusters`: blocks of neighbouring tiles run as a cluster, on multiprocessors that can reach each other."""
 
-from stepladder.bindings import ext, gpu, ir, transform
+from stepladder.bindings import arith, ext, gpu, ir, transform
 from stepladder.extension import building
 from stepladder.extension.building import index
 from stepladder.extension.dialect import Refusal, Tc, transform_op
@@ -14,8 +14,12 @@ class FormClusters(Tc.Operation, name="form_clusters"):
     becomes that of its cluster in the grid, times the cluster's extent, plus its place in the cluster: the blocks of a
     cluster are numbered down its columns first.
 
+    Where the last tiles reach beyond C anyway, clusters may too: a block that is wholly beyond has a tile of no rows or
+    columns. Blocks of a cluster run together, so that it cannot be left out.
+
     Operands: a handle to any op with one `gpu.launch` below. Attributes: rows and columns, in blocks.
-    Refuses: more than 8 blocks, which are not portable; a grid that clusters of this shape do not divide.
+    Refuses: more than 8 blocks, which are not portable; a grid that clusters of this shape do not divide, of tiles that
+        divide C.
     """
 
     target: ext.Operand[transform.AnyOpType]
@@ -32,6 +36,21 @@ def block_ids(launch) -> list:
     return [next((op for key, op in found.items() if f"dim {axis}" in key), None) for axis in "xy"]
 
 
+def _extents_at_edges(id_) -> list:
+    """Returns what the extent of a block's tile is computed by along one axis, where tiles reach beyond C."""
+    if id_ is None:
+        return []
+    return [use.owner.operation for use in id_.results[0].uses if use.owner.name == "affine.min"]
+
+
+def _keep_from_negative(extents: list) -> None:
+    """Makes extents of tiles that begin beyond C zero."""
+    for extent in extents:
+        with ir.InsertionPoint.after(extent), extent.location:
+            kept = arith.maxsi(extent.results[0], index(0))
+        extent.results[0].replace_all_uses_except(kept, kept.owner.operation)
+
+
 @transform_op(FormClusters)
 def form_clusters(payload, op, rewriter) -> None:
     """Groups the blocks of the one launch below `payload`; see the op."""
@@ -43,15 +62,18 @@ def form_clusters(payload, op, rewriter) -> None:
     if size > _LIMIT:
         raise Refusal(launch, f"a cluster of {rows} x {columns} blocks: more than {_LIMIT} are not portable")
     width, height, _ = building.launch_sizes(launch, building.GRID)
-    for extent, blocks, name in ((rows, height, "rows"), (columns, width, "columns")):
-        if blocks % extent:
+    x, y = block_ids(launch)
+    for extent, blocks, id_, name in ((rows, height, y, "rows"), (columns, width, x, "columns")):
+        edges = _extents_at_edges(id_)
+        if blocks % extent and not edges:
             raise Refusal(launch, f"the grid has {blocks} {name} of blocks, and clusters of {rows} x {columns} blocks "
-                                  f"take a multiple of {extent}: smaller clusters or tiles would fit")
-    building.set_launch_sizes(launch, building.GRID, [width // columns * size, height // rows, 1])
+                                  f"take a multiple of {extent}: smaller clusters or other tiles would fit")
+        if blocks % extent:
+            _keep_from_negative(edges)
+    building.set_launch_sizes(launch, building.GRID, [-(-width // columns) * size, -(-height // rows), 1])
     with ir.InsertionPoint(launch), launch.location:
         sizes = [index(size), index(1), index(1)]
     launch = building.relaunch(launch, building.CLUSTER, sizes, rewriter)
-    x, y = block_ids(launch)
     with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), launch.location:
         across, down = gpu.cluster_id(gpu.Dimension.x), gpu.cluster_id(gpu.Dimension.y)
         rank = gpu.cluster_block_id(gpu.Dimension.x)
