@@ -13,6 +13,9 @@
 // RUN: FileCheck %s --input-file %t.ragged --check-prefix=EDGES
 // RUN: %stepladder payload matmul --m 1024 --n 1000 --k 512 --no-accumulate | %{opt} | FileCheck %s --check-prefix=COLUMNS
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set epilogue=registers --set block_m=256 --set block_n=64 --through store_from_registers | FileCheck %s --check-prefix=TALL
+// RUN: %stepladder payload matmul --m 1024 --n 1001 --k 512 --b-layout column | %{opt} -o %t.odd
+// RUN: FileCheck %s --input-file %t.odd --check-prefix=ODD
+// RUN: FileCheck %s --input-file %t.odd --check-prefix=ONES
 
 // Row of a thread: 16 a warp, and lane / 4; column: twice lane mod 4.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (((s0 mod 128) floordiv 32) * 16 + (s0 mod 32) floordiv 4)>
@@ -63,3 +66,17 @@
 // TALL: to vector<2x8x2x2xf32>
 // TALL: vector.extract %{{.*}}[1, 7, 1]
 // TALL-NOT: vector.extract
+
+// Odd rows of C: a pair is not aligned in every second row, and the last one reaches into the next row. One by one.
+// ODD: [[inside:%.+]] = arith.cmpi ult, [[column:%.+]], [[columns:%.+]] : index
+// ODD-NEXT: scf.if [[inside]] {
+// ODD: [[sum:%.+]] = vector.extract %{{.*}}[0, 0, 0, 0] : f32 from vector<1x16x2x2xf32>
+// ODD-NEXT: [[old:%.+]] = memref.load %{{.*}}[%{{.*}}, [[column]]]
+// ODD-NEXT: [[new:%.+]] = arith.addf [[old]], [[sum]] : f32
+// ODD-NEXT: memref.store [[new]], %{{.*}}[%{{.*}}, [[column]]]
+// ODD: arith.cmpi ult, [[next:%.+]], [[columns]] : index
+// ODD: vector.extract %{{.*}}[0, 0, 0, 1] : f32 from vector<1x16x2x2xf32>
+// ODD: memref.store %{{.*}}[%{{.*}}, [[next]]]
+// ONES-NOT: vector.store
+// ONES-COUNT-64: memref.store
+// ONES-NOT: {{memref|vector}}.store
