@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import mean
 
 ROOT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
-_BITS = {"f16": 16, "f32": 32, "i8": 8, "i32": 32}
+_TUNING = re.compile(r"(\w+?)_tuning\w*")
+_BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
 # Knobs that say where a kernel runs, not how.
 _NOT_TUNED = ("target",)
 
@@ -22,12 +24,46 @@ def _entry(problem: dict, bundle: dict) -> dict:
             "c_bits": _BITS[problem["c_type"]], "knobs": knobs}
 
 
+def scores(measured: dict) -> dict[str, float]:
+    """Returns the candidates of a tuned problem with their ratios to cuBLAS: those that ran sustained, with the mean of
+    both modes, else all in bursts."""
+    modes = {mode: {name: kernel["ratio_spread"]["median"] for name, kernel in result["kernels"].items()}
+             for mode, result in measured["modes"].items()}
+    chosen = modes.get("sustained") or modes.get("burst", {})
+    return {name: mean(ratios[name] for ratios in modes.values()) for name in chosen}
+
+
+def tuned_entries(results: list[dict]) -> list[dict]:
+    """Returns an entry with the best knobs for every problem of `hopper.py tune`.
+
+    Types of the same widths count as the same problem, whose candidates have the mean of their ratios; only candidates
+    that were in the last choice for most of the types compete.
+    """
+    found: dict[tuple, dict[str, list[float]]] = {}
+    described: dict[tuple, tuple[dict, dict]] = {}
+    for measured in (problem for result in results for problem in result["problems"]):
+        problem = measured["problem"]
+        key = (problem["m"], problem["n"], problem["k"], _BITS[problem["a_type"]], _BITS[problem["c_type"]])
+        for name, ratio in scores(measured).items():
+            found.setdefault(key, {}).setdefault(name, []).append(ratio)
+            described[key, name] = (problem, measured["kernels"][name])
+    entries = []
+    for key, candidates in found.items():
+        most = max(map(len, candidates.values()))
+        best = max((name for name in candidates if len(candidates[name]) == most), key=lambda name: mean(candidates[name]))
+        entries.append(_entry(*described[key, best]))
+    return entries
+
+
 def main() -> None:
-    """Writes a file for every pipeline that was measured over sizes, with the types that were measured beside them."""
+    """Writes a file for every pipeline that was measured over sizes, with the types that were measured beside them, or
+    that was tuned."""
     pipelines: dict[str, list[dict]] = {}
     card = ""
     results = ROOT / "docs" / "results"
     for path in sorted(results.glob("*_sizes_*.json")):
+        if path.stem.startswith("hopper"):  # measured with defaults, which come from tuning
+            continue
         pipeline, _ = _NAME.fullmatch(path.stem).groups()
         for measured in json.loads(path.read_text())["sizes"].values():
             card = measured["card"]["name"]
@@ -39,6 +75,12 @@ def main() -> None:
             measured = layouts["row-row"]
             if measured["problem"]["a_type"] in ("i8", "f32"):  # of one setting each; 16-bit types have their sizes
                 problems.append(_entry(measured["problem"], measured["bundles"]["large"]))
+    tuned: dict[str, list[dict]] = {}
+    for path in sorted(results.glob("*_tuning*.json")):
+        result = json.loads(path.read_text())
+        card = result["card"]["name"]
+        tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
+    pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

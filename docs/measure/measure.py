@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -91,6 +92,15 @@ class Job:
     without: tuple[str, ...] = ()
     layouts: tuple[str, str] = ("row", "row")
     accumulate: bool = True
+    # The type of the sums, where it is not C's.
+    acc_type: str = ""
+    # Whether knobs that are not set are the measured ones, as in `stepladder compile`, or the script's.
+    tuned: bool = False
+
+
+def refusal(path: Path) -> Path:
+    """Returns the file that says why there is no bundle at `path`."""
+    return path.with_name(f"{path.name}.refused")
 
 
 def _build_one(job: Job) -> str:
@@ -98,14 +108,18 @@ def _build_one(job: Job) -> str:
     from stepladder.errors import StepladderError
 
     (element, c_type), (a_layout, b_layout) = job.types, job.layouts
-    text = payload.matmul_text(*job.size, a_type=element, b_type=element, acc_type=c_type, c_type=c_type,
-                               a_layout=a_layout, b_layout=b_layout, accumulate=job.accumulate)
+    refusal(job.path).unlink(missing_ok=True)
+    shutil.rmtree(job.path, ignore_errors=True)
     with engine.mlir_context():
         try:
+            text = payload.matmul_text(*job.size, a_type=element, b_type=element, acc_type=job.acc_type or c_type,
+                                       c_type=c_type, a_layout=a_layout, b_layout=b_layout, accumulate=job.accumulate)
             built = build.build(text, "matmul.mlir", engine.Request(
-                job.pipeline, {**job.settings, "target": TARGET}, without=job.without))
+                job.pipeline, {**job.settings, "target": TARGET}, without=job.without, tuned=job.tuned))
         except StepladderError as error:
-            return f"{job.path}: {error.render()}"
+            job.path.parent.mkdir(parents=True, exist_ok=True)
+            refusal(job.path).write_text(error.message + "\n")
+            return f"{job.path}: refused: {error.message}"
         # Without the dumps: hundreds of bundles have to travel.
         bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
     spilled = sum(built.manifest.spills.values())
@@ -139,8 +153,12 @@ def build_all(folder: Path, only: str) -> None:
                 jobs.append(Job(place / ("accumulate" if accumulate else "product"), "mma_sync", TYPES_CHECKED,
                                 (element, c_type), settings, (), layouts, accumulate))
             jobs.append(Job(place / "large", "mma_sync", TYPES_TIMED, (element, c_type), settings, (), layouts))
-    jobs = [job for job in jobs if only in ("", job.path.relative_to(folder).parts[0])]
-    with ProcessPoolExecutor() as pool:
+    build_jobs([job for job in jobs if only in ("", job.path.relative_to(folder).parts[0])])
+
+
+def build_jobs(jobs: list[Job], workers: int | None = None) -> None:
+    """Builds bundles in so many processes, with a line for each; one that is refused leaves a file that says why."""
+    with ProcessPoolExecutor(workers) as pool:
         for number, line in enumerate(pool.map(_build_one, jobs), start=1):
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
 
@@ -148,7 +166,7 @@ def build_all(folder: Path, only: str) -> None:
 def _bundles(folder: Path) -> list:
     from stepladder.bundle import read_bundle
 
-    return [read_bundle(path) for path in sorted(folder.iterdir())]
+    return [read_bundle(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
 def measure_ablation(folder: Path, name: str) -> dict:

@@ -9,59 +9,37 @@ A generated region stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md")
+import render_hopper
+from pieces import DOCS, ROOT, median, ratio, result, save, table, where
+
+DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md")
 CLIMBS = ("wmma", "wmma_asynchronous", "mma_sync")
 PIPELINES = ("wmma", "mma_sync")
+# Pipelines in the order of the documents: a step is described where it comes first.
+CHAPTERS = {"wmma": "wmma.md", "mma_sync": "mma_sync.md", "wgmma_single_stage": "hopper.md",
+            "wgmma_multistage": "hopper.md", "wgmma": "hopper.md"}
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 _INCLUDE = re.compile(r"transform\.include @(\w+)")
 
 
-def _result(name: str) -> dict:
-    return json.loads((DOCS / "results" / f"{name}.json").read_text())
-
-
-def _table(rows: list[dict[str, str]]) -> str:
-    head = list(rows[0])
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(row[column] for column in head) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _where(measured: dict) -> str:
-    card = measured["card"]
-    return f"{card['name']}, driver for CUDA {card['driver_cuda_version']}, {measured['date'][:10]}"
-
-
-def _median(measured: dict, kernel: str, mode: str = "burst") -> float:
-    return measured["modes"][mode]["kernels"][kernel]["tflops_spread"]["median"]
-
-
-def _ratio(measured: dict, kernel: str, other: str, mode: str = "burst") -> str:
-    spread = measured["modes"][mode]["ratios"][kernel][other]["spread"]
-    return f"{spread['median']:.3f}"
-
-
 def _rungs(climb: str, tile: str) -> list[tuple[dict, float, float]]:
     """Returns (rung, burst TFLOP/s, sustained TFLOP/s) for a tile of a climb."""
-    ablation = _result(f"{climb}_ablation")
+    ablation = result(f"{climb}_ablation")
     measured = ablation["tiles"][tile]
-    return [(rung, _median(measured, str(number)), _median(measured, str(number), "sustained"))
+    return [(rung, median(measured, str(number)), median(measured, str(number), "sustained"))
             for number, rung in enumerate(ablation["bars"])]
 
 
 def ablation_table(climb: str) -> str:
     """A climb, every tile of it, beside cuBLAS and the ceiling."""
-    ablation = _result(f"{climb}_ablation")
+    ablation = result(f"{climb}_ablation")
     parts = []
     for tile, measured in ablation["tiles"].items():
         rows, previous = [], None
@@ -69,38 +47,38 @@ def ablation_table(climb: str) -> str:
             name = str(number)
             rows.append({"kernel": rung["title"], "TFLOP/s, burst": f"{burst:.1f}", "sustained": f"{sustained:.1f}",
                          "gain": f"x {burst / previous:.2f}" if previous else "",
-                         "of the ceiling": _ratio(measured, name, "ceiling"),
-                         "of cuBLAS": _ratio(measured, name, "cublas")})
+                         "of the ceiling": ratio(measured, name, "ceiling"),
+                         "of cuBLAS": ratio(measured, name, "cublas")})
             previous = burst
         for name, title in (("cublas", "cuBLAS"), ("ceiling", "ceiling of `mma.sync`")):
-            rows.append({"kernel": title, "TFLOP/s, burst": f"{_median(measured, name):.1f}",
-                         "sustained": f"{_median(measured, name, 'sustained'):.1f}", "gain": "",
-                         "of the ceiling": _ratio(measured, name, "ceiling") if name == "cublas" else "",
-                         "of cuBLAS": _ratio(measured, name, "cublas") if name == "ceiling" else ""})
-        parts.append(f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {_where(measured)}.\n\n"
-                     + _table(rows))
+            rows.append({"kernel": title, "TFLOP/s, burst": f"{median(measured, name):.1f}",
+                         "sustained": f"{median(measured, name, 'sustained'):.1f}", "gain": "",
+                         "of the ceiling": ratio(measured, name, "ceiling") if name == "cublas" else "",
+                         "of cuBLAS": ratio(measured, name, "cublas") if name == "ceiling" else ""})
+        parts.append(f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {where(measured)}.\n\n"
+                     + table(rows))
     return "\n".join(parts)
 
 
 def climb_table() -> str:
     """The climb in short, for the README: from the first rung of `wmma` to the last of `mma_sync`."""
-    tile = max(_result("wmma_ablation")["tiles"], key=lambda name: _rungs("wmma", name)[-1][1])
-    last = next(iter(_result("mma_sync_ablation")["tiles"]))
+    tile = max(result("wmma_ablation")["tiles"], key=lambda name: _rungs("wmma", name)[-1][1])
+    last = next(iter(result("mma_sync_ablation")["tiles"]))
     rungs = [("wmma", rung, burst) for rung, burst, _ in _rungs("wmma", tile)]
     rungs += [("mma_sync", rung, burst) for rung, burst, _ in _rungs("mma_sync", last)]
     top = max(burst for _, _, burst in rungs)
     rows = [{"pipeline": pipeline, "kernel": rung["title"], "TFLOP/s": f"{burst:.0f}",
              "": "█" * max(1, round(30 * burst / top))} for pipeline, rung, burst in rungs]
-    measured = _result("mma_sync_ablation")["tiles"][last]
-    return (_table(rows) + f"\n{_result('wmma_ablation')['size']}^3, f16 x f16 -> f32, C = AB + C, tiles {tile} and "
-            f"{last}, bursts; the card's own ceiling of `mma.sync` is {_median(measured, 'ceiling'):.0f}, cuBLAS (it "
-            f"uses `wgmma`) is at {_median(measured, 'cublas'):.0f}. {_where(measured)}.\n")
+    measured = result("mma_sync_ablation")["tiles"][last]
+    return (table(rows) + f"\n{result('wmma_ablation')['size']}^3, f16 x f16 -> f32, C = AB + C, tiles {tile} and "
+            f"{last}, bursts; the card's own ceiling of `mma.sync` is {median(measured, 'ceiling'):.0f}, cuBLAS (it "
+            f"uses `wgmma`) is at {median(measured, 'cublas'):.0f}. {where(measured)}.\n")
 
 
 def sizes_table(pipeline: str, acc: str) -> str:
     """Speed over sizes, the best tile of each."""
     rows = []
-    sizes = _result(f"{pipeline}_sizes_{acc}")["sizes"]
+    sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
     for size, measured in sizes.items():
         best = measured["best"]
         knobs = measured["bundles"][best]["knobs"]
@@ -108,11 +86,11 @@ def sizes_table(pipeline: str, acc: str) -> str:
         seeds = len({check["seed"] for check in measured["checks_of_best"]})
         rows.append({"size": size, "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
                      "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}", "buffers": str(knobs["buffers"]),
-                     "TFLOP/s": f"{_median(measured, best):.1f}", "cuBLAS": f"{_median(measured, 'cublas'):.1f}",
-                     "of cuBLAS": _ratio(measured, best, "cublas"), "of the ceiling": _ratio(measured, best, "ceiling"),
+                     "TFLOP/s": f"{median(measured, best):.1f}", "cuBLAS": f"{median(measured, 'cublas'):.1f}",
+                     "of cuBLAS": ratio(measured, best, "cublas"), "of the ceiling": ratio(measured, best, "ceiling"),
                      "numbers": f"right, {seeds} seeds" if right else "WRONG"})
     first = next(iter(sizes.values()))
-    return f"f16 x f16 -> {acc}, {acc} sums, C = AB + C, bursts. {_where(first)}.\n\n" + _table(rows)
+    return f"f16 x f16 -> {acc}, {acc} sums, C = AB + C, bursts. {where(first)}.\n\n" + table(rows)
 
 
 def _head(step: str) -> tuple[Path, list[str]]:
@@ -127,7 +105,7 @@ def _gains() -> dict[str, str]:
     """Step -> what it gains in the climbs, for steps that are alone between two rungs."""
     found: dict[str, str] = {}
     for climb in CLIMBS:
-        ablation = _result(f"{climb}_ablation")
+        ablation = result(f"{climb}_ablation")
         bars = ablation["bars"]
         for tile in ablation["tiles"]:
             rungs = _rungs(climb, tile)
@@ -137,22 +115,35 @@ def _gains() -> dict[str, str]:
                     gain = f"x {rungs[number][1] / rungs[number - 1][1]:.2f} ({climb}, {tile})"
                     step = added.pop()
                     found[step] = f"{found[step]}, {gain}" if step in found else gain
-    return found
+    return found | render_hopper.gains()
 
 
 def _steps_of(pipeline: str) -> list[str]:
     return _INCLUDE.findall((ROOT / "transforms" / f"{pipeline}.mlir").read_text())
 
 
-def steps_text(pipeline: str) -> str:
-    """Every step of a pipeline, from the head comment of its script, with its gain; shared steps stand once."""
+def steps_text(pipeline: str, *earlier: str) -> str:
+    """Every step of a pipeline, from the head comment of its script, with its gain; shared steps stand once.
+
+    Steps of `earlier` pipelines of the same document that the pipeline has not stand where they first come there.
+    """
     gains = _gains()
-    known = {step for other in PIPELINES[:PIPELINES.index(pipeline)] for step in _steps_of(other)}
+    chapters = list(CHAPTERS)
+    first = {step: other for other in reversed(chapters[:chapters.index(pipeline)]) for step in _steps_of(other)}
+    known = {step: other for step, other in first.items() if CHAPTERS[other] != CHAPTERS[pipeline]}
+    steps, alone = _steps_of(pipeline), {}
+    for other in earlier:
+        others = _steps_of(other)
+        for step in others:
+            if step not in steps:
+                steps.insert(steps.index(others[others.index(step) - 1]) + 1, step)
+                alone[step] = other
     parts = []
-    for number, name in enumerate(_steps_of(pipeline), start=1):
+    for number, name in enumerate(steps, start=1):
         path, head = _head(name)
         if name in known:
-            parts.append(f"### {number}. {name}\n\nAs in [wmma](wmma.md#the-steps)"
+            other = known[name]
+            parts.append(f"### {number}. {name}\n\nAs in [{other}]({CHAPTERS[other]}#the-steps)"
                          + (f"; gain {gains[name]}" if name in gains else "") + ".\n")
             continue
         script = path.read_text()
@@ -170,7 +161,8 @@ def steps_text(pipeline: str) -> str:
         lines += ["```"] if code else []
         gain = f"; gain {gains[name]}" if name in gains else ""
         relative = path.relative_to(ROOT).as_posix()
-        parts.append(f"### {number}. {name}\n\n[{path.name}](../{relative}): {kind}, {ops}{gain}.\n\n"
+        only = f"; in {alone[name]} only" if name in alone else ""
+        parts.append(f"### {number}. {name}\n\n[{path.name}](../{relative}): {kind}, {ops}{only}{gain}.\n\n"
                      + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -178,41 +170,41 @@ def steps_text(pipeline: str) -> str:
 def types_table() -> str:
     """Every type and layout of mma_sync at one size, and whether all checks passed."""
     rows = []
-    for name, layouts in _result("mma_sync_types")["types"].items():
+    for name, layouts in result("mma_sync_types")["types"].items():
         for layout, measured in layouts.items():
             a, b = layout.split("-")
             right = all(check["passed"] for check in measured["checks"])
             seeds = len({check["seed"] for check in measured["checks"]})
-            rows.append({"types": name, "A": a, "B": b, "TFLOP/s": f"{_median(measured, 'large'):.1f}",
-                         "cuBLAS": f"{_median(measured, 'cublas'):.1f}",
-                         "of cuBLAS": _ratio(measured, "large", "cublas"),
-                         "of the ceiling": _ratio(measured, "large", "ceiling"),
+            rows.append({"types": name, "A": a, "B": b, "TFLOP/s": f"{median(measured, 'large'):.1f}",
+                         "cuBLAS": f"{median(measured, 'cublas'):.1f}",
+                         "of cuBLAS": ratio(measured, "large", "cublas"),
+                         "of the ceiling": ratio(measured, "large", "ceiling"),
                          "spills, bytes": str(sum(measured["bundles"]["large"]["spills"].values())),
                          "numbers": f"right, {seeds} seeds" if right else "WRONG"})
     problem = measured["problem"]
-    return _table(rows) + f"\n{problem['m']}^3, C = AB + C, bursts. {_where(measured)}.\n"
+    return table(rows) + f"\n{problem['m']}^3, C = AB + C, bursts. {where(measured)}.\n"
 
 
 def product_table() -> str:
     """C = AB, which does not read C, at one size."""
-    measured = _result("mma_sync_product")
+    measured = result("mma_sync_product")
     problem = measured["problem"]
     rows = [{"kernel": {"cublas": "cuBLAS", "ceiling": "ceiling of `mma.sync`"}.get(name, "mma_sync"),
-             "TFLOP/s": f"{_median(measured, name):.1f}",
-             "of the ceiling": _ratio(measured, name, "ceiling") if name != "ceiling" else ""}
+             "TFLOP/s": f"{median(measured, name):.1f}",
+             "of the ceiling": ratio(measured, name, "ceiling") if name != "ceiling" else ""}
             for name in measured["modes"]["burst"]["kernels"]]
-    return _table(rows) + f"\nC = AB, {problem['m']}^3, f16 x f16 -> f32, bursts. {_where(measured)}.\n"
+    return table(rows) + f"\nC = AB, {problem['m']}^3, f16 x f16 -> f32, bursts. {where(measured)}.\n"
 
 
 def counters_table() -> str:
     """What the profiler counts in one launch of some rungs."""
-    counters = _result("counters")
+    counters = result("counters")
     rows = []
     for entry in counters["kernels"]:
-        ablation = _result(f"{entry['climb']}_ablation")
+        ablation = result(f"{entry['climb']}_ablation")
         rows.append({"climb": entry["climb"], "kernel": ablation["bars"][entry["rung"]]["title"]}
                     | {title: entry["metrics"][title] for title in counters["columns"]})
-    return _table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
+    return table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table,
@@ -221,6 +213,7 @@ REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLI
 REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
             for pipeline in PIPELINES for acc in ("f32", "f16")}
 REGIONS |= {f"steps {pipeline}": partial(steps_text, pipeline) for pipeline in PIPELINES}
+REGIONS |= {"steps wgmma": partial(steps_text, "wgmma", "wgmma_multistage")} | render_hopper.REGIONS
 
 
 def rendered(text: str) -> str:
@@ -232,7 +225,7 @@ def plot_ablation(climb: str, path: Path) -> None:
     """A climb as bars, one group a rung."""
     import matplotlib.pyplot as plt
 
-    ablation = _result(f"{climb}_ablation")
+    ablation = result(f"{climb}_ablation")
     figure, axes = plt.subplots(figsize=(9, 4))
     tiles = list(ablation["tiles"])
     width = 0.8 / len(tiles)
@@ -241,13 +234,13 @@ def plot_ablation(climb: str, path: Path) -> None:
         places = [number + (index - (len(tiles) - 1) / 2) * width for number in range(len(heights))]
         axes.bar(places, heights, width, label=f"tile {tile}")
     measured = ablation["tiles"][tiles[-1]]
-    axes.axhline(_median(measured, "ceiling"), color="black", linewidth=1, linestyle="--", label="ceiling of mma.sync")
+    axes.axhline(median(measured, "ceiling"), color="black", linewidth=1, linestyle="--", label="ceiling of mma.sync")
     axes.set_xticks(range(len(ablation["bars"])), [rung["title"].replace(" ", "\n", 2) for rung in ablation["bars"]],
                     fontsize=7)
     axes.set_ylabel("TFLOP/s")
     axes.set_title(f"{climb} at {ablation['size']}^3, f16 x f16 -> f32 ({measured['card']['name']})", fontsize=10)
     axes.legend(fontsize=8, loc="upper left")
-    _save(figure, path)
+    save(figure, path)
 
 
 def plot_sizes(path: Path) -> None:
@@ -257,25 +250,18 @@ def plot_sizes(path: Path) -> None:
     figure, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
     for axes, acc in zip(both, ("f32", "f16")):
         for pipeline in PIPELINES:
-            sizes = _result(f"{pipeline}_sizes_{acc}")["sizes"]
-            speeds = [_median(measured, measured["best"]) for measured in sizes.values()]
+            sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
+            speeds = [median(measured, measured["best"]) for measured in sizes.values()]
             axes.plot([int(size) for size in sizes], speeds, marker=".", label=f"{pipeline}, best tile")
         for kernel, style in (("cublas", "-"), ("ceiling", "--")):
             label = "cuBLAS" if kernel == "cublas" else "ceiling of mma.sync"
-            axes.plot([int(size) for size in sizes], [_median(measured, kernel) for measured in sizes.values()],
+            axes.plot([int(size) for size in sizes], [median(measured, kernel) for measured in sizes.values()],
                       marker=".", linestyle=style, label=label)
         axes.set_xlabel("M = N = K")
         axes.set_title(f"{acc} sums", fontsize=10)
     both[0].set_ylabel("TFLOP/s")
     both[0].legend(fontsize=8)
-    _save(figure, path)
-
-
-def _save(figure, path: Path) -> None:
-    figure.tight_layout()
-    path.parent.mkdir(exist_ok=True)
-    # Neither a date nor random ids: the same results give the same file.
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
 
 
 def main() -> int:
@@ -301,6 +287,7 @@ def main() -> int:
     for climb in CLIMBS:
         plot_ablation(climb, DOCS / "plots" / f"{climb}_ablation.svg")
     plot_sizes(DOCS / "plots" / "sizes.svg")
+    render_hopper.plot()
     return 0
 
 

@@ -21,7 +21,8 @@ class Climb:
     def settings_of(self, without: tuple[str, ...], knobs: Mapping[str, int | str]) -> dict[str, int | str]:
         """Returns the settings of a rung: a step that is left out decides its own knob."""
         settings = {**self.settings, **knobs}
-        for step, knob in (("multi_buffer", "buffers"), ("pad_shared_memory", "padding")):
+        for step, knob in (("multi_buffer", "buffers"), ("pad_shared_memory", "padding"), ("persist_blocks", "blocks"),
+                           ("form_clusters", "cluster_m"), ("form_clusters", "cluster_n")):
             if step in without:
                 settings.pop(knob, None)
         return settings
@@ -60,4 +61,12 @@ MMA_SYNC = Climb("mma_sync", _rungs(
     ("+ copies spread", ("spread_copies",)),
     ("+ blocks rasterized", ("rasterize_blocks",))))
 
-CLIMBS = {"wmma": WMMA, "wmma_asynchronous": WMMA_ASYNCHRONOUS, "mma_sync": MMA_SYNC}
+WGMMA = Climb("wgmma", _rungs(
+    "loads by a warpgroup of its own",
+    ("+ products kept in flight", ("keep_products_in_flight",)),
+    ("+ blocks rasterized", ("rasterize_blocks",)),
+    ("+ blocks that stay", ("persist_blocks",)),
+    ("+ launches overlap", ("overlap_launches",)),
+    ("+ clusters, multicast", ("form_clusters", "multicast_tiles"))))
+
+CLIMBS = {"wmma": WMMA, "wmma_asynchronous": WMMA_ASYNCHRONOUS, "mma_sync": MMA_SYNC, "wgmma": WGMMA}

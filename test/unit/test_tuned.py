@@ -1,0 +1,71 @@
+"""Which measured knobs a problem takes."""
+
+import json
+
+import pytest
+from stepladder import tuned
+from stepladder.payload import Problem
+
+
+def problem(m, n, k, c_type="f32"):
+    return Problem(m, n, k, "f16", "f16", c_type, "f32", False)
+
+
+def entry(m, n, k, **knobs):
+    return {"m": m, "n": n, "k": k, "a_bits": 16, "c_bits": 32, "knobs": knobs}
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    (tmp_path / "defaults").mkdir()
+
+    def write(*entries):
+        (tmp_path / "defaults" / "mine.json").write_text(json.dumps({"problems": entries}))
+        return tmp_path / "mine.mlir"
+
+    return write
+
+
+def blocks_m(found):
+    return [knobs["block_m"] for knobs in found]
+
+
+def test_nothing_measured(tmp_path):
+    assert tuned.candidates(tmp_path / "mine.mlir", problem(64, 64, 64)) == []
+
+
+def test_the_measured_problem_itself_comes_first(pipeline):
+    sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
+    path = pipeline(*(entry(*size, block_m=128, block_n=256, blocks=132, raster=number)
+                      for number, size in enumerate(sizes)))
+    for number, size in enumerate(sizes):
+        assert tuned.candidates(path, problem(*size))[0]["raster"] == number
+
+
+def test_element_widths_must_be_those_measured(pipeline):
+    path = pipeline(entry(1024, 1024, 1024, block_m=64))
+    assert tuned.candidates(path, problem(1024, 1024, 1024, "f16")) == []
+
+
+def test_without_blocks_that_stay_the_size_of_c_decides(pipeline):
+    path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(4096, 4096, 4096, block_m=128))
+    assert blocks_m(tuned.candidates(path, problem(1100, 1100, 1100))) == [64, 128]
+    assert blocks_m(tuned.candidates(path, problem(4000, 3000, 512))) == [128, 64]
+
+
+def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
+    path = pipeline(entry(16384, 256, 1024, block_m=256), entry(256, 16384, 1024, block_m=64))
+    assert blocks_m(tuned.candidates(path, problem(200, 20000, 1024))) == [64, 256]
+    assert blocks_m(tuned.candidates(path, problem(20000, 200, 1024))) == [256, 64]
+
+
+def test_tiles_that_come_out_uneven_are_avoided(pipeline):
+    """At 8192, 1376 tiles of 256 x 192 are 10.4 rounds of 132 blocks, of 128 x 256 exactly 16 of 128."""
+    path = pipeline(entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
+                    entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128))
+    assert blocks_m(tuned.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
+
+
+def test_equal_knobs_stand_once(pipeline):
+    path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 2048, block_m=64))
+    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024))) == [64]
