@@ -29,9 +29,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
-  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
+  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
