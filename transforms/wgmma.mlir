@@ -2,8 +2,8 @@
 //
 // The third chapter. One warpgroup loads, the others multiply; blocks stay and take tile after tile; clusters load what
 // they share once; sums leave through shared memory while the next tile is under way. Any m, n and k whose rows are
-// multiples of 16 bytes, C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands, sums
-// in f32 (f16: also in f16), rounded to C's type at the end.
+// multiples of 16 bytes, C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands,
+// sums in f32 (f16: also in f16), rounded to C's type at the end.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; from there on what it names as future work.
 // Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
@@ -29,9 +29,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
-  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
-  transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
+  transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
+  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
@@ -82,7 +82,7 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
+    // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()

@@ -48,7 +48,7 @@ module attributes {transform.with_named_sequence} {
     %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
+    // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()

@@ -1,8 +1,8 @@
 // A matmul on Hopper's matrix unit, in its first form: one tile arrives by TMA, is multiplied by wgmma, then the next.
 //
 // The chapter that begins: what `wgmma_multistage` and `wgmma` make fast, without what makes it fast. Tiles of A and B
-// arrive in swizzled shared memory by TMA, counted in by an mbarrier; warpgroups multiply them, sums in registers. Loads
-// and products take turns, so that one of the two always waits.
+// arrive in swizzled shared memory by TMA, counted in by an mbarrier; warpgroups multiply them, sums in registers.
+// Loads and products take turns, so that one of the two always waits.
 //
 // Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the chapters that follow.
 
@@ -46,7 +46,7 @@ module attributes {transform.with_named_sequence} {
     %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, in whole tiles with zeros at the edges.
+    // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()

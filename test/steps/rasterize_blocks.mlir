@@ -1,5 +1,6 @@
 // Blocks are numbered down columns of `raster` block rows: the grid stays, and the tile of a block follows from its number.
-// The group is what divides both `raster` and the grid's height; with a group of one row, or left out, nothing changes.
+// Where `raster` does not divide the grid's height, the last group has fewer rows. With a group of one row, or left out,
+// nothing changes.
 //
 // DEFINE: %{payload} = %stepladder payload matmul --m 1024 --n 512 --k 32
 // DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline mma_sync --through rasterize_blocks
@@ -11,8 +12,10 @@
 // RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
 // RUN: %{opt} --set raster=1 -o %t.one
 // RUN: diff %t.one %t.without
-// RUN: %stepladder payload matmul --m 384 --n 512 --k 32 -o %t.odd.mlir
-// RUN: %stepladder-opt %t.odd.mlir --pipeline mma_sync --through rasterize_blocks | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder payload matmul --m 384 --n 512 --k 32 -o %t.low.mlir
+// RUN: %stepladder-opt %t.low.mlir --pipeline mma_sync --through rasterize_blocks | FileCheck %s --check-prefix=LOW
+// RUN: %stepladder payload matmul --m 640 --n 512 --k 32 -o %t.odd.mlir
+// RUN: %stepladder-opt %t.odd.mlir --pipeline mma_sync --set raster=2 --through rasterize_blocks | FileCheck %s --check-prefix=ODD
 // RUN: %stepladder-opt %t.mlir --pipeline wmma --through rasterize_blocks -o %t.wmma
 // RUN: diff %t.wmma %t.without
 // RUN: %stepladder-opt %t.mlir --pipeline wmma --set raster=8 --through rasterize_blocks | FileCheck %s
@@ -34,6 +37,20 @@
 // 4 x 4 blocks of 256 rows, and raster is 8: groups of four.
 // FOUR-HIGH: affine_map<()[s0, s1] -> ((((s0 + s1 * 4) mod 16) floordiv 4) * 128)>
 // FOUR-HIGH: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c4, %{{.*}} = %c1)
+
+// Three rows: one group of them.
+// LOW: affine_map<()[s0, s1] -> ((((s0 + s1 * 4) mod 12) floordiv 3) * 128)>
+// LOW-NOT: affine.min
+
+// Five rows: two groups of two, and one of what is left.
+// ODD-DAG: #[[within:.+]] = affine_map<()[s0, s1] -> ((s0 + s1 * 4) mod 8)>
+// ODD-DAG: #[[height:.+]] = affine_map<()[s0, s1] -> (2, ((s0 + s1 * 4) floordiv 8) * -2 + 5)>
+// ODD: [[x:%.+]] = gpu.block_id x
+// ODD-NEXT: [[y:%.+]] = gpu.block_id y
+// ODD-DAG: [[rows:%.+]] = affine.min #[[height]]()[[[x]], [[y]]]
+// ODD-DAG: [[place:%.+]] = affine.apply #[[within]]()[[[x]], [[y]]]
+// ODD-DAG: arith.divui [[place]], [[rows]]
+// ODD-DAG: arith.remui [[place]], [[rows]]
 
 // WITHOUT-NOT: {{mod|floordiv}}
 // WITHOUT: #[[map:.+]] = affine_map<()[s0] -> (s0 * 128)>

@@ -26,7 +26,9 @@ def kernel(module):
 def test_find_kernel(kernel):
     assert (kernel.name, kernel.target) == ("matmul_kernel", "sm_80")
     assert (kernel.grid, kernel.block) == ([1, 1, 1], [128, 1, 1])
-    assert kernel.arguments == [2, 0, 1]
+    assert [parameter.number for parameter in kernel.parameters] == [2, 0, 1]
+    assert all(parameter.descriptor is None for parameter in kernel.parameters)
+    assert kernel.cluster == [1, 1, 1]
     assert kernel.dynamic_shared_memory == 0
 
 

@@ -65,7 +65,7 @@ def check_kernel(run, m, n):
     warps = knobs["block_m"] // knobs["warp_m"] * (knobs["block_n"] // knobs["warp_n"])
     assert kernel.block == [32 * warps, 1, 1]
     assert kernel.target == knobs["target"]
-    assert sorted(kernel.arguments) == [0, 1, 2]
+    assert sorted(parameter.number for parameter in kernel.parameters) == [0, 1, 2]
     text = engine.text_of(run.module)
     fragment_k = 16 if pipeline == "wmma" else 256 // BITS[run.problem.a_type]
     products = text.count(PRODUCT[pipeline])

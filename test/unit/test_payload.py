@@ -126,7 +126,7 @@ def test_manifest_of_a_payload(inputs, c, products):
     assert (problem.m, problem.n, problem.k, problem.accumulate) == (2, 3, 5, True)
     assert (problem.a_layout, problem.b_layout) == ("row", "column")
     assert (problem.a_type, problem.compute_type, problem.acc_type, problem.c_type) == (inputs, products, c, c)
-    arguments = [build._argument(role, problem) for role in "abc"]
+    arguments = [build._argument(role, problem, None) for role in "abc"]
     assert [argument.shape for argument in arguments] == [(2, 5), (3, 5), (2, 3)]
     assert [argument.element_type for argument in arguments] == [inputs, inputs, c]
 

@@ -136,21 +136,26 @@ def _lower_product(product) -> None:
 def _lower_reads(cast, rewriter) -> None:
     """Lets what reads pairs of sums from an accumulator, seen as a vector, read registers.
 
-    The pair (block, column, half) is two f32 registers, or one register of two f16.
+    The pair (block, column, half) is two f32 registers, or one register of two f16. A fourth number is that of an
+    element of the pair.
     """
     registers = cast.operands[0]
     element = ir.VectorType(cast.results[0].type).element_type
     pair_type = ir.VectorType.get([2], element)
     for use in list(cast.results[0].uses):
         read = use.owner.operation
-        block, column, half = ir.DenseI64ArrayAttr(read.attributes["static_position"])
+        block, column, half, *side = ir.DenseI64ArrayAttr(read.attributes["static_position"])
         with ir.InsertionPoint(read), read.location:
             if element.width == 32:
-                both = [llvm.extractvalue(element, registers, [block, 4 * column + 2 * half + side]) for side in (0, 1)]
+                first = 4 * column + 2 * half
+                both = [llvm.extractvalue(element, registers, [block, first + number]) for number in (0, 1)]
                 pair = vector.from_elements(pair_type, both)
             else:
                 packed = llvm.extractvalue(ir.IntegerType.get_signless(32), registers, [block, 2 * column + half])
                 pair = llvm.bitcast(pair_type, packed)
+            if side:
+                pair = ir.Operation.create("vector.extract", results=[element], operands=[pair], attributes={
+                    "static_position": ir.DenseI64ArrayAttr.get(side)}).results[0]
         rewriter.replace_op(read, [pair])
     rewriter.erase_op(cast)
 

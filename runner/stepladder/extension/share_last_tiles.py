@@ -154,9 +154,25 @@ def _divide(tiles, loop, share: _Share, step: int) -> _Part:
         user = use.owner.operation
         if not (user.block == body and user.is_before_in_block(made)):
             user.operands[use.operand_number] = tile
+    _begin_at(loop, first, step)
     with ir.InsertionPoint(loop), loop.location:
-        loop.operands[0], loop.operands[1] = building.times(first, step), building.times(last, step)
+        loop.operands[1] = building.times(last, step)
     return _Part(tile, first, last)
+
+
+def _begin_at(loop, first, step: int) -> None:
+    """Lets a loop over k begin at step `first`; what asks whether a step is the first means that one then.
+
+    A product in flight releases the slot of the one before it, which the first has not: asked of the old bound, each
+    part would release a slot that it does not hold.
+    """
+    old = building.static_value(loop.operands[0])
+    with ir.InsertionPoint(loop), loop.location:
+        loop.operands[0] = building.times(first, step)
+    for use in list(building.body_of(loop).arguments[0].uses):
+        user = use.owner.operation
+        if user.name == "arith.cmpi" and building.static_value(user.operands[1]) == old:
+            user.operands[1] = loop.operands[0]
 
 
 class _Turns:

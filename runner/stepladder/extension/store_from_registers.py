@@ -10,7 +10,8 @@ from stepladder.extension.dialect import Tc, producer, transform_op
 class StoreFromRegisters(Tc.Operation, name="store_from_registers"):
     """Writes C from the accumulators, two neighbours in a row at a time, rounded to C's type or added to C.
 
-    Where the tile may reach beyond C, rows and columns are compared with what there is of it.
+    Where the tile may reach beyond C, rows and columns are compared with what there is of it. Where rows of C have an
+    odd number of elements, so that pairs are neither aligned nor whole at their ends, elements are written one by one.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: sums that go another way than to C by a copy, a rounding or an addition.
@@ -54,15 +55,42 @@ class _Guard:
             self.point.__exit__(*exception)
 
 
-def _store(sums, found, place: tuple[int, int, int], row, column) -> None:
-    value = sums.pair(*place)
-    bytes_ = 2 * found.c_type.width // 8
-    attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
+def _rows_take_pairs(tile) -> bool:
+    """Tells whether every row of a view of C begins where a pair is aligned, and ends with one."""
+    strides, _ = ir.MemRefType(tile.type).get_strides_and_offset()
+    return strides[0] % 2 == 0
+
+
+def _store(sums, found, place: tuple[int, int, int], row, column, columns) -> None:
+    """Writes the pair of sums at `place`, left of column number `columns` of the tile (None: anywhere)."""
+    if _rows_take_pairs(found.tile):
+        with _Guard(column, columns):
+            _write(sums.pair(*place), found, row, column)
+        return
+    for side in (0, 1):
+        own = arith.addi(column, index(side)) if side else column
+        with _Guard(own, columns):
+            _write(_element(sums.pair(*place), side), found, row, own)
+
+
+def _element(pair, side: int):
+    """Returns one of the two elements of a pair."""
+    return ir.Operation.create("vector.extract", results=[ir.VectorType(pair.type).element_type], operands=[pair],
+                               attributes={"static_position": ir.DenseI64ArrayAttr.get([side])}).results[0]
+
+
+def _write(value, found, row, column) -> None:
+    """Writes a pair or one element to C, or adds it to what is there."""
+    dialect, attributes = "memref", {}
+    if isinstance(value.type, ir.VectorType):
+        bytes_ = 2 * found.c_type.width // 8
+        dialect = "vector"
+        attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
     if found.adds:
-        old = ir.Operation.create("vector.load", results=[value.type], operands=[found.tile, row, column],
+        old = ir.Operation.create(f"{dialect}.load", results=[value.type], operands=[found.tile, row, column],
                                   attributes=attributes).results[0]
         value = arith.addf(old, value)
-    ir.Operation.create("vector.store", operands=[value, found.tile, row, column], attributes=attributes)
+    ir.Operation.create(f"{dialect}.store", operands=[value, found.tile, row, column], attributes=attributes)
 
 
 @transform_op(StoreFromRegisters)
@@ -82,6 +110,5 @@ def store_from_registers(payload, op, rewriter) -> None:
                     row = arith.addi(first_row, index(ROWS * block + epilogue.FRAGMENT * half))
                     with _Guard(row, rows_of_tile):
                         for number, column in enumerate(column_numbers):
-                            with _Guard(column, columns_of_tile):
-                                _store(sums, found, (block, number, half), row, column)
+                            _store(sums, found, (block, number, half), row, column, columns_of_tile)
         found.erase(rewriter)

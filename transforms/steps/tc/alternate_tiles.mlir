@@ -1,11 +1,12 @@
 // Lets two consumer warpgroups take tiles in turn: one stores while the other multiplies (ping-pong).
 //
-// Consumers that share a tile end its main loop together, and the tensor cores idle while both store. Two that take tiles
-// in turn hide one's epilogue behind the other's main loop. The price is a smaller tile, since each holds one of its own,
-// and so more bytes from shared memory and from the L2 cache for each product: it pays for small problems, where there are
-// few tiles and epilogues weigh more.
+// Consumers that share a tile end its main loop together, and the tensor cores idle while both store. Two that take
+// tiles in turn hide one's epilogue behind the other's main loop. The price is a smaller tile, since each holds one of
+// its own, and so more bytes from shared memory and from the L2 cache for each product: it pays for small problems,
+// where there are few tiles and epilogues weigh more.
 //
-// A named barrier hands the tensor cores over. A parity of the ring's barriers could not: it repeats every second round.
+// A named barrier hands the tensor cores over. A parity of the ring's barriers could not: it repeats every second
+// round.
 //
 // Before:
 //   scf.for %tile = %block to %tiles step %blocks { main loop; store }

@@ -1,17 +1,17 @@
 // Feeds the matrix unit from shared memory: tiles arrive by TMA, and warpgroups multiply them by `wgmma`.
 //
-// Two things that only go together. TMA, the copy engine, writes a tile into shared memory with the 16-byte units of its
-// rows exchanged (swizzled), so that neither it nor what reads the tile meets bank conflicts; and `wgmma` is what reads
-// tiles laid out like that, whole, without taking them through registers.
+// Two things that only go together. TMA, the copy engine, writes a tile into shared memory with the 16-byte units of
+// its rows exchanged (swizzled), so that neither it nor what reads the tile meets bank conflicts; and `wgmma` is what
+// reads tiles laid out like that, whole, without taking them through registers.
 //
-// `tc.load_by_tma` replaces the copies of A and B. One thread issues the loads of a step of k; they complete a barrier in
-// shared memory (`full`) by the number of their bytes, and a second one (`empty`) says when the tiles have been read. There
-// are `stages` places for tiles, a ring that is filled and emptied in order: with one, a load waits until the products
-// before it are done; with more, loads may run ahead, for which other steps arrange. What lies beyond the edges of A and
-// B, TMA fills with zeros.
+// `tc.load_by_tma` replaces the copies of A and B. One thread issues the loads of a step of k; they complete a barrier
+// in shared memory (`full`) by the number of their bytes, and a second one (`empty`) says when the tiles have been
+// read. There are `stages` places for tiles, a ring that is filled and emptied in order: with one, a load waits until
+// the products before it are done; with more, loads may run ahead, for which other steps arrange. What lies beyond the
+// edges of A and B, TMA fills with zeros.
 //
-// `tc.convert_to_warpgroup_mma` replaces the product: each of the warpgroups takes a share of the tile's rows, and keeps
-// its sums in registers through the loop over k. Which numbers they become in C is left to the epilogue.
+// `tc.convert_to_warpgroup_mma` replaces the product: each of the warpgroups takes a share of the tile's rows, and
+// keeps its sums in registers through the loop over k. Which numbers they become in C is left to the epilogue.
 //
 // Source: Ozen, "Hopper GEMM in MLIR": TMA, mbarriers and warpgroup-level products. Upstream's
 // `transform.nvgpu.rewrite_copy_as_tma` knows neither swizzle nor rings, and has no counterpart for the product.

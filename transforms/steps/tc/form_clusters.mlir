@@ -1,8 +1,8 @@
 // Groups neighbouring blocks into clusters, which run at the same time on multiprocessors that can reach each other.
 //
-// A cluster of cluster_m x cluster_n blocks computes a compact group of tiles: its rows of blocks read the same tiles of
-// A, its columns the same tiles of B. By itself this is a numbering; `multicast_tiles` loads what is shared once. The
-// grid must be a multiple of the cluster in both directions.
+// A cluster of cluster_m x cluster_n blocks computes a compact group of tiles: its rows of blocks read the same tiles
+// of A, its columns the same tiles of B. By itself this is a numbering; `multicast_tiles` loads what is shared once.
+// The grid must be a multiple of the cluster in both directions.
 //
 // The authors of Hopper GEMM in MLIR name clusters as future work. Upstream has no op that regroups a grid.
 //

@@ -1,8 +1,8 @@
 // Lets the loads of the ring run ahead of the products, in one and the same thread.
 //
-// As the ring stands, a step of k issues its loads and waits for them. In this step the first slots are filled in front of
-// the loop, and the loop issues the loads of the step that is `stages` - 1 ahead, behind its product: the latency of a load
-// has that many products to hide behind.
+// As the ring stands, a step of k issues its loads and waits for them. In this step the first slots are filled in front
+// of the loop, and the loop issues the loads of the step that is `stages` - 1 ahead, behind its product: the latency of
+// a load has that many products to hide behind.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel.
 //

@@ -1,8 +1,8 @@
 // Issues the product of the next step of k before the last one is done.
 //
-// A warpgroup that waits for each of its products leaves the tensor cores idle from its end to the start of the next. With
-// one product in flight they always have work: a step waits for the product before its own, and releases the slot that
-// that one has read.
+// A warpgroup that waits for each of its products leaves the tensor cores idle from its end to the start of the next.
+// With one product in flight they always have work: a step waits for the product before its own, and releases the slot
+// that that one has read.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", where a wait leaves one group of products running.
 //

@@ -1,13 +1,13 @@
 // Writes instructions that LLVM has no intrinsic for as inline PTX, and parameters by value as such.
 //
-// The last of the lowering: waits on barriers are loops of `mbarrier.try_wait`, `wgmma` and `setmaxnreg` go to ptxas as they
-// are written. TMA descriptors become parameters by value that are constant for the grid, which can only be said of a
-// lowered kernel.
+// The last of the lowering: waits on barriers are loops of `mbarrier.try_wait`, `wgmma` and `setmaxnreg` go to ptxas as
+// they are written. TMA descriptors become parameters by value that are constant for the grid, which can only be said
+// of a lowered kernel.
 //
 // Before:
 //   nvvm.mbarrier.try_wait.parity %barrier, %parity, %ticks
 // After:
-//   llvm.inline_asm has_side_effects "{ ... mbarrier.try_wait.parity.shared.b64 ... }", "r,r,r" %barrier, %parity, %ticks
+//   llvm.inline_asm has_side_effects "{ ... mbarrier.try_wait.parity.shared.b64 ... }", "r,r,r" %barrier, ...
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_to_inline_ptx(%module: !transform.any_op {transform.readonly}) {

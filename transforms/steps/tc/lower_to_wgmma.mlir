@@ -1,10 +1,12 @@
 // Writes the products of warpgroups as `wgmma` instructions, and accumulators as registers.
 //
-// A product of 64 x n x 64 f16 is four instructions of k = 16, each reading its operands by a descriptor of 64 bits: the
-// address in shared memory, how its rows are swizzled, and the steps between groups of eight rows. Upstream's lowering
-// covers row-major operands in tiles of 64 elements; `tc.lower_warpgroup_mma` covers all that the earlier steps make.
+// A product of 64 x n x 64 f16 is four instructions of k = 16, each reading its operands by a descriptor of 64 bits:
+// the address in shared memory, how its rows are swizzled, and the steps between groups of eight rows. Upstream's
+// lowering covers row-major operands in tiles of 64 elements; `tc.lower_warpgroup_mma` covers all that the earlier
+// steps make.
 //
-// One block a multiprocessor is promised (`nvvm.minctasm`), without which registers cannot be divided between the roles.
+// One block a multiprocessor is promised (`nvvm.minctasm`), without which registers cannot be divided between the
+// roles.
 //
 // Before:
 //   %d = nvgpu.warpgroup.mma %a, %b, %c {transposeB} : ... -> <fragmented = vector<64x256xf32>>

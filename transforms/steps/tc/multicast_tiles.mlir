@@ -4,8 +4,8 @@
 // and TMA writes it to all of them: from the L2 cache, which is what a large product waits for and spends its power on,
 // comes half as much of the shared operand with two blocks.
 //
-// A slot may be loaded over when all blocks that it is written to have read theirs: threads of a warpgroup arrive at the
-// barriers of all of them. Such an arrival releases nothing at cluster scope: that would wait for all memory of the
+// A slot may be loaded over when all blocks that it is written to have read theirs: threads of a warpgroup arrive at
+// the barriers of all of them. Such an arrival releases nothing at cluster scope: that would wait for all memory of the
 // thread, every step, and costs far more than multicast gains.
 //
 // Before:

@@ -1,15 +1,15 @@
 // Divides the tiles that are left after the last whole round along k, so that all blocks have work (stream-K).
 //
-// 1376 tiles on 132 blocks are 10 rounds and 56 tiles: an eleventh round in which 76 blocks have nothing to do. Divided,
-// the 56 tiles are 112 halves, and the round is half as long. In general the steps of k of the tiles that are left stand in
-// one row, and each block takes an equal part of it, of half a tile at least.
+// 1376 tiles on 132 blocks are 10 rounds and 56 tiles: an eleventh round in which 76 blocks have nothing to do.
+// Divided, the 56 tiles are 112 halves, and the round is half as long. In general the steps of k of the tiles that are
+// left stand in one row, and each block takes an equal part of it, of half a tile at least.
 //
-// The parts of a tile are summed in C: who has its beginning stores, the others add, in the order of k, by TMA. Whose turn
-// it is, is counted in global memory. So the result does not depend on who is first, and the sums of a tile are the same
-// from launch to launch.
+// The parts of a tile are summed in C: who has its beginning stores, the others add, in the order of k, by TMA. Whose
+// turn it is, is counted in global memory. So the result does not depend on who is first, and the sums of a tile are
+// the same from launch to launch.
 //
-// It pays where the last round is nearly empty and a product takes few rounds. It needs sums of C's own type: parts that
-// are rounded would be rounded twice.
+// It pays where the last round is nearly empty and a product takes few rounds. It needs sums of C's own type: parts
+// that are rounded would be rounded twice.
 //
 // Osama, Merrill, Cecka, Garland, Owens, "Stream-K" (PPoPP 2023), in the form that shares the last tiles only. Upstream
 // has no op for it.

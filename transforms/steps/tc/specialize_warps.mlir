@@ -1,9 +1,9 @@
 // Divides the roles: one warpgroup issues loads and does nothing else, the others multiply.
 //
-// A thread that issues loads between its products holds its warpgroup up: it waits for a slot while the tensor cores could
-// work. A producer of its own waits instead of them, and runs ahead as far as the ring reaches, into the next tile too
-// while the consumers store this one. It needs few registers and gives the rest back, from which the consumers take what
-// their sums need (`setmaxnreg`).
+// A thread that issues loads between its products holds its warpgroup up: it waits for a slot while the tensor cores
+// could work. A producer of its own waits instead of them, and runs ahead as far as the ring reaches, into the next
+// tile too while the consumers store this one. It needs few registers and gives the rest back, from which the consumers
+// take what their sums need (`setmaxnreg`).
 //
 // Both roles are copies of the same loops; the producer keeps what issues loads, the consumers all else.
 //

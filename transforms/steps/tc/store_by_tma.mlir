@@ -1,9 +1,9 @@
 // Writes C through shared memory: 128 bytes of each row at a time, which TMA stores while the next are written.
 //
-// A thread holds two neighbours in a row, so that stores from registers write 8 bytes here and there. Collected in shared
-// memory they leave as whole rows, by one instruction, and the threads go on: the last boxes of a tile are on their way
-// while the next tile's main loop runs. 16-bit sums go to shared memory by `stmatrix`, four 8 x 8 matrices an instruction.
-// What lies beyond the edges of C is left out by TMA. For C = AB + C, TMA adds to C.
+// A thread holds two neighbours in a row, so that stores from registers write 8 bytes here and there. Collected in
+// shared memory they leave as whole rows, by one instruction, and the threads go on: the last boxes of a tile are on
+// their way while the next tile's main loop runs. 16-bit sums go to shared memory by `stmatrix`, four 8 x 8 matrices an
+// instruction. What lies beyond the edges of C is left out by TMA. For C = AB + C, TMA adds to C.
 //
 // Before:
 //   nvgpu.warpgroup.mma.store %acc, %sums

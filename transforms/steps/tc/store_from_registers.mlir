@@ -1,7 +1,8 @@
 // Writes C from the registers that hold the sums, two neighbours in a row at a time.
 //
-// The plain epilogue: no shared memory, no barriers. A warp writes 32 bytes of each of eight rows at once. Sums are rounded
-// to C's type, or added to C, on the way; where a tile reaches beyond C, rows and columns are compared with its edges.
+// The plain epilogue: no shared memory, no barriers. A warp writes 32 bytes of each of eight rows at once. Sums are
+// rounded to C's type, or added to C, on the way; where a tile reaches beyond C, rows and columns are compared with its
+// edges.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", whose kernels store each thread's fragments.
 //
