@@ -22,6 +22,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -296,7 +297,11 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
             "ablation": lambda: ablation_jobs(folder / "ablation"), "stages": lambda: stages_jobs(folder / "stages"),
             "sizes": lambda: sizes_jobs(folder / "sizes", types, only),
             "beside": lambda: beside_jobs(folder / "beside")}
-    build_jobs([job for part in parts for job in jobs[part]()], workers)
+    chosen = [job for part in parts for job in jobs[part]()]
+    # Candidates of an earlier list must not stay beside those of this one. What `sizes` builds has fixed places.
+    for place in {job.path.parent for job in chosen if job.path.relative_to(folder).parts[0] != "sizes"}:
+        shutil.rmtree(place, ignore_errors=True)
+    build_jobs(chosen, workers)
 
 
 def _write(path: Path, result: dict) -> None:
