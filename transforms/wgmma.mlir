@@ -29,6 +29,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
+  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
@@ -73,6 +74,8 @@ module attributes {transform.with_named_sequence} {
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
     %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
+    // Whether the tiles of the last round are shared among all blocks.
+    %last_tiles = transform.tune.knob<"last_tiles"> = "whole" from options = ["whole", "shared"] -> !transform.any_param
     // Whether a kernel may prepare itself while the one before it ends.
     %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
       -> !transform.any_param
@@ -117,6 +120,13 @@ module attributes {transform.with_named_sequence} {
       transform.include @store_by_tma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    // The round in which there are fewer tiles than blocks.
+    transform.tune.alternatives<"last_tiles"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "last_tiles == 'shared'"}} {
+    }, {
+      transform.include @share_last_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // A kernel of its own, down to the machine.

@@ -26,6 +26,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     rasterize_blocks,
     reinterpret_elements,
     rotate_loop,
+    share_last_tiles,
     specialize_warps,
     spread_copies,
     store_by_tma,

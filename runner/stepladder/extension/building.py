@@ -72,6 +72,11 @@ def thread_in_warpgroup():
     return apply(lambda thread: ir.AffineExpr.get_mod(thread, WARPGROUP), thread_number())
 
 
+def block_in_cluster():
+    """Returns the number of a block in its cluster, which is a row of blocks."""
+    return gpu.cluster_block_id(gpu.Dimension.x)
+
+
 def if_(condition):
     """Returns the insertion point inside a new `scf.if` without results and without else."""
     branch = scf.IfOp(condition)

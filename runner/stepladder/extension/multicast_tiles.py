@@ -1,6 +1,6 @@
 """`tc.multicast_tiles`: the blocks of a cluster load the tiles that they share once, each a part, for all."""
 
-from stepladder.bindings import arith, ext, gpu, ir, nvgpu, nvvm, transform
+from stepladder.bindings import arith, ext, ir, nvgpu, nvvm, transform
 from stepladder.extension import building, ring, tma
 from stepladder.extension.building import index, integer
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
@@ -37,7 +37,7 @@ class _Cluster:
 
     def __init__(self, rows: int, columns: int):
         self.rows, self.columns = rows, columns
-        rank = gpu.cluster_block_id(gpu.Dimension.x)
+        rank = building.block_in_cluster()
         self.row = building.apply(lambda r: ir.AffineExpr.get_mod(r, rows), rank)
         self.column = building.apply(lambda r: ir.AffineExpr.get_floor_div(r, rows), rank)
 

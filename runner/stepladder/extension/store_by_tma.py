@@ -85,7 +85,7 @@ class _Store:
                 column = arith.addi(column, index(number * self.width))
             with building.if_(is_first):
                 if self.found.adds:
-                    self._add(box, column, row)
+                    add_by_tma(box, self.descriptor, column, row)
                 else:
                     nvgpu.tma_async_store(box, self.descriptor, [column, row])
                 nvvm.cp_async_bulk_commit_group()
@@ -94,14 +94,6 @@ class _Store:
         """Writes the wait for the last boxes, at the current insertion point."""
         with building.if_(building.equal(building.thread_in_warpgroup(), index(0))):
             nvvm.cp_async_bulk_wait_group(0, read=True)
-
-    def _add(self, box, column, row) -> None:
-        # The op for it reads as an intrinsic that LLVM 22 does not have.
-        i32 = ir.IntegerType.get_signless(32)
-        pointer = builtin.unrealized_conversion_cast([ir.Type.parse("!llvm.ptr")], [self.descriptor])
-        nvvm.inline_ptx([], [pointer, *(arith.index_cast(i32, value) for value in (column, row)), _address(box)], [],
-                        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
-                        "[{$r0}, {{$r1}, {$r2}}], [{$r3}];", memory_clobber=True)
 
     def _places(self) -> list:
         """Returns where a thread writes in a box: for each two fragments of 16-bit sums, or each of 32-bit sums, the
@@ -144,6 +136,18 @@ class _Store:
                     pairs = [sums.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
                     own = arith.addi(row, index(ROWS * block))
                     _store_matrices(box, own, column, pairs)
+
+
+ADD = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+
+
+def add_by_tma(box, descriptor, column, row) -> None:
+    """Writes the store of a box that adds to what is there."""
+    # The op for it reads as an intrinsic that LLVM 22 does not have.
+    i32 = ir.IntegerType.get_signless(32)
+    pointer = builtin.unrealized_conversion_cast([ir.Type.parse("!llvm.ptr")], [descriptor])
+    nvvm.inline_ptx([], [pointer, *(arith.index_cast(i32, value) for value in (column, row)), _address(box)], [],
+                    f"{ADD} [{{$r0}}, {{{{$r1}}, {{$r2}}}}], [{{$r3}}];", memory_clobber=True)
 
 
 def _address(view, row=None, column=None):
