@@ -40,25 +40,26 @@ PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
-# Candidates: the tile, `a` for the alternating schedule, `o` for launches that do not overlap, `c` for the cluster, and
-# the letters of _KNOBS; what is not said is the script's.
+# Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from re`g`isters), `c` for the
+# cluster, and the letters of _KNOBS; what is not said is the script's.
 SMALL = ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4", "128x64 w2 s8", "128x64 w1 s8", "64x128 w1 s8 c2x1")
 NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x256 w1 s4", "64x64 w1 s8 c1x2", "64x64 w1 s4 k128")
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "128x128 s5", "128x128 a s5 c2x1")
 LARGE = ("128x256 b128 c2x1", "128x256 b128 c2x1 r16", "128x256 b128 c2x1 o", "128x256 c2x1", "256x192 s3 e1 c1x2 b132",
-         "256x192 s3 e1 c1x2 b128", "256x192 s3 e1 c2x1")
+         "256x192 s3 e1 c1x2 b128", "256x192 s3 e1 c2x1", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l")
 CANDIDATES = {
     1024: SMALL,
-    1536: (*SMALL[:4], "128x128 a s5", "128x160 s4", "192x96 w3 s5 e1", "192x128 w3 s4 e1", "128x192", "128x96 s6"),
-    2048: (*MIDDLE, "256x128 e1 c1x2", "128x256 c2x1"),
+    1536: (*SMALL[:4], "128x128 a s5", "128x160 s4", "192x96 w3 s5 e1", "192x128 w3 s4 e1", "128x192", "128x96 s6",
+           "128x128 s5 l", "128x256 l"),
+    2048: (*MIDDLE, "256x128 e1 c1x2", "128x256 c2x1", "128x192 l"),
     3072: ("128x192 a s4 e1", "128x192 a s4 e1 r16", "128x192 a s4 e1 c2x1", "192x192 w3 s4 e1", "128x192",
-           "128x192 c2x1", "128x256", "128x128 a s5"),
+           "128x192 c2x1", "128x256", "128x128 a s5", "128x256 l", "128x256 c2x1 l", "256x192 s3 e1 l"),
     4096: ("128x256", "128x256 r16", "128x256 b128", "128x256 b128 r16", "128x256 b128 c2x1", "128x256 b128 c1x2",
-           "256x128 e1 b128 c1x2", "256x192 s3 e1 c1x2", "128x128 a s5"),
+           "256x128 e1 b128 c1x2", "256x192 s3 e1 c1x2", "128x128 a s5", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
     5120: ("256x160 s3 e1", "256x160 s3 e1 c2x1", "256x160 s3 e1 c1x2 b128", "128x160 s4", "128x160 s4 c2x1",
-           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224"),
+           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
     6144: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 b128", "256x192 s3 e1",
-           "256x192 s3 e1 c2x1", "128x256 c2x1", "128x192 a s4 e1"),
+           "256x192 s3 e1 c2x1", "128x256 c2x1", "128x192 a s4 e1", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
     8192: (*LARGE, "128x256 b128 c1x2", "256x128 e1 b128 c1x2"),
     8448: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x192 s3 e1"),
     8704: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x160 s3 e1 c2x1"),
@@ -97,7 +98,8 @@ FIRST_RUNGS = (("one stage", "wgmma_single_stage", "128x256 r1", ("rasterize_blo
                ("+ a ring of tiles", "wgmma_multistage", "128x256 r1", ("rasterize_blocks",)))
 CLIMB_KNOBS = "128x256 c2x1"
 LAST_RUNGS = (("+ sums leave by TMA", CLIMB_KNOBS), ("+ 128 blocks", "128x256 c2x1 b128"),
-              ("larger tiles", "256x192 s3 e1 c1x2"), ("alternating, smaller tiles", "128x128 a s5"))
+              ("larger tiles", "256x192 s3 e1 c1x2"), ("larger tiles, the last ones shared", "256x192 s3 e1 c1x2 l"),
+              ("alternating, smaller tiles", "128x128 a s5"))
 
 # Seed experiment: how many stages a product with few blocks and a long reduction wants.
 STAGES = tuple(range(1, 8))
@@ -115,14 +117,16 @@ NUMBERS_TYPES = {"f16-f32": ("f16", "f32", "f32"), "f16-f16": ("f16", "f32", "f1
 NUMBERS_SIZE = (528, 656, 336)
 NUMBERS_VARIANTS = {
     "single_stage": ("wgmma_single_stage", "128x128 w2"), "multistage": ("wgmma_multistage", "128x128 s3"),
-    "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8")}
+    "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8"),
+    "shared": ("wgmma", "128x128 w2 s3 b8 l")}
 NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
 SEEDS = (0, 1, 2)
 RANDOM_SHAPES = 40
 RANDOM_SEED = 20261121
-# A kernel that is launched again and again: 64 tiles for 16 blocks.
-REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1"}
-REPEATED_SIZE = (1016, 1032, 328)
+# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks.
+REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1",
+            "shared": "128x128 w2 s3 b24 c2x1 l"}
+REPEATED_SIZE = (1016, 1032, 1288)
 LAUNCHES = 1000
 
 # Seconds and rounds on the GPU.
@@ -133,6 +137,9 @@ GROUPS = 6
 GROUP_SECONDS, CHECK_SECONDS = 60, 10
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
+_WORDS: dict[str, dict[str, int | str]] = {
+    "a": {"schedule": "alternating", "warpgroups": 1}, "o": {"launches": "ordered"}, "l": {"last_tiles": "shared"},
+    "g": {"epilogue": "registers"}}
 
 
 def knobs_of(candidate: str) -> dict[str, int | str]:
@@ -141,10 +148,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     block_m, block_n = map(int, tile.split("x"))
     knobs: dict[str, int | str] = {"block_m": block_m, "block_n": block_n}
     for word in words:
-        if word == "a":
-            knobs |= {"schedule": "alternating", "warpgroups": 1}
-        elif word == "o":
-            knobs["launches"] = "ordered"
+        if word in _WORDS:
+            knobs |= _WORDS[word]
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:
@@ -243,8 +248,8 @@ def numbers_jobs(folder: Path) -> list[Job]:
     for (name, types), layouts in itertools.product(NUMBERS_TYPES.items(),
                                                     itertools.product(("row", "column"), repeat=2)):
         variants = {title: (pipeline, text, (False, True)) for title, (pipeline, text) in NUMBERS_VARIANTS.items()}
-        for (title, form), cluster in itertools.product((("cooperative", True), ("alternating", False)),
-                                                        NUMBERS_CLUSTERS):
+        for (title, form), cluster in itertools.product(
+                (("cooperative", True), ("alternating", False), ("shared", False)), NUMBERS_CLUSTERS):
             pipeline, text = NUMBERS_VARIANTS[title]
             # C of another type than its sums is not added to.
             variants[f"{title}-{cluster}"] = (pipeline, f"{text} {cluster}", (form and types[1] == types[2],))
@@ -272,7 +277,7 @@ def random_shapes() -> list[tuple]:
     row, columns = ("row", "row"), ("row", "column")
     plain = NUMBERS_VARIANTS["cooperative"]
     found = [((1, 512, 264), row, *plain, False), ((1, 8, 8), row, *plain, True), ((512, 8, 264), row, *plain, False),
-             ((512, 4, 264), columns, *plain, True), ((129, 1, 64), columns, plain[0], plain[1], False),
+             ((512, 4, 264), columns, *plain, True), ((129, 1, 64), columns, plain[0], f"{plain[1]} g", False),
              ((260, 392, 8), row, *plain, True), ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *plain, True),
              ((3 * 128 + 1, 3 * 128 + 4, 3 * 64 + 8), columns, *NUMBERS_VARIANTS["alternating"], False),
              ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *NUMBERS_VARIANTS["multistage"], True)]
