@@ -40,8 +40,8 @@ PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
-# Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from re`g`isters), `c` for the
-# cluster, and the letters of _KNOBS; what is not said is the script's.
+# Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
+# re`g`isters), `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
 SMALL = ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4", "128x64 w2 s8", "128x64 w1 s8", "64x128 w1 s8 c2x1")
 NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x256 w1 s4", "64x64 w1 s8 c1x2", "64x64 w1 s4 k128")
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "128x128 s5", "128x128 a s5 c2x1")
@@ -57,7 +57,8 @@ CANDIDATES = {
     4096: ("128x256", "128x256 r16", "128x256 b128", "128x256 b128 r16", "128x256 b128 c2x1", "128x256 b128 c1x2",
            "256x128 e1 b128 c1x2", "256x192 s3 e1 c1x2", "128x128 a s5", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
     5120: ("256x160 s3 e1", "256x160 s3 e1 c2x1", "256x160 s3 e1 c1x2 b128", "128x160 s4", "128x160 s4 c2x1",
-           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
+           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224", "256x192 s3 e1 c1x2 l",
+           "128x256 c2x1 l"),
     6144: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 b128", "256x192 s3 e1",
            "256x192 s3 e1 c2x1", "128x256 c2x1", "128x192 a s4 e1", "256x192 s3 e1 c1x2 l", "128x256 c2x1 l"),
     8192: (*LARGE, "128x256 b128 c1x2", "256x128 e1 b128 c1x2"),
@@ -109,8 +110,8 @@ STAGES_MN = (7296, 256)
 BESIDE_SIZES = (2048, 4096, 8192)
 BESIDE_TYPES = "f16-f16"
 
-# Whether the numbers are right: every type, layout, form, pipeline, schedule and cluster at a size that no tile divides,
-# with some tiles for each block that stays.
+# Whether the numbers are right: every type, layout, form, pipeline, schedule and cluster at a size that no tile
+# divides, with some tiles for each block that stays.
 NUMBERS_TYPES = {"f16-f32": ("f16", "f32", "f32"), "f16-f16": ("f16", "f32", "f16"), "f16-f16-f16": ("f16",) * 3,
                  "bf16-f32": ("bf16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "tf32-f32": ("f32",) * 3,
                  "e4m3-f32": ("f8E4M3FN", "f32", "f32"), "e5m2-f32": ("f8E5M2", "f32", "f32")}
@@ -185,8 +186,7 @@ def problems(only: list[str]) -> dict[tuple[int, int, int], tuple[str, ...]]:
 def _job(path: Path, size: tuple[int, int, int], types: tuple[str, str, str], settings: dict, pipeline: str = "wgmma",
          **more) -> Job:
     element, acc, c_type = types
-    return Job(path, pipeline, size, (element, c_type), settings, acc_type=acc, accumulate=more.pop("accumulate", False),
-               **more)
+    return Job(path, pipeline, size, (element, c_type), settings, acc_type=acc, **{"accumulate": False, **more})
 
 
 def tune_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
@@ -271,8 +271,10 @@ def numbers_jobs(folder: Path) -> list[Job]:
 
 
 def random_shapes() -> list[tuple]:
-    """Returns (size, layouts, pipeline, candidate, C = AB + C) with extremes first: an extent of 1 or 8, and three tiles
-    plus one. Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major."""
+    """Returns (size, layouts, pipeline, candidate, C = AB + C), extremes first: an extent of 1 or 8, three tiles plus one.
+
+    Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major.
+    """
     generator = random.Random(RANDOM_SEED)
     row, columns = ("row", "row"), ("row", "column")
     plain = NUMBERS_VARIANTS["cooperative"]
@@ -298,7 +300,8 @@ def random_shapes() -> list[tuple]:
 
 def build_all(folder: Path, parts: list[str], types: list[str], only: list[str], workers: int) -> None:
     """Builds the bundles of some parts below `folder`."""
-    jobs = {"numbers": lambda: numbers_jobs(folder / "numbers"), "tune": lambda: tune_jobs(folder / "tune", types, only),
+    jobs = {"numbers": lambda: numbers_jobs(folder / "numbers"),
+            "tune": lambda: tune_jobs(folder / "tune", types, only),
             "ablation": lambda: ablation_jobs(folder / "ablation"), "stages": lambda: stages_jobs(folder / "stages"),
             "sizes": lambda: sizes_jobs(folder / "sizes", types, only),
             "beside": lambda: beside_jobs(folder / "beside")}
@@ -440,7 +443,7 @@ def measure_numbers(folder: Path, out: Path) -> None:
     result["seeds"] = list(SEEDS)
     _write(out, result)
     wrong = {name: case for name, case in found.items() if not case["passed"]}
-    print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused at build time", flush=True)
+    print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused when built", flush=True)
     for name, case in list(wrong.items())[:40]:
         print(f"WRONG: {name}: {str(case.get('error') or case['reports'])[:200]}", flush=True)
     result["repeated"] = {path.name: _in_process(["repeat", str(path)], 5 * 60)[0].get(path.name, {"passed": False})
@@ -543,7 +546,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("result", type=Path, nargs="?")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="build: parts; tune, sizes: problems")
-    parser.add_argument("--problems", nargs="+", default=[], metavar="PROBLEM", help="build: problems of tune and sizes")
+    parser.add_argument("--problems", nargs="+", default=[], metavar="PROBLEM", help="build: those of tune and sizes")
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these")
     parser.add_argument("--rounds", type=int, default=SIZES_ROUNDS, help="of sizes")

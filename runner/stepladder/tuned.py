@@ -33,7 +33,7 @@ def _lost(knobs: Knobs, m: int, n: int) -> float:
 
 
 def _distance(entry: dict, problem: Problem) -> float:
-    """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and in k;
+    """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and k;
     and how much more the entry's knobs would lose here in tiles that do not come out even than they lose there."""
     area = abs(math.log2(entry["m"] * entry["n"] / (problem.m * problem.n)))
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))
