@@ -134,8 +134,9 @@ LAUNCHES = 1000
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5
 TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.5, 3, 3
 SIZES_SUSTAINED, SIZES_ROUNDS = 0.5, 7
-GROUPS = 6
-GROUP_SECONDS, CHECK_SECONDS = 60, 10
+# Kernels are checked in groups, some at a time; a group has so many seconds, and so many for each kernel.
+PROCESSES, GROUP_SIZE = 6, 12
+GROUP_SECONDS, CHECK_SECONDS = 30, 5
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
 _WORDS: dict[str, dict[str, int | str]] = {
@@ -271,7 +272,7 @@ def numbers_jobs(folder: Path) -> list[Job]:
 
 
 def random_shapes() -> list[tuple]:
-    """Returns (size, layouts, pipeline, candidate, C = AB + C), extremes first: an extent of 1 or 8, three tiles plus one.
+    """Returns (size, layouts, pipeline, candidate, C = AB + C): first extremes: an extent of 1, 8, three tiles plus one.
 
     Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major.
     """
@@ -435,8 +436,8 @@ def measure_numbers(folder: Path, out: Path) -> None:
     cases = sorted(path for path in (place / "cases").iterdir() if path.is_dir())
     with Device() as device:
         result = duel.header(device)
-    groups = [cases[number::GROUPS] for number in range(GROUPS)]
-    with ThreadPoolExecutor(GROUPS) as pool:
+    groups = [cases[start:start + GROUP_SIZE] for start in range(0, len(cases), GROUP_SIZE)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
         found = dict(pair for pairs in pool.map(_check_group, groups) for pair in pairs)
     result["cases"] = {name: found[name] for name in sorted(found)}
     result["refused"] = _refusals(place / "cases")
