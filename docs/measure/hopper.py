@@ -272,7 +272,7 @@ def numbers_jobs(folder: Path) -> list[Job]:
 
 
 def random_shapes() -> list[tuple]:
-    """Returns (size, layouts, pipeline, candidate, C = AB + C): first extremes: an extent of 1, 8, three tiles plus one.
+    """Returns (size, layouts, pipeline, candidate, C = AB + C): first extents of 1, 8, three tiles plus one.
 
     Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major.
     """
@@ -447,8 +447,10 @@ def measure_numbers(folder: Path, out: Path) -> None:
     print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused when built", flush=True)
     for name, case in list(wrong.items())[:40]:
         print(f"WRONG: {name}: {str(case.get('error') or case['reports'])[:200]}", flush=True)
-    result["repeated"] = {path.name: _in_process(["repeat", str(path)], 5 * 60)[0].get(path.name, {"passed": False})
-                          for path in sorted((place / "repeated").iterdir()) if path.is_dir()}
+    result["repeated"] = {}
+    for path in sorted(path for path in (place / "repeated").iterdir() if path.is_dir()):
+        found, error = _in_process(["repeat", str(path)], 60)
+        result["repeated"][path.name] = found.get(path.name, {"passed": False, "error": error})
     for name, repeated in result["repeated"].items():
         print(f"{name}: {repeated}"[:300], flush=True)
     _write(out, result)
