@@ -50,7 +50,8 @@ module attributes {transform.with_named_sequence} {
         sums = "block_m / tile_warpgroups * block_n / 128",
         consumer_registers = "160 if consumers > 2 else 240 if sums > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if sums > 160 else 40",
-        store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * 128 if epilogue == 'tma' else 0",
+        box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
+        store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
         shared_bytes = "ring_bytes + store_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.

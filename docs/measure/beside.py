@@ -1,4 +1,4 @@
-"""Other compilers' kernels for `hopper.py beside`: Triton's, as contestants of a duel, and Pallas's by its own profiler.
+"""Other compilers' kernels for `hopper.py beside`: Triton's, as contestants of a duel, Pallas's by its own profiler.
 
 Triton's kernel is written as its documentation writes a persistent matmul: host-made TMA descriptors, tiles in groups,
 a flattened loop over tiles. Pallas's is the example that comes with it, `hopper_matmul_mgpu`.
@@ -20,7 +20,7 @@ from stepladder.launch import Device
 TRITON_CONFIGS = ((128, 256, 64, 3, 8, True), (128, 256, 64, 3, 8, False), (128, 256, 64, 4, 8, False),
                   (256, 128, 64, 3, 8, True), (128, 128, 64, 4, 4, True), (128, 128, 64, 4, 8, False))
 GROUP = 8
-# Pallas: tile_m, tile_n of a warpgroup, steps in flight, which side the two warpgroups share, width of the grid's tiles.
+# Pallas: tile_m, tile_n of a warpgroup; rows or columns of tiles that are worked on together.
 MOSAIC_TILES = ((128, 128), (256, 64), (128, 64), (64, 128))
 MOSAIC_WIDTHS = (4, 8, 16)
 MOSAIC_ITERATIONS = 10
@@ -63,7 +63,7 @@ def triton_contestants(operands, notes: dict[str, str], versions: dict[str, str]
             enqueue()
             device.synchronize()
         except Exception as error:  # whatever Triton raises for a configuration that does not compile
-            notes[name] = f"failed: {type(error).__name__}: {str(error).strip().splitlines()[-1][:160] if str(error) else ''}"
+            notes[name] = f"failed: {type(error).__name__}: {str(error).strip()[-160:]}"
             continue
         error = float((operands.c.float() - expected).abs().max() / expected.abs().max())
         if error < 5e-3:

@@ -50,7 +50,8 @@ def tuned_entries(results: list[dict]) -> list[dict]:
     entries = []
     for key, candidates in found.items():
         most = max(map(len, candidates.values()))
-        best = max((name for name in candidates if len(candidates[name]) == most), key=lambda name: mean(candidates[name]))
+        often = {name: mean(ratios) for name, ratios in candidates.items() if len(ratios) == most}
+        best = max(often, key=often.__getitem__)
         entries.append(_entry(*described[key, best]))
     return entries
 

@@ -22,6 +22,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -39,31 +40,27 @@ PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
-# Candidates: the tile, `a` for the alternating schedule, `o` for launches that do not overlap, `c` for the cluster, and
-# the letters of _KNOBS; what is not said is the script's.
-SMALL = ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4", "128x64 w2 s8", "128x64 w1 s8", "64x128 w1 s8 c2x1")
-NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x256 w1 s4", "64x64 w1 s8 c1x2", "64x64 w1 s4 k128")
-MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "128x128 s5", "128x128 a s5 c2x1")
-LARGE = ("128x256 b128 c2x1", "128x256 b128 c2x1 r16", "128x256 b128 c2x1 o", "128x256 c2x1", "256x192 s3 e1 c1x2 b132",
-         "256x192 s3 e1 c1x2 b128", "256x192 s3 e1 c2x1")
+# Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
+# re`g`isters), `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
+SMALL = ("64x128 w1 s8", "128x64 w1 s8", "64x64 w1 s8", "128x128 a s5")
+NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x64 w1 s4 k128")
+MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
+LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 l", "256x128 e1 c1x2")
 CANDIDATES = {
-    1024: SMALL,
-    1536: (*SMALL[:4], "128x128 a s5", "128x160 s4", "192x96 w3 s5 e1", "192x128 w3 s4 e1", "128x192", "128x96 s6"),
-    2048: (*MIDDLE, "256x128 e1 c1x2", "128x256 c2x1"),
-    3072: ("128x192 a s4 e1", "128x192 a s4 e1 r16", "128x192 a s4 e1 c2x1", "192x192 w3 s4 e1", "128x192",
-           "128x192 c2x1", "128x256", "128x128 a s5"),
-    4096: ("128x256", "128x256 r16", "128x256 b128", "128x256 b128 r16", "128x256 b128 c2x1", "128x256 b128 c1x2",
-           "256x128 e1 b128 c1x2", "256x192 s3 e1 c1x2", "128x128 a s5"),
-    5120: ("256x160 s3 e1", "256x160 s3 e1 c2x1", "256x160 s3 e1 c1x2 b128", "128x160 s4", "128x160 s4 c2x1",
-           "192x192 w3 s4 e1", "128x256 r16", "256x192 s3 e1 c1x2", "128x224"),
-    6144: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 b128", "256x192 s3 e1",
-           "256x192 s3 e1 c2x1", "128x256 c2x1", "128x192 a s4 e1"),
-    8192: (*LARGE, "128x256 b128 c1x2", "256x128 e1 b128 c1x2"),
-    8448: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x192 s3 e1"),
-    8704: (*LARGE, "256x192 s3 e1 c1x2 r16", "256x160 s3 e1 c2x1"),
-    10240: (*LARGE, "256x160 s3 e1 c1x2", "256x128 e1 c1x2", "256x192 s3 e1 c1x2 r16"),
-    12288: (*LARGE, "256x192 s3 e1 c1x2 r16"),
-    16384: (*LARGE, "256x192 s3 e1 c1x2 r16"),
+    1024: ("64x128 w1 s8", "64x128 w1 s8 r4", "128x64 w1 s8"),
+    1536: ("192x96 w3 s5 e1 r1", "192x96 w3 s5 e1", "192x96 w3 s5 e1 r1 o", "128x160 s4"),
+    2048: ("128x128 a s5", "128x256 r4", "128x256 r16", "128x256 r16 o"),
+    3072: ("128x192 a s4 e1 o", "128x192 a s4 e1", "192x192 w3 s4 e1", "192x192 w3 s4 e1 o"),
+    4096: ("128x256", "128x256 b128 r16", "128x256 b128 r16 o", "128x256 b128 c1x2 r16", "256x128 e1 b128 c1x2"),
+    5120: ("256x160 s3 e1 b128", "256x160 s3 e1 b128 o", "256x160 s3 e1", "256x160 s3 e1 c1x2"),
+    6144: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 c1x2 b128 r16 o", "256x192 s3 e1 c1x2"),
+    8192: ("128x256 b128 c2x1", "128x256 b128 c2x1 o", "256x192 s3 e1 l", "256x192 s3 e1 l r16", "256x192 s3 e1 c1x2 l",
+           "256x128 e1 b128 c1x2"),
+    8448: ("256x192 s3 e1", "256x192 s3 e1 o", "256x192 s3 e1 c1x2"),
+    8704: ("256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 r16 o", "256x192 s3 e1 c1x2 r16 l"),
+    10240: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 l", "256x192 s3 e1 c1x2 r16 l", "128x256 b128 c2x1"),
+    12288: ("256x192 s3 e1 c1x2 b128 r16", "256x192 s3 e1 l", "256x192 s3 e1 c1x2 b128 r16 o"),
+    16384: ("256x192 s3 e1 c1x2", "256x192 s3 e1 c1x2 r16", "256x192 s3 e1 c1x2 r16 o"),
 }
 # Other shapes: of large language models, tall and flat ones, and such that no tile divides.
 SHAPES = {
@@ -96,7 +93,8 @@ FIRST_RUNGS = (("one stage", "wgmma_single_stage", "128x256 r1", ("rasterize_blo
                ("+ a ring of tiles", "wgmma_multistage", "128x256 r1", ("rasterize_blocks",)))
 CLIMB_KNOBS = "128x256 c2x1"
 LAST_RUNGS = (("+ sums leave by TMA", CLIMB_KNOBS), ("+ 128 blocks", "128x256 c2x1 b128"),
-              ("larger tiles", "256x192 s3 e1 c1x2"), ("alternating, smaller tiles", "128x128 a s5"))
+              ("larger tiles", "256x192 s3 e1 c1x2"), ("larger tiles, the last ones shared", "256x192 s3 e1 c1x2 l"),
+              ("alternating, smaller tiles", "128x128 a s5"))
 
 # Seed experiment: how many stages a product with few blocks and a long reduction wants.
 STAGES = tuple(range(1, 8))
@@ -106,32 +104,38 @@ STAGES_MN = (7296, 256)
 BESIDE_SIZES = (2048, 4096, 8192)
 BESIDE_TYPES = "f16-f16"
 
-# Whether the numbers are right: every type, layout, form, pipeline, schedule and cluster at a size that no tile divides,
-# with some tiles for each block that stays.
+# Whether the numbers are right: every type, layout, form, pipeline, schedule and cluster at a size that no tile
+# divides, with some tiles for each block that stays.
 NUMBERS_TYPES = {"f16-f32": ("f16", "f32", "f32"), "f16-f16": ("f16", "f32", "f16"), "f16-f16-f16": ("f16",) * 3,
                  "bf16-f32": ("bf16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "tf32-f32": ("f32",) * 3,
                  "e4m3-f32": ("f8E4M3FN", "f32", "f32"), "e5m2-f32": ("f8E5M2", "f32", "f32")}
 NUMBERS_SIZE = (528, 656, 336)
 NUMBERS_VARIANTS = {
     "single_stage": ("wgmma_single_stage", "128x128 w2"), "multistage": ("wgmma_multistage", "128x128 s3"),
-    "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8")}
+    "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8"),
+    "shared": ("wgmma", "128x128 w2 s3 b8 l")}
 NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
 SEEDS = (0, 1, 2)
 RANDOM_SHAPES = 40
 RANDOM_SEED = 20261121
-# A kernel that is launched again and again: 64 tiles for 16 blocks.
-REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1"}
-REPEATED_SIZE = (1016, 1032, 328)
+# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks.
+REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1",
+            "shared": "128x128 w2 s3 b24 c2x1 l"}
+REPEATED_SIZE = (1016, 1032, 1288)
 LAUNCHES = 1000
 
 # Seconds and rounds on the GPU.
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5
 TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.5, 3, 3
 SIZES_SUSTAINED, SIZES_ROUNDS = 0.5, 7
-GROUPS = 6
-GROUP_SECONDS, CHECK_SECONDS = 60, 10
+# Kernels are checked in groups, some at a time; a group has so many seconds, and so many for each kernel.
+PROCESSES, GROUP_SIZE = 6, 12
+GROUP_SECONDS, CHECK_SECONDS = 30, 5
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
+_WORDS: dict[str, dict[str, int | str]] = {
+    "a": {"schedule": "alternating", "warpgroups": 1}, "o": {"launches": "ordered"}, "l": {"last_tiles": "shared"},
+    "g": {"epilogue": "registers"}}
 
 
 def knobs_of(candidate: str) -> dict[str, int | str]:
@@ -140,10 +144,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     block_m, block_n = map(int, tile.split("x"))
     knobs: dict[str, int | str] = {"block_m": block_m, "block_n": block_n}
     for word in words:
-        if word == "a":
-            knobs |= {"schedule": "alternating", "warpgroups": 1}
-        elif word == "o":
-            knobs["launches"] = "ordered"
+        if word in _WORDS:
+            knobs |= _WORDS[word]
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:
@@ -179,8 +181,7 @@ def problems(only: list[str]) -> dict[tuple[int, int, int], tuple[str, ...]]:
 def _job(path: Path, size: tuple[int, int, int], types: tuple[str, str, str], settings: dict, pipeline: str = "wgmma",
          **more) -> Job:
     element, acc, c_type = types
-    return Job(path, pipeline, size, (element, c_type), settings, acc_type=acc, accumulate=more.pop("accumulate", False),
-               **more)
+    return Job(path, pipeline, size, (element, c_type), settings, acc_type=acc, **{"accumulate": False, **more})
 
 
 def tune_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
@@ -242,8 +243,8 @@ def numbers_jobs(folder: Path) -> list[Job]:
     for (name, types), layouts in itertools.product(NUMBERS_TYPES.items(),
                                                     itertools.product(("row", "column"), repeat=2)):
         variants = {title: (pipeline, text, (False, True)) for title, (pipeline, text) in NUMBERS_VARIANTS.items()}
-        for (title, form), cluster in itertools.product((("cooperative", True), ("alternating", False)),
-                                                        NUMBERS_CLUSTERS):
+        for (title, form), cluster in itertools.product(
+                (("cooperative", True), ("alternating", False), ("shared", False)), NUMBERS_CLUSTERS):
             pipeline, text = NUMBERS_VARIANTS[title]
             # C of another type than its sums is not added to.
             variants[f"{title}-{cluster}"] = (pipeline, f"{text} {cluster}", (form and types[1] == types[2],))
@@ -265,13 +266,15 @@ def numbers_jobs(folder: Path) -> list[Job]:
 
 
 def random_shapes() -> list[tuple]:
-    """Returns (size, layouts, pipeline, candidate, C = AB + C) with extremes first: an extent of 1 or 8, and three tiles
-    plus one. Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major."""
+    """Returns (size, layouts, pipeline, candidate, C = AB + C): first extents of 1, 8, three tiles plus one.
+
+    Rows are multiples of 16 bytes, as TMA has them: M may be any number where A is row-major.
+    """
     generator = random.Random(RANDOM_SEED)
     row, columns = ("row", "row"), ("row", "column")
     plain = NUMBERS_VARIANTS["cooperative"]
     found = [((1, 512, 264), row, *plain, False), ((1, 8, 8), row, *plain, True), ((512, 8, 264), row, *plain, False),
-             ((512, 4, 264), columns, *plain, True), ((129, 1, 64), columns, plain[0], plain[1], False),
+             ((512, 4, 264), columns, *plain, True), ((129, 1, 64), columns, plain[0], f"{plain[1]} g", False),
              ((260, 392, 8), row, *plain, True), ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *plain, True),
              ((3 * 128 + 1, 3 * 128 + 4, 3 * 64 + 8), columns, *NUMBERS_VARIANTS["alternating"], False),
              ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *NUMBERS_VARIANTS["multistage"], True)]
@@ -292,11 +295,16 @@ def random_shapes() -> list[tuple]:
 
 def build_all(folder: Path, parts: list[str], types: list[str], only: list[str], workers: int) -> None:
     """Builds the bundles of some parts below `folder`."""
-    jobs = {"numbers": lambda: numbers_jobs(folder / "numbers"), "tune": lambda: tune_jobs(folder / "tune", types, only),
+    jobs = {"numbers": lambda: numbers_jobs(folder / "numbers"),
+            "tune": lambda: tune_jobs(folder / "tune", types, only),
             "ablation": lambda: ablation_jobs(folder / "ablation"), "stages": lambda: stages_jobs(folder / "stages"),
             "sizes": lambda: sizes_jobs(folder / "sizes", types, only),
             "beside": lambda: beside_jobs(folder / "beside")}
-    build_jobs([job for part in parts for job in jobs[part]()], workers)
+    chosen = [job for part in parts for job in jobs[part]()]
+    # Candidates of an earlier list must not stay beside those of this one. What `sizes` builds has fixed places.
+    for place in {job.path.parent for job in chosen if job.path.relative_to(folder).parts[0] != "sizes"}:
+        shutil.rmtree(place, ignore_errors=True)
+    build_jobs(chosen, workers)
 
 
 def _write(path: Path, result: dict) -> None:
@@ -422,19 +430,21 @@ def measure_numbers(folder: Path, out: Path) -> None:
     cases = sorted(path for path in (place / "cases").iterdir() if path.is_dir())
     with Device() as device:
         result = duel.header(device)
-    groups = [cases[number::GROUPS] for number in range(GROUPS)]
-    with ThreadPoolExecutor(GROUPS) as pool:
+    groups = [cases[start:start + GROUP_SIZE] for start in range(0, len(cases), GROUP_SIZE)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
         found = dict(pair for pairs in pool.map(_check_group, groups) for pair in pairs)
     result["cases"] = {name: found[name] for name in sorted(found)}
     result["refused"] = _refusals(place / "cases")
     result["seeds"] = list(SEEDS)
     _write(out, result)
     wrong = {name: case for name, case in found.items() if not case["passed"]}
-    print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused at build time", flush=True)
+    print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused when built", flush=True)
     for name, case in list(wrong.items())[:40]:
         print(f"WRONG: {name}: {str(case.get('error') or case['reports'])[:200]}", flush=True)
-    result["repeated"] = {path.name: _in_process(["repeat", str(path)], 5 * 60)[0].get(path.name, {"passed": False})
-                          for path in sorted((place / "repeated").iterdir()) if path.is_dir()}
+    result["repeated"] = {}
+    for path in sorted(path for path in (place / "repeated").iterdir() if path.is_dir()):
+        found, error = _in_process(["repeat", str(path)], 60)
+        result["repeated"][path.name] = found.get(path.name, {"passed": False, "error": error})
     for name, repeated in result["repeated"].items():
         print(f"{name}: {repeated}"[:300], flush=True)
     _write(out, result)
@@ -533,7 +543,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("result", type=Path, nargs="?")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="build: parts; tune, sizes: problems")
-    parser.add_argument("--problems", nargs="+", default=[], metavar="PROBLEM", help="build: problems of tune and sizes")
+    parser.add_argument("--problems", nargs="+", default=[], metavar="PROBLEM", help="build: those of tune and sizes")
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these")
     parser.add_argument("--rounds", type=int, default=SIZES_ROUNDS, help="of sizes")

@@ -127,8 +127,8 @@ def sizes_table(types: str, square: bool) -> str:
     burst = problems[0]["modes"]["burst"]["rounds"]
     text = table(rows) + "".join(f"\n{line}\n" for line in bad)
     plot_ = f"![Speed over sizes](plots/hopper_sizes_{types}.svg)\n\n" if square else ""
-    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {burst} rounds, least to "
-                           f"most. {where(header)}, {problems[0]['baseline']}.\n")
+    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {burst} rounds, least "
+                           f"to most. {where(header)}, {problems[0]['baseline']}.\n")
 
 
 def summary_table() -> str:
@@ -147,7 +147,8 @@ def summary_table() -> str:
             row = {"types": types.replace("-", " -> "), "problems": f"{len(timed)} {title}"}
             for mode in MODES:
                 values = [_value(item, mode) for item in timed]
-                row |= {f"geometric mean, {mode}": f"{geometric_mean(values):.3f}", f"least, {mode}": f"{min(values):.3f}",
+                row |= {f"geometric mean, {mode}": f"{geometric_mean(values):.3f}",
+                        f"least, {mode}": f"{min(values):.3f}",
                         f"most, {mode}": f"{max(values):.3f}",
                         f"at least 1, {mode}": f"{sum(value >= 1 for value in values)} of {len(values)}"}
             rows.append(row)
@@ -164,12 +165,13 @@ def stages_table() -> str:
             for count in stages["stages"]:
                 name = f"{kind}-{count}"
                 known = name in measured["modes"]["burst"]["kernels"]
-                row[f"{count} stage{'s' if count > 1 else ''}"] = f"{_value(measured, 'burst', name):.3f}" if known else ""
+                cell = f"{_value(measured, 'burst', name):.3f}" if known else ""
+                row[f"{count} stage{'s' if count > 1 else ''}"] = cell
             rows.append(row)
     problem = stages["problems"][0]["problem"]
     return ("![Stages](plots/hopper_stages.svg)\n\n" + table(rows)
-            + f"\nOf cuBLAS, bursts, {problem['m']} x {problem['n']} x k, tile 128x128x64, f16 x f16 -> f32; one stage of "
-            f"`wgmma_multistage` is `wgmma_single_stage`. {where(stages)}.\n")
+            + f"\nOf cuBLAS, bursts, {problem['m']} x {problem['n']} x k, tile 128x128x64, f16 x f16 -> f32; one stage "
+            f"of `wgmma_multistage` is `wgmma_single_stage`. {where(stages)}.\n")
 
 
 def beside_table() -> str:
@@ -208,7 +210,8 @@ def numbers_table() -> str:
     numbers = result("hopper_numbers")
     groups: dict[str, list[dict]] = {}
     for name, case in numbers["cases"].items():
-        groups.setdefault("random shapes, f16-f32" if name.startswith("random") else name.split("_")[0], []).append(case)
+        title = "random shapes, f16-f32" if name.startswith("random") else name.split("_")[0]
+        groups.setdefault(title, []).append(case)
     rows = [{"cases": name, "kernels": str(len(cases)), "right": str(sum(case["passed"] for case in cases)),
              "largest error, of its tolerance": f"{max(case.get('max_error_over_tolerance', 0) for case in cases):.2g}",
              "spills": str(sum(any(case.get("spills", {}).values()) for case in cases))}
@@ -248,7 +251,8 @@ def plot_ablation() -> None:
     for index, (mode, color) in enumerate(zip(MODES, ("tab:blue", "tab:orange"))):
         places = [number + (index - 0.5) * 0.4 for number in range(len(bars))]
         axes.barh(places, [median(measured, bar["name"], mode) for bar in bars], 0.4, color=color, label=mode)
-        axes.axvline(median(measured, "cublas", mode), color=color, linestyle="--", linewidth=1, label=f"cuBLAS, {mode}")
+        axes.axvline(median(measured, "cublas", mode), color=color, linestyle="--", linewidth=1,
+                     label=f"cuBLAS, {mode}")
     axes.set_yticks(range(len(bars)), [bar["title"] for bar in bars], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("TFLOP/s")
@@ -272,8 +276,8 @@ def plot_sizes(types: str) -> None:
         axes.errorbar([math.log2(item["problem"]["m"]) for item in squares], middle, errors, marker=marker, capsize=3,
                       label=mode)
     axes.axhline(1.0, color="black", linewidth=1)
-    axes.set_xticks([math.log2(item["problem"]["m"]) for item in squares], [str(item["problem"]["m"]) for item in squares],
-                    rotation=60, fontsize=8)
+    sizes = [item["problem"]["m"] for item in squares]
+    axes.set_xticks([math.log2(size) for size in sizes], map(str, sizes), rotation=60, fontsize=8)
     axes.set_xlabel("M = N = K")
     axes.set_ylabel("of cuBLAS")
     axes.set_title(f"{types.replace('-', ' -> ')} ({header['card']['name']})", fontsize=10)

@@ -20,18 +20,20 @@ _LOST = 8.0
 
 
 def _lost(knobs: Knobs, m: int, n: int) -> float:
-    """How many times the work there is blocks do that stay and take tile after tile: each as many tiles as the last one
-    to end. 1 for other pipelines: where blocks come and go, the number of tiles matters less."""
+    """How many times the work there is blocks do that stay and take tile after tile: each as many tiles, or half tiles
+    where they are shared, as the last one to end. 1 for other pipelines: where blocks come and go, the number of tiles
+    matters less."""
     blocks = int(knobs.get("blocks", 0))
     if not blocks:
         return 1.0
     block_m, block_n = int(knobs["block_m"]), int(knobs["block_n"])
     tiles = math.ceil(m / block_m) * math.ceil(n / block_n)
-    return math.ceil(tiles / blocks) * blocks * block_m * block_n / (m * n)
+    parts = 2 if knobs.get("last_tiles") == "shared" else 1
+    return math.ceil(parts * tiles / blocks) / parts * blocks * block_m * block_n / (m * n)
 
 
 def _distance(entry: dict, problem: Problem) -> float:
-    """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and in k;
+    """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and k;
     and how much more the entry's knobs would lose here in tiles that do not come out even than they lose there."""
     area = abs(math.log2(entry["m"] * entry["n"] / (problem.m * problem.n)))
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))

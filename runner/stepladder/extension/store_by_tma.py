@@ -8,7 +8,7 @@ from stepladder.extension.dialect import Refusal, Tc, transform_op
 
 
 class StoreByTma(Tc.Operation, name="store_by_tma"):
-    """Writes C from the accumulators by way of shared memory: a warpgroup's sums in boxes 128 bytes wide.
+    """Writes C from the accumulators by way of shared memory: a warpgroup's sums in boxes up to 128 bytes wide.
 
     Each warpgroup has `buffers` boxes. It writes the sums of one box, swizzled as TMA expects it, 16-bit ones by
     `stmatrix`; one thread has TMA store it, or add it to C; and the next box is written while TMA reads this one. TMA
@@ -18,7 +18,7 @@ class StoreByTma(Tc.Operation, name="store_by_tma"):
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: buffers, boxes of a warpgroup; warpgroups, that store.
     Refuses: sums that go another way than to C by a copy, a rounding or an addition; a matrix whose rows are no
-        multiple of 16 bytes; a tile whose rows are no multiple of 128 bytes.
+        multiple of 16 bytes; a tile whose rows are no multiple of 32 bytes.
     """
 
     target: ext.Operand[transform.AnyOpType]
@@ -26,9 +26,8 @@ class StoreByTma(Tc.Operation, name="store_by_tma"):
     warpgroups: ir.IntegerAttr
 
 
-_BOX_BYTES = 128  # a row of a box, and the swizzle
 _UNIT = 16  # bytes that the swizzle moves as one
-_ROWS_OF_SWIZZLE = 8
+_WAVEFRONT = 128  # bytes that lie in different banks
 _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the block
 
 
@@ -40,17 +39,18 @@ class _Store:
         self.rows, self.columns = found.shape
         self.element_type = found.c_type
         self.bytes = found.c_type.width // 8
-        self.width = _BOX_BYTES // self.bytes
-        if self.columns % self.width:
+        self.swizzle = tma.row_swizzle(self.columns * self.bytes)
+        if self.swizzle is None:
             raise Refusal(found.consumer, f"rows of the tile of C are {self.columns} x {found.c_type}, and TMA stores "
-                                          f"multiples of {self.width}")
+                                          f"multiples of {min(tma.SWIZZLES) // self.bytes}")
+        self.width = self.swizzle // self.bytes
         if self.rows > tma.BOX_LIMIT:
             raise Refusal(found.consumer, f"a warpgroup's {self.rows} rows are more than a box of TMA has, "
                                           f"{tma.BOX_LIMIT}")
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             self.origin = tma.global_tile(found.consumer, found.tile)
         tma.check_buffer(found.consumer, self.origin.buffer, "C")
-        type_ = tma.descriptor_type(self.rows, self.width, self.element_type, _BOX_BYTES)
+        type_ = tma.descriptor_type(self.rows, self.width, self.element_type, self.swizzle)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.rows, self.width)
         self.buffers = buffers
@@ -102,7 +102,7 @@ class _Store:
         lane = building.apply(lambda t: ir.AffineExpr.get_mod(t, epilogue.WARP), thread)
         if self.bytes == 4:
             row = epilogue.thread_row()
-            in_swizzle = building.apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)
+            in_swizzle = self._exchange(building.apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
             unit = building.apply(lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, 4), 2), lane)
             within = building.apply(lambda x: ir.AffineExpr.get_mod(x, 2) * 2, lane)
         else:
@@ -111,14 +111,20 @@ class _Store:
                 lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), epilogue.WARP) * 16, thread)
             in_matrices = building.apply(lambda x: ir.AffineExpr.get_mod(x, 16), lane)
             row = arith.addi(warp_row, in_matrices)
-            in_swizzle = building.apply(lambda x: ir.AffineExpr.get_mod(x, _ROWS_OF_SWIZZLE), lane)
+            in_swizzle = self._exchange(building.apply(lambda x: ir.AffineExpr.get_mod(x, epilogue.FRAGMENT), lane))
             unit = building.apply(lambda x: ir.AffineExpr.get_floor_div(x, 16), lane)
             within = index(0)
         places = []
-        for pair in range(_BOX_BYTES // (2 * _UNIT)):
+        for pair in range(self.swizzle // (2 * _UNIT)):
             swizzled = arith.xori(arith.addi(unit, index(2 * pair)), in_swizzle)
             places.append((row, arith.addi(building.times(swizzled, _UNIT // self.bytes), within)))
         return places
+
+    def _exchange(self, row):
+        """Returns what the units of a row are exchanged by: rows that share 128 bytes are by the same."""
+        rows, units = _WAVEFRONT // self.swizzle, self.swizzle // _UNIT
+        return building.apply(
+            lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
 
     def _write(self, sums, box, number: int, places) -> None:
         """Writes the sums of box `number`."""
