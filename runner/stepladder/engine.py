@@ -182,7 +182,8 @@ def _scope(pipeline: library.Pipeline, knobs: dict[str, int | str], problem: Pro
 
 
 def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str, roots: list[str]) -> list[str]:
-    hints = []
+    """Returns which options of single knobs would meet a requirement; which knobs have none, where no knob has."""
+    hints, hopeless = [], []
     for name in roots:
         knob = pipeline.knobs.get(name)
         if knob is None or knob.multiple_of is not None:
@@ -195,8 +196,8 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
         if good:
             hints.append(f"with {name} = {' or '.join(good)} it would hold")
         else:
-            hints.append(f"no other option of {name} ({knob.options_text()}) would make it hold")
-    return hints
+            hopeless.append(f"no other option of {name} ({knob.options_text()}) would make it hold")
+    return hints or hopeless
 
 
 def _check_requirement(pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope,

@@ -1,5 +1,7 @@
 """Evaluates the index arithmetic of a kernel, op by op: what a block or a thread computes before it touches memory."""
 
+import operator
+
 from stepladder.bindings import ir
 
 
@@ -42,7 +44,14 @@ OPERATIONS = {
     "arith.andi": lambda left, right: left & right,
     "arith.index_cast": lambda value: value,
     "arith.trunci": lambda value: value & 0xFFFF,
+    "arith.minui": lambda left, right: min(unsigned(left), unsigned(right)),
+    "arith.maxsi": max,
+    "arith.select": lambda condition, left, right: left if condition else right,
 }
+
+# By their numbers: eq, ne, slt, sle, sgt, sge, ult.
+PREDICATES = {0: operator.eq, 1: operator.ne, 2: operator.lt, 3: operator.le, 4: operator.gt, 5: operator.ge,
+              6: operator.lt}
 
 
 def index_of(value, known):
@@ -62,6 +71,8 @@ def index_of(value, known):
     if source.name == "arith.constant":
         return ir.IntegerAttr(source.attributes["value"]).value
     operands = [index_of(operand, known) for operand in source.operands]
+    if source.name == "arith.cmpi":
+        return PREDICATES[ir.IntegerAttr(source.attributes["predicate"]).value](*operands)
     if source.name in OPERATIONS:
         return OPERATIONS[source.name](*operands)
     assert source.name in ("affine.apply", "affine.min"), source.name
@@ -76,3 +87,12 @@ def offsets_of(view, known):
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return [index_of(next(dynamic), known) if offset == unknown else offset
             for offset in ir.DenseI64ArrayAttr(view.attributes["static_offsets"])]
+
+
+def sizes_of(view, known):
+    """Evaluates the sizes of a `memref.subview`."""
+    unknown = ir.ShapedType.get_dynamic_size()
+    static = list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"]))
+    offsets = ir.DenseI32ArrayAttr(view.attributes["operandSegmentSizes"])[1]
+    dynamic = iter(list(view.operands)[1 + offsets:])
+    return [index_of(next(dynamic), known) if size == unknown else size for size in static]

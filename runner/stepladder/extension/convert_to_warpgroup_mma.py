@@ -46,7 +46,8 @@ def _descriptor_of(launch, ring):
 def _check_types(product, a, b, sums) -> None:
     a_type, b_type, sum_type = (str(ir.MemRefType(value.type).element_type) for value in (a, b, sums))
     if a_type not in _SUMS or (a_type != b_type and not (a_type.startswith("f8") and b_type.startswith("f8"))):
-        raise Refusal(product, f"wgmma does not multiply {a_type} by {b_type}: it takes {', '.join(_SUMS)}")
+        raise Refusal(product, f"wgmma does not multiply {a_type} by {b_type}: it takes two operands of one type, of "
+                               f"{', '.join(_SUMS)}, and fp8 of either kind by the other")
     if sum_type not in _SUMS[a_type]:
         raise Refusal(product, f"wgmma sums products of {a_type} in {' or '.join(_SUMS[a_type])}, not in {sum_type}")
 

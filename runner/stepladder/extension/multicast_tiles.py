@@ -74,9 +74,16 @@ class _Cluster:
         return arith.select(is_above, in_column, in_row)
 
 
+def _ring_of(load):
+    """Returns the ring that a load writes: of one slot, by way of a cast too."""
+    source = producer(load.operands[0])
+    while source.name != "memref.alloc":
+        source = producer(source.operands[0])
+    return source.results[0]
+
+
 def _mark(load) -> str:
-    rings = producer(producer(load.operands[0]).operands[0])
-    return next(mark for mark in _MARKS if mark in rings.attributes)
+    return next(mark for mark in _MARKS if mark in _ring_of(load).owner.attributes)
 
 
 def _loads(issue, mark: str) -> list:
@@ -86,7 +93,7 @@ def _loads(issue, mark: str) -> list:
 def _divide(loads: list, mark: str, cluster: _Cluster, launch, rewriter) -> None:
     """Replaces the loads of a tile by those of the block's part, to all that share it."""
     sharers = cluster.sharers(mark)
-    ring_ = producer(loads[0].operands[0]).operands[0]
+    ring_ = _ring_of(loads[0])
     _, boxes, rows, columns = ir.MemRefType(ring_.type).shape
     by_box = boxes % sharers == 0
     part_rows = rows if by_box else rows // sharers

@@ -46,7 +46,8 @@ def persist_blocks(payload, op, rewriter) -> None:
         return
     width, height, size = grid_of_tiles(launch)
     if op.blocks.value < size:
-        raise Refusal(launch, f"{op.blocks.value} blocks are fewer than one cluster has, {size}")
+        raise Refusal(launch, f"blocks = {op.blocks.value}, and a cluster has {size}: take {size} or more, or 0 for a "
+                              "block a tile")
     cells = min(op.blocks.value // size, width * height)
     building.set_launch_sizes(launch, building.GRID, [cells * size, 1, 1])
     x, y = tile_numbers(launch)

@@ -84,7 +84,8 @@ def share_last_tiles(payload, op, rewriter) -> None:
     _check_sums(launch, loops)
     bounds = [building.static_value(loops[0].operands[number]) for number in (1, 2)]
     k_bounds = [building.static_value(main[0].operands[number]) for number in range(3)]
-    if None in [*bounds, *k_bounds, *(building.static_value(tiles.operands[2]) for tiles in loops)]:
+    strides = {building.static_value(tiles.operands[2]) for tiles in loops}
+    if None in [*bounds, *k_bounds] or strides != {bounds[1]}:
         raise Refusal(launch, "warpgroups that take tiles in turn cannot share them")
     share = _Share(bounds[0], bounds[1], (k_bounds[1] - k_bounds[0]) // k_bounds[2])
     if not share.is_worthwhile:

@@ -37,7 +37,11 @@
 //       scf.if %first_of_warpgroup { nvgpu.mbarrier.arrive %empty[%slot] }
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']", "block_m % (64 * tile_warpgroups) == 0",
+        "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255"
+      ]} {
     "tc.load_by_tma"(%module) {stages = 4 : i64, warpgroups = 2 : i64,
       knobs = {stages = "stages", warpgroups = "tile_warpgroups"}} : (!transform.any_op) -> ()
     "tc.convert_to_warpgroup_mma"(%module) : (!transform.any_op) -> ()

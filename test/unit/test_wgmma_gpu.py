@@ -1,0 +1,145 @@
+"""Numbers of the Hopper pipelines on a GPU: small problems through each of them, in the forms that differ most.
+
+MLIR may be missing where the GPU is. Then the bundles are built beforehand, where it is, and found by a variable:
+
+    python test/unit/test_wgmma_gpu.py build/wgmma_bundles
+    STEPLADDER_WGMMA_BUNDLES=build/wgmma_bundles pytest test/unit/test_wgmma_gpu.py
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
+
+from stepladder.bundle import read_bundle
+from stepladder.check import check_matmul
+from stepladder.errors import StepladderError
+from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
+
+COLUMNS = {"a_layout": "column", "b_layout": "column"}
+ROUNDED = {"accumulate": False}
+
+
+def fp8(kind):
+    return {"a_type": kind, "b_type": kind, "b_layout": "column"}
+
+
+# Name: pipeline, sizes, payload, knobs, what is left out.
+CASES = {
+    "single_whole": ("wgmma_single_stage", (256, 256, 192), {}, {}, ()),
+    "single_ragged_columns": ("wgmma_single_stage", (200, 136, 72), COLUMNS, {}, ()),
+    "single_step": ("wgmma_single_stage", (130, 264, 40), ROUNDED, {"block_n": 64}, ()),
+    "multi_whole": ("wgmma_multistage", (512, 384, 1024), {}, {}, ()),
+    "multi_ragged": ("wgmma_multistage", (300, 264, 520), ROUNDED | {"c_type": "f16"}, {"raster": 2}, ()),
+    "multi_odd": ("wgmma_multistage", (130, 77, 144), {"b_layout": "column"}, {}, ()),
+    "multi_odd_f16": ("wgmma_multistage", (130, 77, 144),
+                      {"b_layout": "column", "acc_type": "f16", "c_type": "f16"}, {}, ()),
+    "multi_few_steps": ("wgmma_multistage", (128, 128, 136), {}, {"stages": 6, "block_n": 64}, ()),
+    "multi_not_ahead": ("wgmma_multistage", (256, 256, 512), {}, {}, ("issue_loads_ahead",)),
+    "cooperative": ("wgmma", (1024, 1024, 512), {}, {"blocks": 5}, ()),
+    "cooperative_ragged": ("wgmma", (1000, 1000, 520), {}, {"cluster_m": 2, "raster": 2, "blocks": 10}, ()),
+    "cooperative_registers": ("wgmma", (1000, 1000, 520), ROUNDED, {"epilogue": "registers", "cluster_n": 2}, ()),
+    "cooperative_square_cluster": ("wgmma", (1024, 1024, 1024), {}, {"cluster_m": 2, "cluster_n": 2, "stages": 2}, ()),
+    "cooperative_cluster_of_eight": ("wgmma", (1024, 1024, 512), COLUMNS, {"cluster_m": 2, "cluster_n": 4}, ()),
+    "cooperative_cluster_one_slot": ("wgmma", (512, 512, 512), {}, {"cluster_m": 2, "stages": 1}, ()),
+    "cooperative_step": ("wgmma", (300, 520, 40), {}, {"blocks": 3}, ()),
+    "cooperative_row": ("wgmma", (1, 1024, 512), {}, {}, ()),
+    "cooperative_three": ("wgmma", (400, 264, 512), {}, {"block_m": 192, "block_n": 128, "warpgroups": 3}, ()),
+    "cooperative_tall": ("wgmma", (600, 520, 512), ROUNDED | {"c_type": "f16"},
+                         {"block_m": 256, "block_n": 128, "stages": 3}, ()),
+    "waiting": ("wgmma", (512, 1024, 512), {}, {"blocks": 3}, ("keep_products_in_flight",)),
+    "one_role_multicast": ("wgmma", (512, 512, 512), {}, {"cluster_m": 2, "blocks": 4}, ("specialize_warps",)),
+    "no_tricks": ("wgmma", (520, 512, 264), {}, {}, (
+        "form_clusters", "rasterize_blocks", "persist_blocks", "keep_products_in_flight", "specialize_warps",
+        "multicast_tiles", "overlap_launches", "share_last_tiles", "narrow_indices")),
+    "alternating": ("wgmma", (1024, 1024, 512), {}, {"schedule": "alternating", "block_m": 64, "blocks": 5}, ()),
+    "alternating_rounded": ("wgmma", (520, 512, 384), ROUNDED | {"c_type": "f16"},
+                            {"schedule": "alternating", "block_n": 128, "blocks": 3, "store_buffers": 1}, ()),
+    "alternating_step": ("wgmma", (520, 512, 40), {}, {"schedule": "alternating", "block_n": 128, "blocks": 3}, ()),
+    "alternating_registers": ("wgmma", (520, 504, 448), {}, {"schedule": "alternating", "block_n": 128, "blocks": 4,
+                                                            "epilogue": "registers", "stages": 3}, ()),
+    "alternating_cluster": ("wgmma", (1024, 1024, 448), {}, {"schedule": "alternating", "block_n": 128, "blocks": 6,
+                                                            "cluster_m": 2}, ()),
+    "shared": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32}, ()),
+    "shared_from_zero": ("wgmma", (1000, 1288, 1032), ROUNDED, {"last_tiles": "shared", "blocks": 24}, ()),
+    "shared_cluster": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32, "cluster_m": 2}, ()),
+    "shared_waiting": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32},
+                       ("keep_products_in_flight",)),
+    "bf16": ("wgmma", (520, 512, 264), ROUNDED | {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}, {}, ()),
+    "f16_sums": ("wgmma", (520, 512, 264), {"acc_type": "f16", "c_type": "f16"}, {"block_n": 128}, ()),
+    "tf32": ("wgmma", (520, 512, 264), {"a_type": "f32", "b_type": "f32", "b_layout": "column"}, {"block_k": 32}, ()),
+    "tf32_narrow": ("wgmma_multistage", (200, 136, 68), {"a_type": "f32", "b_type": "f32", "b_layout": "column"},
+                    {"block_k": 16}, ()),
+    "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),
+    "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
+}
+
+
+def build_case(name, folder):
+    """Builds a case and writes its bundle."""
+    from stepladder import build, engine
+    from stepladder.payload import matmul_text
+
+    pipeline, sizes, payload, knobs, without = CASES[name]
+    with engine.mlir_context():
+        made = build.build(matmul_text(*sizes, **payload), f"{name}.mlir",
+                           engine.Request(pipeline, knobs, without=without))
+        made.write(folder)
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_builds_without_a_complaint(name, tmp_path):
+    """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
+    from stepladder import codegen
+
+    try:
+        code = build_case(name, tmp_path / "bundle").code
+    except StepladderError as error:
+        if not is_not_installed(error):
+            raise
+        pytest.skip(error.message)
+    assert (code.spill_stores, code.spill_loads) == (0, 0)
+    _, log = codegen._assemble(code.ptx, "sm_90a")
+    assert "warning" not in log and "C75" not in log
+
+
+def is_not_installed(error):
+    return "not installed" in error.message or "is missing" in error.message
+
+
+@pytest.fixture
+def bundle(request, tmp_path):
+    beforehand = os.environ.get("STEPLADDER_WGMMA_BUNDLES")
+    if beforehand:
+        return read_bundle(Path(beforehand, request.param))
+    try:
+        build_case(request.param, tmp_path / "bundle")
+    except StepladderError as error:
+        if not is_not_installed(error):
+            raise
+        pytest.skip(f"{error.message}, and STEPLADDER_WGMMA_BUNDLES names no bundles built beforehand")
+    return read_bundle(tmp_path / "bundle")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("bundle", CASES, indirect=True)
+def test_numbers(bundle):
+    problem = bundle.manifest.problem
+    with Device() as device, MatmulBuffers(device, problem) as buffers:
+        if device.capability != (9, 0):
+            pytest.skip("wgmma needs compute capability 9.0")
+        enqueue = buffers.launcher(device.load(bundle), bundle)
+        for seed in (1, 2):
+            for report in check_matmul(problem, DeviceExecutor(buffers, enqueue), seed=seed):
+                assert report.passed, report.describe()
+
+
+if __name__ == "__main__":
+    for case in CASES:
+        build_case(case, Path(sys.argv[1], case))
+        print(case)
