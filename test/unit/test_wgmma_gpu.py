@@ -78,6 +78,9 @@ CASES = {
     "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
 }
 
+# With one step of k and two times 64 rows, ptxas orders registers between the two products by itself (C7517, C7519).
+ORDERED_BY_PTXAS = {"alternating_step"}
+
 
 def build_case(name, folder):
     """Builds a case and writes its bundle."""
@@ -105,7 +108,8 @@ def test_builds_without_a_complaint(name, tmp_path):
         pytest.skip(error.message)
     assert (code.spill_stores, code.spill_loads) == (0, 0)
     _, log = codegen._assemble(code.ptx, "sm_90a")
-    assert "warning" not in log and "C75" not in log
+    assert "warning" not in log and "C7510" not in log
+    assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
 
 
 def is_not_installed(error):
