@@ -283,7 +283,8 @@ def exchanged(row, unit, swizzle):
 
 
 @settings(max_examples=12, **QUICK)
-@given(st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]), st.sampled_from(["f32", "f16", "bf16"]))
+@given(st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]),
+       st.sampled_from(["f32", "f16", "bf16"]))
 @example(96, 128, "f16")
 @example(160, 64, "f16")
 def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
