@@ -20,6 +20,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @split_reduction(!transform.any_op {transform.readonly})
   transform.named_sequence private @form_clusters(!transform.any_op {transform.readonly})
   transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @persist_blocks(!transform.any_op {transform.readonly})
@@ -70,6 +71,8 @@ module attributes {transform.with_named_sequence} {
     // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
+    // Blocks that divide a tile's reduction, for products with few tiles.
+    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 4, 8] -> !transform.param<i64>
     // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
     %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
@@ -95,6 +98,7 @@ module attributes {transform.with_named_sequence} {
     // Buffers: the grid, its clusters, the order of tiles, and the blocks that take them.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @split_reduction failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @form_clusters failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @persist_blocks failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -12,7 +12,7 @@ from statistics import mean
 
 ROOT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
-_TUNING = re.compile(r"(\w+?)_tuning\w*")
+_TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
 # Knobs that say where a kernel runs, not how.
 _NOT_TUNED = ("target",)
@@ -25,12 +25,12 @@ def _entry(problem: dict, bundle: dict) -> dict:
 
 
 def scores(measured: dict) -> dict[str, float]:
-    """Returns the candidates of a tuned problem with their ratios to cuBLAS: those that ran sustained, with the mean of
-    both modes, else all in bursts."""
+    """Returns the candidates of a tuned problem with their ratios to cuBLAS: those that ran sustained, with that of the
+    mode they do worse in, else all in bursts."""
     modes = {mode: {name: kernel["ratio_spread"]["median"] for name, kernel in result["kernels"].items()}
              for mode, result in measured["modes"].items()}
     chosen = modes.get("sustained") or modes.get("burst", {})
-    return {name: mean(ratios[name] for ratios in modes.values()) for name in chosen}
+    return {name: min(ratios[name] for ratios in modes.values()) for name in chosen}
 
 
 def tuned_entries(results: list[dict]) -> list[dict]:

@@ -66,24 +66,24 @@ CANDIDATES = {
 SHAPES = {
     (4096, 4096, 14336): CANDIDATES[4096],
     (4096, 14336, 4096): LARGE,
-    (4096, 11008, 4096): (*LARGE, "256x160 s3 e1 c2x1"),
-    (8192, 1024, 8192): CANDIDATES[3072],
-    (1024, 8192, 1024): CANDIDATES[3072],
-    (2048, 5120, 5120): (*CANDIDATES[3072], "256x160 s3 e1"),
-    (3072, 1024, 1024): (*MIDDLE, "64x256 w1 s4", "192x128 w3 s4 e1"),
-    (512, 512, 16384): SMALL,
-    (128, 8192, 8192): (*SMALL, "64x32 w1 s8"),
-    (64, 14336, 4096): NARROW,
-    (16, 4096, 4096): NARROW,
-    (1, 4096, 4096): NARROW,
-    (16384, 512, 2048): CANDIDATES[3072],
-    (256, 16384, 1024): CANDIDATES[3072],
-    (32768, 256, 4096): CANDIDATES[3072],
+    (4096, 11008, 4096): (*LARGE, "256x160 s3 e1"),
+    (8192, 1024, 8192): MIDDLE,
+    (1024, 8192, 1024): MIDDLE,
+    (2048, 5120, 5120): ("256x160 s3 e1", "128x256", "128x192 a s4 e1"),
+    (3072, 1024, 1024): ("192x128 w3 s4 e1", "128x128 a s5", "64x128 w1 s8"),
+    (512, 512, 16384): ("128x128 s5 p8", "128x128 s5 p4", "128x256 s4 p8", "64x128 w1 s8 p4", "64x64 w1 s8"),
+    (128, 8192, 8192): ("128x64 w1 s8", "128x128 s5 p2", "128x256 s4 p4", "64x128 w1 s8"),
+    (64, 14336, 4096): ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4 p2", "64x128 w1 s8 p2"),
+    (16, 4096, 4096): ("64x128 w1 s8 p4", "64x256 w1 s4 p8", "64x64 w1 s8 p2", "64x128 w1 s8", "64x128 w1 s8 p8"),
+    (1, 4096, 4096): ("64x128 w1 s8 p4", "64x256 w1 s4 p8", "64x64 w1 s8 p2", "64x128 w1 s8"),
+    (16384, 512, 2048): MIDDLE,
+    (256, 16384, 1024): MIDDLE,
+    (32768, 256, 4096): MIDDLE,
     (1000, 1000, 1000): SMALL,
     (4000, 4008, 4016): CANDIDATES[4096],
-    (5000, 2568, 1544): CANDIDATES[5120],
+    (5000, 2568, 1544): (*MIDDLE, "256x160 s3 e1"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): (*MIDDLE, *SMALL[:3]),
+    (777, 3080, 2056): ("128x160 s4", "128x192", "192x128 w3 s4 e1", "64x256 w1 s4", "64x128 w1 s8", "128x128 a s5"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -146,6 +146,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     for word in words:
         if word in _WORDS:
             knobs |= _WORDS[word]
+        elif parts := re.fullmatch(r"p(\d)", word):
+            knobs |= {"split_k": int(parts[1]), "epilogue": "registers", "blocks": 0}
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:

@@ -230,9 +230,10 @@ def exact_density(problem: Problem) -> float:
     partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
     f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
     Products of fp8 are summed exactly below 2^13, whatever the type of the sums: 0.9 of 523,000. C of f16 or bf16 must
-    hold the result exactly: 0.9 of 480 for bf16.
+    hold the result exactly: of 480 for bf16, where six deviations of a row's number below the limit are less.
     """
-    return min(1.0, 0.9 * _exact_limit(problem) / problem.k)
+    limit = _exact_limit(problem)
+    return min(1.0, min(0.9 * limit, limit - 6 * math.sqrt(limit)) / problem.k)
 
 
 def _exact_limit(problem: Problem) -> int:

@@ -19,6 +19,10 @@ Knobs = dict[str, int | str]
 _LOST = 8.0
 
 
+# What another width of C's elements adds to a distance: a problem of the same size is still more alike than others.
+_OTHER_C = 0.05
+
+
 def _lost(knobs: Knobs, m: int, n: int) -> float:
     """How many times the work there is blocks do that stay and take tile after tile: each as many tiles, or half tiles
     where they are shared, as the last one to end. 1 for other pipelines: where blocks come and go, the number of tiles
@@ -46,16 +50,18 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
 
     Args:
         pipeline: the pipeline's file; its defaults stand beside it, in `defaults/`.
-        problem: what is to be computed. Problems of the same element widths are alike.
+        problem: what is to be computed. Problems of the same width of A's and B's elements are alike, those of the same
+            width of C's more so.
     """
     path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
     if not path.is_file():
         return []
     facts = problem.facts()
     alike = [entry for entry in json.loads(path.read_text())["problems"]
-             if entry["a_bits"] == facts["a_bits"] and entry["c_bits"] == facts["c_bits"]]
+             if entry["a_bits"] == facts["a_bits"]]
     found: list[Knobs] = []
-    for entry in sorted(alike, key=lambda entry: _distance(entry, problem)):
+    for entry in sorted(alike, key=lambda entry: (_distance(entry, problem)
+                                                  + _OTHER_C * (entry["c_bits"] != facts["c_bits"]))):
         if entry["knobs"] not in found:
             found.append(entry["knobs"])
     return found

@@ -95,7 +95,7 @@ def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
         assert (k if a == "row" else m) % 8 == 0 and (n if b == "row" else k) % 8 == 0
 
 
-def test_knobs_of_the_best_mean_become_defaults():
+def test_knobs_that_are_best_where_they_are_worse_become_defaults():
     import defaults
 
     def kernels(ratios):
@@ -105,7 +105,7 @@ def test_knobs_of_the_best_mean_become_defaults():
     measured = {"problem": problem, "kernels": {name: {"knobs": {"block_m": number, "target": "sm_90a"}}
                                                 for number, name in enumerate("abc")},
                 "modes": {"burst": kernels({"a": 1.2, "b": 1.0, "c": 1.1}), "sustained": kernels({"b": 1.1, "c": 0.9})}}
-    assert defaults.scores(measured) == pytest.approx({"b": 1.05, "c": 1.0})
+    assert defaults.scores(measured) == {"b": 1.0, "c": 0.9}
     assert defaults.tuned_entries([{"problems": [measured]}]) == [
         {"m": 8, "n": 8, "k": 8, "a_bits": 16, "c_bits": 16, "knobs": {"block_m": 1}}]
     del measured["modes"]["sustained"]

@@ -42,9 +42,11 @@ def test_the_measured_problem_itself_comes_first(pipeline):
         assert tuned.candidates(path, problem(*size))[0]["raster"] == number
 
 
-def test_element_widths_must_be_those_measured(pipeline):
-    path = pipeline(entry(1024, 1024, 1024, block_m=64))
-    assert tuned.candidates(path, problem(1024, 1024, 1024, "f16")) == []
+def test_the_width_of_c_decides_among_problems_of_one_size(pipeline):
+    path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 1024, block_m=128) | {"c_bits": 16},
+                    entry(4096, 4096, 4096, block_m=256) | {"c_bits": 16})
+    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024))) == [64, 128, 256]
+    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024, "f16"))) == [128, 64, 256]
 
 
 def test_without_blocks_that_stay_the_size_of_c_decides(pipeline):

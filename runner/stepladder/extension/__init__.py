@@ -28,6 +28,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     rotate_loop,
     share_last_tiles,
     specialize_warps,
+    split_reduction,
     spread_copies,
     store_by_tma,
     store_from_registers,

@@ -156,3 +156,21 @@ def first_offset(view):
     offset = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))[0]
     is_dynamic = offset == ir.ShapedType.get_dynamic_stride_or_offset()
     return view.operands[1] if is_dynamic else index(offset)
+
+
+def extents_of(tile, whole: tuple[int, int]) -> list:
+    """Returns the extents of a view of C as values, None where the view is as large as the block's tile."""
+    type_ = ir.MemRefType(tile.type)
+    source = producer(tile)
+    dynamic = []
+    if source is not None:
+        offsets = list(ir.DenseI64ArrayAttr(source.attributes["static_offsets"]))
+        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+        dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets):]
+    extents = []
+    for axis, extent in enumerate(whole):
+        if type_.is_dynamic_dim(axis):
+            extents.append(dynamic.pop(0))
+        else:
+            extents.append(None if type_.shape[axis] == extent else index(type_.shape[axis]))
+    return extents

@@ -28,7 +28,8 @@ class SpecializeWarps(Tc.Operation, name="specialize_warps"):
 
 
 # What consumers do and the producer does not.
-_OF_CONSUMERS = (*STORES, "linalg.copy", "linalg.add", "linalg.generic", "nvvm.wgmma.wait.group.sync.aligned")
+_OF_CONSUMERS = (*STORES, "linalg.copy", "linalg.add", "linalg.generic", "nvvm.wgmma.wait.group.sync.aligned",
+                 "vector.store", "nvvm.cluster.arrive", "nvvm.cluster.wait")
 
 
 def _keep_loads(block, rewriter) -> None:

@@ -20,24 +20,6 @@ class StoreFromRegisters(Tc.Operation, name="store_from_registers"):
     target: ext.Operand[transform.AnyOpType]
 
 
-def _extents(tile, whole: tuple[int, int]) -> list:
-    """Returns the extents of a view of C as values, None where the view is as large as the block's tile."""
-    type_ = ir.MemRefType(tile.type)
-    source = producer(tile)
-    dynamic = []
-    if source is not None:
-        offsets = list(ir.DenseI64ArrayAttr(source.attributes["static_offsets"]))
-        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-        dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets):]
-    extents = []
-    for axis, extent in enumerate(whole):
-        if type_.is_dynamic_dim(axis):
-            extents.append(dynamic.pop(0))
-        else:
-            extents.append(None if type_.shape[axis] == extent else index(type_.shape[axis]))
-    return extents
-
-
 class _Guard:
     """Runs what is written inside only where a number is below an extent; always, where there is no extent."""
 
@@ -99,7 +81,7 @@ def store_from_registers(payload, op, rewriter) -> None:
     for found in epilogue.find_epilogues(building.find_launch(payload)):
         share, columns = found.shape
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            rows_of_tile, columns_of_tile = _extents(found.tile, ir.MemRefType(found.sums.results[0].type).shape)
+            rows_of_tile, columns_of_tile = epilogue.extents_of(found.tile, ir.MemRefType(found.sums.results[0].type).shape)
             sums = found.held_sums()
             first_row = arith.addi(found.first_row(), epilogue.thread_row())
             first_column = epilogue.thread_column()

@@ -28,7 +28,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @share_last_tiles(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["persist_blocks"], left_out = {last_tiles = "whole"}} {
+      attributes {optimization, needs = ["persist_blocks"], left_out = {last_tiles = "whole"},
+        requires = ["c_type == acc_type", "blocks > 0", "epilogue == 'tma'", "not is_alternating"]} {
     "tc.share_last_tiles"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
