@@ -289,6 +289,7 @@ def exchanged(row, unit, swizzle):
 @example(160, 64, "f16")
 def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
+    assume(block_m * block_n < 128 * 255)  # sums that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "warpgroups": 1, "blocks": 0, "stages": 1}
     with engine.mlir_context():
         run = engine.run(matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False), "matmul.mlir",
