@@ -74,16 +74,17 @@ SHAPES = {
     (512, 512, 16384): ("128x128 s5 p8", "128x128 s5 p4", "128x256 s4 p8", "64x128 w1 s8 p4", "64x64 w1 s8"),
     (128, 8192, 8192): ("128x64 w1 s8", "128x128 s5 p2", "128x256 s4 p4", "64x128 w1 s8"),
     (64, 14336, 4096): ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4 p2", "64x128 w1 s8 p2"),
-    (16, 4096, 4096): ("64x128 w1 s8 p4", "64x256 w1 s4 p8", "64x64 w1 s8 p2", "64x128 w1 s8", "64x128 w1 s8 p8"),
-    (1, 4096, 4096): ("64x128 w1 s8 p4", "64x256 w1 s4 p8", "64x64 w1 s8 p2", "64x128 w1 s8"),
+    (16, 4096, 4096): ("64x128 w1 s8", "64x128 w1 s8 c1x4", "64x64 w1 s8 c1x4", "64x64 w1 s8 c1x2", "64x32 w1 s8 c1x4"),
+    (1, 4096, 4096): ("64x128 w1 s8", "64x128 w1 s8 c1x4", "64x64 w1 s8 c1x4", "64x64 w1 s8 c1x2", "64x32 w1 s8 c1x4"),
     (16384, 512, 2048): MIDDLE,
     (256, 16384, 1024): MIDDLE,
     (32768, 256, 4096): MIDDLE,
-    (1000, 1000, 1000): SMALL,
-    (4000, 4008, 4016): CANDIDATES[4096],
-    (5000, 2568, 1544): (*MIDDLE, "256x160 s3 e1"),
+    (1000, 1000, 1000): ("64x128 w1 s8", "64x128 w1 s8 c2x1", "64x128 w1 s8 c1x2", "128x128 s5 c2x1", "128x64 w1 s8 c1x2"),
+    (4000, 4008, 4016): ("256x128 e1 b128 c1x2", "128x256 b128 c2x1", "256x192 s3 e1 c1x2"),
+    (5000, 2568, 1544): ("192x192 w3 s4 e1", "192x192 w3 s4 e1 c2x1", "192x192 w3 s4 e1 c1x2", "128x256 b128 c2x1",
+                         "256x128 e1 c1x2"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): ("128x160 s4", "128x192", "192x128 w3 s4 e1", "64x256 w1 s4", "64x128 w1 s8", "128x128 a s5"),
+    (777, 3080, 2056): ("128x192", "128x192 c2x1", "128x192 c1x2", "192x128 w3 s4 e1 c1x2"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -114,6 +115,7 @@ NUMBERS_VARIANTS = {
     "single_stage": ("wgmma_single_stage", "128x128 w2"), "multistage": ("wgmma_multistage", "128x128 s3"),
     "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8"),
     "shared": ("wgmma", "128x128 w2 s3 b8 l")}
+NUMBERS_SPLIT = "128x128 w2 s3 p2"
 NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
 SEEDS = (0, 1, 2)
 RANDOM_SHAPES = 40
@@ -245,6 +247,7 @@ def numbers_jobs(folder: Path) -> list[Job]:
     for (name, types), layouts in itertools.product(NUMBERS_TYPES.items(),
                                                     itertools.product(("row", "column"), repeat=2)):
         variants = {title: (pipeline, text, (False, True)) for title, (pipeline, text) in NUMBERS_VARIANTS.items()}
+        variants["split"] = ("wgmma", NUMBERS_SPLIT, (False, True))
         for (title, form), cluster in itertools.product(
                 (("cooperative", True), ("alternating", False), ("shared", False)), NUMBERS_CLUSTERS):
             pipeline, text = NUMBERS_VARIANTS[title]
