@@ -19,6 +19,8 @@ mlir_opt, transforms, work, *folders = sys.argv[1], *map(Path, sys.argv[2:])
 work.mkdir(parents=True, exist_ok=True)
 INCLUDE = re.compile(r" *(?:(%\w+) = )?transform\.include @(\w+) failures\(propagate\) \((.*)\)\n? *: .*\n")
 RENAMED = {"nvvm.barrier0": "nvvm.barrier"}  # between LLVM 22 and the bindings
+# What LLVM 22 folds where the bindings do not, by step.
+FOLDED = {"narrow_indices": ("arith.index_cast", "arith.index_castui")}
 OPERATION = re.compile(r"^\s*(?:%[\w:, ]+ = )?\"?([a-z]\w*\.[\w.]+|call|return|module)\b", re.MULTILINE)
 
 
@@ -50,7 +52,8 @@ def agrees(what: str, entry_point: str, script: Path, before: Path, after: Path)
         print(f"{what}: fails: {done.stderr[:500]}")
         return False
     ours, stock = counts(after.read_text()), counts(done.stdout)
-    different = {name: (ours[name], stock[name]) for name in ours | stock if ours[name] != stock[name]}
+    different = {name: (ours[name], stock[name]) for name in ours | stock
+                 if ours[name] != stock[name] and name not in FOLDED.get(what, ())}
     print(f"{what}: {f'(stepladder-opt, stock): {different}' if different else 'same operations'}")
     return bool(ours) and not different
 

@@ -12,6 +12,8 @@
 // RUN: FileCheck %s --input-file %t.f16 --check-prefix=MATRICES
 // RUN: %{payload} --acc-type f16 --c-type f16 | %{opt} --set store_buffers=4 --set stages=3 | FileCheck %s --check-prefix=F16-SUMS
 // RUN: %{payload} --no-accumulate | %{opt} --set schedule=alternating --set block_n=128 --set store_buffers=1 | FileCheck %s --check-prefix=ALTERNATING
+// RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=96 | FileCheck %s --check-prefix=NARROW
+// RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=160 | FileCheck %s --check-prefix=NARROW
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 --no-accumulate | %{opt} | FileCheck %s --check-prefix=RAGGED
 
 // CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c32] : memref<*xf32> -> <tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b
@@ -86,3 +88,8 @@
 // RAGGED-NOT: {{arith.cmpi [us]lt|affine.min}}
 // RAGGED-COUNT-8: nvgpu.tma.async.store
 // RAGGED-NOT: {{arith.cmpi [us]lt|affine.min|nvgpu.tma.async.store}}
+
+// Rows of 192 or 320 bytes are no multiple of 128: boxes of 64 bytes, and of them three or five.
+// NARROW: -> <tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b
+// NARROW: memref.alloc() {operand_c} : memref<2x2x64x32xf16,
+// NARROW-COUNT-3: nvgpu.tma.async.store

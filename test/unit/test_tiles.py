@@ -274,3 +274,85 @@ def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, blo
             wanted = table[first:first + extent, step * depth:(step + 1) * depth]
             read = read_by_hardware(bits, added, bytes_, extent, depth, along_k)
             assert (read == wanted).all(), (name, block, step)
+
+
+def exchanged(row, unit, swizzle):
+    """Returns where TMA expects 16-byte unit `unit` of a row: exchanged by bits of the address, 128 bytes a line."""
+    line = row * swizzle // 128
+    return unit ^ line % 8 & swizzle // 16 - 1
+
+
+@settings(max_examples=12, **QUICK)
+@given(st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]),
+       st.sampled_from(["f32", "f16", "bf16"]))
+@example(96, 128, "f16")
+@example(160, 64, "f16")
+def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
+    """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
+    assume(block_m * block_n < 128 * 255)  # sums that fit registers
+    knobs = {"block_m": block_m, "block_n": block_n, "warpgroups": 1, "blocks": 0, "stages": 1}
+    with engine.mlir_context():
+        run = engine.run(matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False), "matmul.mlir",
+                         engine.Request("wgmma", knobs, through="store_by_tma"))
+        launch = building.find_launch(run.module)
+        boxes = next(op for op in walk(launch, "memref.alloc") if mark(op) == "c")
+        rows, width = ir.MemRefType(boxes.results[0].type).shape[2:]
+        bytes_ = 4 if c_type == "f32" else 2
+        (view,) = {op.operands[0].owner.operation for op in walk(launch, tma.STORE)[:1]}
+        written = {}
+        for thread in range(128):
+            known = {"gpu.thread_id x": thread}
+            warp, lane = divmod(thread, 32)
+            for op in walk(launch, "vector.store"):
+                if op.operands[1].owner.operation == view:
+                    block, fragment, half = position(op.operands[0])
+                    held = 64 * block + 16 * warp + 8 * half + lane // 4, 8 * fragment + 2 * (lane % 4)
+                    row, column = (index_of(operand, known) for operand in list(op.operands)[2:4])
+                    for side in (0, 1):
+                        written.setdefault((row, column + side), []).append((held[0], held[1] + side))
+            for op in walk(launch, "nvvm.stmatrix"):
+                offset, place = address_in(op.operands[0], view, known)
+                if offset is None:
+                    continue
+                # Lane l addresses a row of matrix l / 8, of which lanes hold two neighbours each.
+                row, column = divmod(place, width)
+                matrix = lane // 8
+                block, fragment, half = position(register_of(op.operands[1 + matrix]))
+                for held in range(8):
+                    written.setdefault((row, column + held), []).append(
+                        (64 * block + 16 * warp + 8 * half + lane % 8, 8 * fragment + held))
+    per_unit = 16 // bytes_
+    # Boxes are used in turn: what is written to the first of them later lies `width` times a number further right.
+    written = {place: [held for held in all_held if held[1] < width] for place, all_held in written.items()}
+    wanted = {(row, exchanged(row, column // per_unit, width * bytes_) * per_unit + column % per_unit):
+              [(row, column)] for row in range(rows) for column in range(width)}
+    assert written == wanted
+
+
+def position(value):
+    """Returns which pair of the held sums a value is, rounded or not."""
+    source = value.owner.operation
+    while source.name != "vector.extract":
+        source = source.operands[0].owner.operation
+    return list(ir.DenseI64ArrayAttr(source.attributes["static_position"]))
+
+
+def register_of(value):
+    """Returns the pair of sums that a register of `stmatrix` is made of."""
+    return value.owner.operation.operands[0].owner.operation.operands[0]
+
+
+def address_in(pointer, view, known):
+    """Returns where an address lies in a view, in elements, as (0, place); (None, None) for one in another view."""
+    cast = pointer.owner.operation.operands[0].owner.operation
+    total = cast.operands[0].owner.operation
+    for operand in total.operands:
+        source = operand.owner.operation
+        if source.name == "affine.apply":
+            metadata = next(op for op in (inner.owner.operation for inner in source.operands)
+                            if op.name == "memref.extract_strided_metadata")
+            if metadata.operands[0] != view.results[0]:
+                return None, None
+            width = ir.MemRefType(view.results[0].type).element_type.width // 8
+            return 0, index_of(operand, {**known, metadata.results[1]: 0}) // width
+    raise AssertionError(total)

@@ -20,7 +20,8 @@ class SplitReduction(Tc.Operation, name="split_reduction"):
 
     Operands: a handle to any op with one `gpu.launch` below, on buffers, with a loop over k.
     Attributes: parts; threads, that sum.
-    Refuses: fewer steps of k than parts; rows of a tile that the parts do not divide; a workspace above 256 MiB.
+    Refuses: fewer steps of k than parts; rows of a tile that the parts do not divide; rows of C that four neighbours do
+        not divide; a workspace above 256 MiB.
     """
 
     target: ext.Operand[transform.AnyOpType]
@@ -30,7 +31,7 @@ class SplitReduction(Tc.Operation, name="split_reduction"):
 
 _WORKSPACE = "partial_sums"
 _LIMIT = 256 * 1024 * 1024  # bytes
-_WIDTH = 4  # neighbours in a row that a thread sums at once: rows of C are multiples of 16 bytes
+_WIDTH = 4  # neighbours in a row that a thread sums at once
 
 
 @transform_op(SplitReduction)
@@ -131,6 +132,10 @@ def _sum_parts(launch, sums, workspace, tile, rank, parts: int, threads: int, re
     c_tile = reader.operands[len(reader.operands) - 1]
     rows, columns = ir.MemRefType(sums.type).shape
     own_rows = rows // parts
+    pitch = ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0]
+    if pitch % _WIDTH:
+        raise Refusal(reader, f"rows of C have {pitch} elements, and parts are summed {_WIDTH} neighbours at once: make "
+                              f"its rows a multiple of {_WIDTH} elements")
     with ir.InsertionPoint(reader), reader.location:
         everything = memref.get_global(workspace, _WORKSPACE)
         mine = building.view(everything, [tile, rank, 0, 0], [1, 1, rows, columns], drop=2)

@@ -1,10 +1,10 @@
 // Divides the reduction of a tile among the blocks of a cluster (split-K), for products with few tiles.
 //
-// A product with fewer tiles than the card has multiprocessors leaves the others idle, and the fewer and smaller the tiles
-// are made, the more of shared memory and of the L2 cache each product costs. With a long k the tiles can stay large: each
-// block of a cluster sums a part of the steps, writes its sums to a workspace, and behind the cluster's barrier takes a
-// share of the tile's rows, adds up the parts, in order, and writes C. 512 x 512 x 16384 in tiles of 128 x 128 is 16
-// tiles; in eight parts it is 128 blocks.
+// A product with fewer tiles than the card has multiprocessors leaves the others idle, and the fewer and smaller the
+// tiles are made, the more of shared memory and of the L2 cache each product costs. With a long k the tiles can stay
+// large: each block of a cluster sums a part of the steps, writes its sums to a workspace, and behind the cluster's
+// barrier takes a share of the tile's rows, adds up the parts, in order, and writes C. 512 x 512 x 16384 in tiles of
+// 128 x 128 is 16 tiles; in eight parts it is 128 blocks.
 //
 // Partial sums are all of the accumulators' type, and rounded to C once. Upstream's
 // `transform.structured.split_reduction` splits on tensors, into a product with one dimension more and a second kernel.
