@@ -230,7 +230,8 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
     ptxas = find_tool("ptxas")
     _check_lowered(kernel)
     llvm_ir = bindings.translate_to_llvm_ir(kernel.module)
-    key = hashlib.sha256("\n".join([llvm_ir, kernel.target, ptxas, *map(str, tool_versions().values())])
+    backend = Path(__file__).with_name("llvm_backend.py").read_text()  # how LLVM is told to optimize is part of it
+    key = hashlib.sha256("\n".join([llvm_ir, backend, kernel.target, ptxas, *map(str, tool_versions().values())])
                          .encode()).hexdigest()
     if use_cache:
         with _cache() as cache:
