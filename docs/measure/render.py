@@ -61,18 +61,21 @@ def ablation_table(climb: str) -> str:
 
 
 def climb_table() -> str:
-    """The climb in short, for the README: from the first rung of `wmma` to the last of `mma_sync`."""
+    """The climb in short, for the README: from the first rung of `wmma` to the last of `wgmma`."""
     tile = max(result("wmma_ablation")["tiles"], key=lambda name: _rungs("wmma", name)[-1][1])
     last = next(iter(result("mma_sync_ablation")["tiles"]))
     rungs = [("wmma", rung, burst) for rung, burst, _ in _rungs("wmma", tile)]
     rungs += [("mma_sync", rung, burst) for rung, burst, _ in _rungs("mma_sync", last)]
+    rungs += render_hopper.climb_rungs()
     top = max(burst for _, _, burst in rungs)
     rows = [{"pipeline": pipeline, "kernel": rung["title"], "TFLOP/s": f"{burst:.0f}",
              "": "█" * max(1, round(30 * burst / top))} for pipeline, rung, burst in rungs]
     measured = result("mma_sync_ablation")["tiles"][last]
-    return (table(rows) + f"\n{result('wmma_ablation')['size']}^3, f16 x f16 -> f32, C = AB + C, tiles {tile} and "
-            f"{last}, bursts; the card's own ceiling of `mma.sync` is {median(measured, 'ceiling'):.0f}, cuBLAS (it "
-            f"uses `wgmma`) is at {median(measured, 'cublas'):.0f}. {where(measured)}.\n")
+    return (table(rows) + f"\n{result('wmma_ablation')['size']}^3, f16 x f16 -> f32, bursts; `wmma` and `mma_sync`: C = AB "
+            f"+ C, tiles {tile} and {last}, where the card's own ceiling of `mma.sync` is "
+            f"{median(measured, 'ceiling'):.0f} and cuBLAS (it uses `wgmma`) is at {median(measured, 'cublas'):.0f}; from "
+            f"`wgmma_single_stage` on: C = AB, where cuBLAS is at {render_hopper.climb_cublas():.0f}. "
+            f"{where(measured)}.\n")
 
 
 def sizes_table(pipeline: str, acc: str) -> str:
@@ -115,7 +118,9 @@ def _gains() -> dict[str, str]:
                     gain = f"x {rungs[number][1] / rungs[number - 1][1]:.2f} ({climb}, {tile})"
                     step = added.pop()
                     found[step] = f"{found[step]}, {gain}" if step in found else gain
-    return found | render_hopper.gains()
+    for step, gain in render_hopper.gains().items():
+        found[step] = f"{found[step]}, {gain}" if step in found else gain
+    return found
 
 
 def _steps_of(pipeline: str) -> list[str]:

@@ -45,6 +45,19 @@ def gains() -> dict[str, str]:
     return found
 
 
+def climb_rungs() -> list[tuple[str, dict, float]]:
+    """Returns pipeline, rung and TFLOP/s in bursts of the climb up to its fastest kernel."""
+    ablation, measured = _ablation()
+    rungs = [(bar["pipeline"], bar, median(measured, bar["name"])) for bar in ablation["bars"]]
+    fastest = max(range(len(rungs)), key=lambda number: rungs[number][2])
+    return rungs[:fastest + 1]
+
+
+def climb_cublas() -> float:
+    """Returns cuBLAS's TFLOP/s in the same bursts."""
+    return median(_ablation()[1], "cublas")
+
+
 def ablation_table() -> str:
     """The climb from one stage to the best knobs, beside cuBLAS."""
     ablation, measured = _ablation()
@@ -124,10 +137,11 @@ def sizes_table(types: str, square: bool) -> str:
         rows.append(row)
     if not rows:
         return NOT_MEASURED
-    burst = problems[0]["modes"]["burst"]["rounds"]
+    rounds = sorted({measured["modes"]["burst"]["rounds"] for measured in problems
+                     if measured["modes"] and _is_square(measured) == square})
     text = table(rows) + "".join(f"\n{line}\n" for line in bad)
     plot_ = f"![Speed over sizes](plots/hopper_sizes_{types}.svg)\n\n" if square else ""
-    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {burst} rounds, least "
+    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {' or '.join(map(str, rounds))} rounds, least "
                            f"to most. {where(header)}, {problems[0]['baseline']}.\n")
 
 
