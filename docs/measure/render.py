@@ -71,10 +71,10 @@ def climb_table() -> str:
     rows = [{"pipeline": pipeline, "kernel": rung["title"], "TFLOP/s": f"{burst:.0f}",
              "": "█" * max(1, round(30 * burst / top))} for pipeline, rung, burst in rungs]
     measured = result("mma_sync_ablation")["tiles"][last]
-    return (table(rows) + f"\n{result('wmma_ablation')['size']}^3, f16 x f16 -> f32, bursts; `wmma` and `mma_sync`: C = AB "
-            f"+ C, tiles {tile} and {last}, where the card's own ceiling of `mma.sync` is "
-            f"{median(measured, 'ceiling'):.0f} and cuBLAS (it uses `wgmma`) is at {median(measured, 'cublas'):.0f}; from "
-            f"`wgmma_single_stage` on: C = AB, where cuBLAS is at {render_hopper.climb_cublas():.0f}. "
+    return (table(rows) + f"\n{result('wmma_ablation')['size']}^3, f16 x f16 -> f32, bursts; `wmma` and `mma_sync`: "
+            f"C = AB + C, tiles {tile} and {last}, where the card's own ceiling of `mma.sync` is "
+            f"{median(measured, 'ceiling'):.0f} and cuBLAS (it uses `wgmma`) is at {median(measured, 'cublas'):.0f}; "
+            f"from `wgmma_single_stage` on: C = AB, where cuBLAS is at {render_hopper.climb_cublas():.0f}. "
             f"{where(measured)}.\n")
 
 

@@ -141,7 +141,8 @@ def sizes_table(types: str, square: bool) -> str:
                      if measured["modes"] and _is_square(measured) == square})
     text = table(rows) + "".join(f"\n{line}\n" for line in bad)
     plot_ = f"![Speed over sizes](plots/hopper_sizes_{types}.svg)\n\n" if square else ""
-    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {' or '.join(map(str, rounds))} rounds, least "
+    counts = " or ".join(map(str, rounds))
+    return plot_ + text + (f"\n{types.replace('-', ' -> ')}, f32 sums, C = AB; median ratio of {counts} rounds, least "
                            f"to most. {where(header)}, {problems[0]['baseline']}.\n")
 
 

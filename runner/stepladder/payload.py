@@ -16,8 +16,8 @@ class Problem:
     """The matmul in a payload: C[m, n] (+)= A[m, k] B[k, n], C row-major, A and B of the layouts `row` or `column`.
 
     A column-major operand is a row-major buffer of its transpose, A of k x m, B of n x k. `accumulate` is true for
-    C = AB + C and false for C = AB. Sums are of `acc_type`, and rounded to `c_type` where that is another. Element types
-    are MLIR's names for them. `roles` tells what the function's arguments are, as number -> "a", "b" or "c"; a product
+    C = AB + C and false for C = AB. Sums are of `acc_type`, and rounded to `c_type` where that is another. Types are
+    MLIR's names for them. `roles` tells what the function's arguments are, as number -> "a", "b" or "c"; a product
     that is returned becomes a new last argument.
     `other_ops` names the linalg ops that are neither the matmul nor a fill.
     """

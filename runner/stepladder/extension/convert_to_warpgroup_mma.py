@@ -1,4 +1,4 @@
-"""`tc.convert_to_warpgroup_mma`: a product of tiles that TMA loaded becomes products of warpgroups, sums in registers."""
+"""`tc.convert_to_warpgroup_mma`: a product of tiles that TMA loaded becomes products of warpgroups."""
 
 from stepladder.bindings import ext, ir, linalg, nvgpu, transform
 from stepladder.extension import building, tma, warpgroup_ops

@@ -97,7 +97,7 @@ class _Load:
 
 
 def _product_of(launch, copies):
-    """Returns the matmul that reads what the copies write: it stands beside them, in the loop over k if there is one."""
+    """Returns the matmul that reads what the copies write and stands beside them, in the loop over k or in none."""
     if not copies:
         raise Refusal(launch, "no copies of A and B into shared memory in the launch")
     products = [op for op in walk(launch, "linalg.matmul")]

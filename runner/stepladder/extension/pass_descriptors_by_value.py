@@ -30,8 +30,8 @@ def pass_descriptors_by_value(payload, op, rewriter) -> None:
         descriptors = [argument for argument in block.arguments if "nvgpu.tensormap" in str(argument.type)]
         if not descriptors:
             continue
-        attributes = [ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}") if argument in descriptors else ir.DictAttr.get({})
-                      for argument in block.arguments]
+        aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
+        attributes = [aligned if argument in descriptors else ir.DictAttr.get({}) for argument in block.arguments]
         for argument in descriptors:
             type_ = argument.type
             argument.set_type(pointer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepladder.bindings import ir
+from stepladder.extension.building import body_of
 from stepladder.extension.dialect import Refusal, is_workgroup_memory, producer
 from stepladder.traverse import walk
 
@@ -14,11 +15,6 @@ FRAGMENT_LOADS = ("gpu.subgroup_mma_load_matrix", "nvgpu.ldmatrix", "vector.load
 ASYNC_COPY = "nvgpu.device_async_copy"
 ASYNC_GROUP = "nvgpu.device_async_create_group"
 _ACCUMULATOR = 2  # operand number, in every MMA op
-
-
-def body_of(loop):
-    """Returns the block of an `scf.for`."""
-    return loop.regions[0].blocks[0]
 
 
 def terminator_of(loop):

@@ -1,4 +1,4 @@
-"""`tc.share_last_tiles`: the tiles of the last, partial round are divided along k, so that all blocks have work (stream-K)."""
+"""`tc.share_last_tiles`: the tiles of the last, partial round are divided along k among all blocks (stream-K)."""
 
 from stepladder.bindings import arith, ext, ir, memref, nvvm, scf, transform
 from stepladder.extension import building, tma
@@ -105,8 +105,8 @@ def _check_sums(launch, loops) -> None:
         for store in (store for tiles in loops for store in _stores(tiles) if store.name == tma.STORE):
             c_type = str(ir.MemRefType(store.operands[0].type).element_type)
             if c_type != sum_type:
-                raise Refusal(launch, f"the parts of a tile would each be rounded from {sum_type} to {c_type}: only sums "
-                                      "of C's own type can be shared")
+                raise Refusal(launch, f"the parts of a tile would each be rounded from {sum_type} to {c_type}: only "
+                                      "sums of C's own type can be shared")
 
 
 class _Part:
@@ -209,8 +209,9 @@ class _Turns:
                 lambda s, f: ir.AffineExpr.get_floor_div(s + f, share.length)
                 - ir.AffineExpr.get_floor_div(s, share.length), start, part.first))
             with building.if_(arith.andi(before.operands[0], arith.xori(begins, building.boolean(True)))):
-                nvvm.inline_ptx([], [address, turn], [], "{.reg .pred p; .reg .b32 now; WAIT: ld.acquire.gpu.global.b32 "
-                                "now, [{$r0}]; setp.ne.b32 p, now, {$r1}; @p bra WAIT;}", memory_clobber=True)
+                nvvm.inline_ptx([], [address, turn], [], "{.reg .pred p; .reg .b32 now; WAIT: "
+                                "ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ne.b32 p, now, {$r1}; @p bra WAIT;}",
+                                memory_clobber=True)
                 nvvm.inline_ptx([], [], [], "fence.proxy.async;", memory_clobber=True)
         for store in stores:
             if store.name == tma.STORE:

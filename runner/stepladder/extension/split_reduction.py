@@ -134,8 +134,8 @@ def _sum_parts(launch, sums, workspace, tile, rank, parts: int, threads: int, re
     own_rows = rows // parts
     pitch = ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0]
     if pitch % _WIDTH:
-        raise Refusal(reader, f"rows of C have {pitch} elements, and parts are summed {_WIDTH} neighbours at once: make "
-                              f"its rows a multiple of {_WIDTH} elements")
+        raise Refusal(reader, f"rows of C have {pitch} elements, and parts are summed {_WIDTH} neighbours at once: "
+                              f"make its rows a multiple of {_WIDTH} elements")
     with ir.InsertionPoint(reader), reader.location:
         everything = memref.get_global(workspace, _WORKSPACE)
         mine = building.view(everything, [tile, rank, 0, 0], [1, 1, rows, columns], drop=2)
@@ -175,8 +175,8 @@ def _sum_unit(everything, tile, parts: int, row, column, c_tile, adds: bool) -> 
 
     total = None
     for part in range(parts):
-        value = ir.Operation.create("vector.load", results=[type_], operands=[everything, tile, index(part), row, column],
-                                    attributes=aligned(sum_type)).results[0]
+        value = ir.Operation.create("vector.load", results=[type_], attributes=aligned(sum_type),
+                                    operands=[everything, tile, index(part), row, column]).results[0]
         total = value if total is None else arith.addf(total, value)
     if c_type != sum_type:
         total = arith.truncf(ir.VectorType.get([_WIDTH], c_type), total)

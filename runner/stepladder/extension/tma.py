@@ -13,7 +13,6 @@ STORE = "nvgpu.tma.async.store"
 WAIT = "nvgpu.mbarrier.try_wait.parity"
 ARRIVE = "nvgpu.mbarrier.arrive"
 EXPECT = "nvgpu.mbarrier.arrive.expect_tx"
-CREATE_DESCRIPTOR = "nvgpu.tma.create.descriptor"
 
 WORKGROUP = "#gpu.address_space<workgroup>"
 SWIZZLES = (128, 64, 32)  # bytes, the widest first
@@ -59,8 +58,9 @@ def check_buffer(copy, buffer, matrix: str) -> None:
     pitch = type_.shape[1] * type_.element_type.width // 8
     if pitch % PITCH_ALIGNMENT:
         per_unit = PITCH_ALIGNMENT * 8 // type_.element_type.width
-        raise Refusal(copy, f"rows of {matrix} are {type_.shape[1]} x {type_.element_type}, {pitch} bytes, and TMA takes "
-                            f"multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {per_unit} elements")
+        raise Refusal(copy, f"rows of {matrix} are {type_.shape[1]} x {type_.element_type}, {pitch} bytes, and "
+                            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {per_unit} "
+                            "elements")
 
 
 @dataclass(frozen=True)
