@@ -46,6 +46,8 @@ class Knob:
 
     def options_text(self) -> str:
         """Returns the options as a message shows them."""
+        if self.multiple_of == 1:
+            return "any number from 0 on"
         if self.multiple_of is not None:
             return f"any multiple of {self.multiple_of}"
         return ", ".join(str(option) for option in self.options)
