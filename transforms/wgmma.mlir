@@ -46,6 +46,7 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         whole_tiles = "0", rounds_c = "1",
         ring_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        k_steps = "(k + block_k - 1) // block_k",
         is_alternating = "schedule == 'alternating'",
         tile_warpgroups = "1 if is_alternating else warpgroups", consumers = "2 if is_alternating else warpgroups",
         sums = "block_m / tile_warpgroups * block_n / 128",

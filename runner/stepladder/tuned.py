@@ -36,6 +36,13 @@ def _lost(knobs: Knobs, m: int, n: int) -> float:
     return math.ceil(parts * tiles / blocks) / parts * blocks * block_m * block_n / (m * n)
 
 
+def _of_width(entry: dict, bits: int) -> dict:
+    """Returns an entry for operands of another width that none was measured for: with rows of a tile along k of as many
+    bytes, which is what fits."""
+    knobs = entry["knobs"]
+    return {**entry, "knobs": {**knobs, "block_k": knobs["block_k"] * entry["a_bits"] // bits}}
+
+
 def _distance(entry: dict, problem: Problem) -> float:
     """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and k;
     and how much more the entry's knobs would lose here in tiles that do not come out even than they lose there."""
@@ -51,14 +58,15 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
     Args:
         pipeline: the pipeline's file; its defaults stand beside it, in `defaults/`.
         problem: what is to be computed. Problems of the same width of A's and B's elements are alike, those of the same
-            width of C's more so.
+            width of C's more so; where none of the width was measured, all are.
     """
     path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
     if not path.is_file():
         return []
     facts = problem.facts()
-    alike = [entry for entry in json.loads(path.read_text())["problems"]
-             if entry["a_bits"] == facts["a_bits"]]
+    measured = json.loads(path.read_text())["problems"]
+    alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or \
+        [_of_width(entry, facts["a_bits"]) for entry in measured]
     found: list[Knobs] = []
     for entry in sorted(alike, key=lambda entry: (_distance(entry, problem)
                                                   + _OTHER_C * (entry["c_bits"] != facts["c_bits"]))):

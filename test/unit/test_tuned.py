@@ -71,3 +71,30 @@ def test_tiles_that_come_out_uneven_are_avoided(pipeline):
 def test_equal_knobs_stand_once(pipeline):
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 2048, block_m=64))
     assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024))) == [64]
+
+
+def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline):
+    path = pipeline(entry(1024, 1024, 1024, block_m=64, block_k=64))
+    wide = Problem(1024, 1024, 1024, "f32", "f32", "f32", "f32", False)
+    assert tuned.candidates(path, wide) == [{"block_m": 64, "block_k": 32}]
+    narrow = Problem(1024, 1024, 1024, "f8E4M3FN", "f8E4M3FN", "f32", "f32", False)
+    assert tuned.candidates(path, narrow) == [{"block_m": 64, "block_k": 128}]
+
+
+# Next to measured ones whose knobs do not suit: an odd number of tiles for clusters, no or few steps of k for parts, a
+# workspace too large for them, one tile, types of other widths, C that is rounded.
+@pytest.mark.parametrize("size, types", [
+    ((6336, 6336, 512), ("f16", "f32")), ((128, 1024, 512), ("f16", "f32")), ((100, 1024, 512), ("f16", "f32")),
+    ((504, 504, 128), ("f16", "f32")), ((512, 512, 64), ("f16", "f32")), ((8448, 16384, 16384), ("f16", "f32")),
+    ((1, 8, 8), ("f16", "f16")), ((8192, 8192, 8192), ("bf16", "bf16")), ((4096, 4096, 4096), ("f32", "f32")),
+    ((1000, 1008, 1008), ("f8E5M2", "f16"))])
+def test_default_knobs_of_wgmma_suit_any_problem(size, types):
+    from stepladder import engine
+    from stepladder.payload import matmul_text
+
+    element, c_type = types
+    text = matmul_text(*size, a_type=element, b_type=element, c_type=c_type, accumulate=False,
+                       b_layout="row" if element in ("f16", "bf16") else "column")
+    with engine.mlir_context():
+        run = engine.run(text, "payload.mlir", engine.Request("wgmma", tuned=True, through="pack_shared_memory"))
+    assert "nvgpu.tma.async.load" in run.steps[-1].text

@@ -2,7 +2,7 @@
 //
 // A cluster of cluster_m x cluster_n blocks computes a compact group of tiles: its rows of blocks read the same tiles
 // of A, its columns the same tiles of B. By itself this is a numbering; `multicast_tiles` loads what is shared once.
-// The grid must be a multiple of the cluster in both directions.
+// The grid must be a multiple of the cluster in both directions, unless its last tiles reach beyond C anyway.
 //
 // The authors of Hopper GEMM in MLIR name clusters as future work. Upstream has no op that regroups a grid.
 //
@@ -18,7 +18,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @form_clusters(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}} {
+      attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}, requires = [
+        "m > block_m and m % block_m != 0 or (m + block_m - 1) // block_m % cluster_m == 0",
+        "n > block_n and n % block_n != 0 or (n + block_n - 1) // block_n % cluster_n == 0"]} {
     "tc.form_clusters"(%module) {rows = 2 : i64, columns = 1 : i64, knobs = {rows = "cluster_m", columns = "cluster_n"}}
       : (!transform.any_op) -> ()
 

@@ -25,7 +25,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_reduction(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {split_k = 1 : i64},
         requires = ["split_k == 1 or epilogue == 'registers'", "split_k == 1 or blocks == 0",
-          "split_k == 1 or cluster_m * cluster_n == 1", "split_k == 1 or not is_alternating"]} {
+          "split_k == 1 or cluster_m * cluster_n == 1", "split_k == 1 or not is_alternating",
+          "split_k == 1 or (k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps", "split_k == 1 or n % 4 == 0",
+          "split_k == 1 or (m + block_m) * (n + block_n) * split_k * 4 <= 268435456"]} {
     "tc.split_reduction"(%module) {parts = 1 : i64, threads = 256 : i64,
       knobs = {parts = "split_k", threads = "consumers * 128"}} : (!transform.any_op) -> ()
 
