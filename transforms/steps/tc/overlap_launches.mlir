@@ -1,9 +1,9 @@
 // Lets a kernel prepare itself while the one before it in the stream ends.
 //
 // Between two kernels lies the time that the last blocks of one and the first instructions of the next take: of no
-// weight for a large product, a tenth of the time of a small one. Blocks initialise barriers and fetch descriptors
-// while the kernel before is at its end, and wait for it before they read memory. The launcher asks for it: the
-// manifest says so (`dependent_launch`).
+// weight for a large product, of some for a small one. Blocks initialise barriers and fetch descriptors while the
+// kernel before is at its end, and wait for it before they read memory. The launcher asks for it: the manifest says so
+// (`dependent_launch`).
 //
 // Before:
 //   gpu.barrier
