@@ -14,9 +14,9 @@ _DEFAULT = "intermediate"
 
 _EPILOG = """\
 The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
-by step; then the climb: the pipeline without its optimizations, and one more of them at a time. Where there is a GPU,
-the numbers are checked and the rungs are timed beside cuBLAS; where there is none, the kernels are built for sm_80 (or
---target) and nothing is executed.
+by step; then the climb: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
+kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the rungs are timed
+beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target) and nothing is executed.
 
 exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
 
@@ -71,10 +71,14 @@ def _build_rungs(text: str, name: str, target: str, folder: Path) -> list[dict[s
     """Builds every rung below `folder`; returns a row of a table for each."""
     from stepladder import build, climb, engine
 
+    rungs = {title: engine.Request(climb.WMMA.pipeline, {"target": target}, without=without)
+             for title, without in climb.WMMA.rungs.items()}
+    if target == "sm_90a":
+        rungs["Hopper: TMA, wgmma, roles"] = engine.Request(climb.WGMMA.pipeline, {"target": target}, tuned=True)
     rows = []
-    for number, (title, without) in enumerate(climb.WMMA.rungs.items()):
+    for number, (title, request) in enumerate(rungs.items()):
         with engine.mlir_context():
-            built = build.build(text, name, engine.Request(climb.WMMA.pipeline, {"target": target}, without=without))
+            built = build.build(text, name, request)
             built.write(folder / f"{number}")
         manifest = built.manifest
         rows.append({"kernel": title, "registers": manifest.registers,
