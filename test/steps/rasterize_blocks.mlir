@@ -49,8 +49,7 @@
 // ODD-NEXT: [[y:%.+]] = gpu.block_id y
 // ODD-DAG: [[rows:%.+]] = affine.min #[[height]]()[[[x]], [[y]]]
 // ODD-DAG: [[place:%.+]] = affine.apply #[[within]]()[[[x]], [[y]]]
-// ODD-DAG: arith.divui [[place]], [[rows]]
-// ODD-DAG: arith.remui [[place]], [[rows]]
+// ODD: affine.delinearize_index [[place]] into ({{[0-9]+}}, [[rows]]) : index, index
 
 // WITHOUT-NOT: {{mod|floordiv}}
 // WITHOUT: #[[map:.+]] = affine_map<()[s0] -> (s0 * 128)>

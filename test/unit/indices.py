@@ -75,6 +75,16 @@ def index_of(value, known):
         return PREDICATES[ir.IntegerAttr(source.attributes["predicate"]).value](*operands)
     if source.name in OPERATIONS:
         return OPERATIONS[source.name](*operands)
+    if source.name == "affine.delinearize_index":
+        basis = list(ir.DenseI64ArrayAttr(source.attributes["static_basis"]))
+        dynamic = operands[1:]
+        basis = [dynamic.pop(0) if size == ir.ShapedType.get_dynamic_size() else size for size in basis]
+        digits, rest = [], unsigned(operands[0])
+        for size in reversed(basis):
+            digits.insert(0, rest % size)
+            rest //= size
+        assert rest == 0, "the number has more digits than the basis"
+        return digits[ir.OpResult(value).result_number]
     assert source.name in ("affine.apply", "affine.min"), source.name
     map_ = ir.AffineMapAttr(source.attributes["map"]).value
     dims, symbols = operands[:map_.n_dims], operands[map_.n_dims:]

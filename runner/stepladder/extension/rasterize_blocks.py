@@ -1,6 +1,6 @@
 """`tc.rasterize_blocks`: blocks that run together work on a compact part of C."""
 
-from stepladder.bindings import affine, arith, ext, ir, transform
+from stepladder.bindings import affine, ext, ir, transform
 from stepladder.extension import building
 from stepladder.extension.dialect import Tc, transform_op
 from stepladder.extension.persist_blocks import grid_of_tiles, tile_numbers
@@ -54,7 +54,12 @@ def _place(x, y, width: int, height: int, rows: int) -> list:
     in_group = affine.AffineMinOp(
         ir.AffineMap.get(0, 2, [ir.AffineExpr.get_constant(rows), left]), [x, y]).result
     place = building.apply(within, x, y)
-    return [arith.divui(place, in_group), arith.addi(building.apply(first, x, y), arith.remui(place, in_group))]
+    # Not arith: what vectors are converted by takes its divisions for parts of them.
+    column, row = affine.AffineDelinearizeIndexOp(
+        [ir.IndexType.get()] * 2, place, [in_group], ir.DenseI64ArrayAttr.get([width, ir.ShapedType.get_dynamic_size()])
+    ).results
+    return [column, affine.apply(
+        ir.AffineMap.get(0, 3, [first(*symbols) + ir.AffineExpr.get_symbol(2)]), [x, y, row])]
 
 
 def _renumber(launch, x, y, width: int, height: int, rows: int) -> None:
