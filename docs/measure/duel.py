@@ -18,6 +18,7 @@ from datetime import datetime, timezone
 from statistics import median
 from typing import Any
 
+from pieces import said_command
 from stepladder.baselines import cublas
 from stepladder.bench import Contestant, Mode, Runner, Spread, Timer
 from stepladder.bundle import Bundle, Problem
@@ -181,7 +182,7 @@ def describe(bundle: Bundle) -> dict[str, Any]:
 def header(device: Device) -> dict[str, Any]:
     """Returns what every result begins with."""
     return {"schema_version": SCHEMA_VERSION, "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "command": sys.argv, "card": device.describe()}
+            "command": said_command(), "card": device.describe()}
 
 
 def measure(device: Device, bundles: dict[str, Bundle], modes: dict[str, tuple[Mode, int, int]],

@@ -32,6 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
 from measure import Job, build_jobs, refusal  # noqa: E402  (a plain checkout is enough)
+from pieces import said_command  # noqa: E402
 from stepladder import climb  # noqa: E402
 
 PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
@@ -379,7 +380,7 @@ def measure_ablation(folder: Path, out: Path) -> None:
     bars = [{"name": f"{number:02}", "title": rung["title"], "pipeline": rung["pipeline"],
              "without": list(rung["without"])} for number, rung in enumerate(rungs())]
     measured = bench_bundles([read_bundle(place) for place in places], baseline="cublas", modes=("burst", "sustained"),
-                             command=sys.argv)
+                             command=said_command())
     built = {place.name for place in places}
     _write(out, {"size": ABLATION_SIZE, "bars": [bar for bar in bars if bar["name"] in built], "measured": measured,
                  "refused": _refusals(folder / "ablation")})

@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
+from pieces import said_command  # noqa: E402
 from stepladder import climb  # noqa: E402  (a plain checkout is enough)
 
 TARGET = "sm_90a"
@@ -177,7 +178,7 @@ def measure_ablation(folder: Path, name: str) -> dict:
                                               for title, without in climb.CLIMBS[name].rungs.items()], "tiles": {}}
     for tile in ABLATION_TILES[name]:
         result["tiles"][tile] = bench_bundles(_bundles(folder / "ablation" / name / tile), baseline="cublas",
-                                              ceiling=True, modes=("burst", "sustained"), command=sys.argv)
+                                              ceiling=True, modes=("burst", "sustained"), command=said_command())
     return result
 
 
@@ -211,7 +212,7 @@ def measure_sizes(folder: Path, pipeline: str, acc: str) -> dict:
     result: dict = {"pipeline": pipeline, "acc_type": acc, "sizes": {}}
     for size in SIZES:
         bundles = _bundles(folder / pipeline / acc / str(size))
-        measured = bench_bundles(bundles, baseline="cublas", ceiling=True, modes=("burst",), command=sys.argv)
+        measured = bench_bundles(bundles, baseline="cublas", ceiling=True, modes=("burst",), command=said_command())
         best = _best(measured)
         checks = _check(next(bundle for bundle in bundles if bundle.path.name == best))
         measured["best"] = best
@@ -232,7 +233,7 @@ def measure_types(folder: Path) -> dict:
             place = folder / "types" / name.replace(" -> ", "-") / "-".join(layouts)
             checks = [check for form in ("accumulate", "product") for check in _check(read_bundle(place / form))]
             measured = bench_bundles([read_bundle(place / "large")], baseline="cublas", ceiling=True, modes=("burst",),
-                                     command=sys.argv)
+                                     command=said_command())
             result["types"][name]["-".join(layouts)] = measured | {"checks": checks}
     return result
 

@@ -1,12 +1,18 @@
-"""What the tables and plots of all documents are made with."""
+"""What the measurements share, and the tables and plots of all documents are made with."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+
+
+def said_command() -> list[str]:
+    """Returns the command line as a result says it: a path outside of the checkout is its last part."""
+    return [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
 
 
 def result(name: str) -> dict:

@@ -82,7 +82,7 @@ def if_(condition):
     branch = scf.IfOp(condition)
     with ir.InsertionPoint(branch.then_block):
         end = scf.yield_([])
-    return ir.InsertionPoint(end.operation if hasattr(end, "operation") else end)
+    return ir.InsertionPoint(end.operation)
 
 
 def static_value(value) -> int | None:

@@ -84,8 +84,7 @@ def issue_loads_ahead(payload, op, rewriter) -> None:
         _replace_inside(filling, replaced)
 
     # In the loop: the step that is that far ahead.
-    loop, arguments = building.with_carried(loop, list(filling.results_ if hasattr(filling, "results_")
-                                                       else filling.operation.results), rewriter)
+    loop, arguments = building.with_carried(loop, list(filling.operation.results), rewriter)
     body = building.body_of(loop)
     terminator = building.terminator_of(body)
     with ir.InsertionPoint(terminator), loop.location:
@@ -94,7 +93,6 @@ def issue_loads_ahead(payload, op, rewriter) -> None:
         condition = arith.andi(issue.operands[0], is_there)
         copied = ring.copies_inside(advance, body)
     issue.move_before(terminator)
-    issue.operands[0] = condition
     _replace_inside(issue.regions[0].blocks[0].owner, dict(zip([body.arguments[0], *carried], [later, *arguments])))
     issue.operands[0] = condition
     for value in copied.values():

@@ -1,6 +1,7 @@
 """`tc.rotate_loop`: fragments are loaded one k sub-step ahead of the products that use them, across the barrier too."""
 
 from stepladder.bindings import ext, ir, transform
+from stepladder.extension.building import with_carried
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
 from stepladder.extension.schedule import (
     ASYNC_COPY,
@@ -11,7 +12,6 @@ from stepladder.extension.schedule import (
     find_main_loop,
     terminator_of,
 )
-from stepladder.traverse import attributes_of
 
 
 class RotateLoop(Tc.Operation, name="rotate_loop"):
@@ -85,22 +85,6 @@ class _Copier:
         return False
 
 
-def _with_carried(main: MainLoop, carried: list, first: list):
-    """Replaces the loop by one with more iter_args; returns it and their block arguments."""
-    loop = main.loop
-    with ir.InsertionPoint(loop), loop.location:
-        attributes = attributes_of(loop)
-        rotated = ir.Operation.create(
-            "scf.for", results=[*(result.type for result in loop.results), *(value.type for value in first)],
-            operands=[*loop.operands, *first], attributes=attributes, regions=1)
-    block = body_of(loop)
-    block.append_to(rotated.regions[0])
-    arguments = [block.add_argument(value.type, value.owner.location) for value in carried]
-    for old, new in zip(loop.results, rotated.results):
-        old.replace_all_uses_with(new)
-    return rotated, arguments
-
-
 @transform_op(RotateLoop)
 def rotate_loop(payload, op, rewriter) -> None:
     """Rotates the main loop below `payload`; see the op."""
@@ -123,8 +107,7 @@ def rotate_loop(payload, op, rewriter) -> None:
             copier.copy(sync)
         first = [copier.copy(load).results[0] for load in loads[0]]
     step_size = old.operands[2]
-    rotated, arguments = _with_carried(main, carried, first)
-    rewriter.erase_op(old)
+    rotated, arguments = with_carried(old, first, rewriter)
 
     # In the last sub-step: the same for the next iteration.
     terminator = terminator_of(rotated)
