@@ -22,7 +22,7 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     module = llvm.parse_assembly(header + llvm_ir)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    # A loop around wgmma is worth no copies: they cost registers, where accumulators leave few, and hide nothing.
+    # Copies of a loop around wgmma cost registers, where accumulators leave few.
     options.loop_unrolling = "wgmma.mma_async" not in llvm_ir
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

@@ -86,41 +86,31 @@ def _rows_of_warpgroup(slot, warpgroups: int, share: int, transposed: bool):
     return building.view(slot, [0, _own(share, warpgroups), 0], [boxes, share, columns])
 
 
-def _readers_of(sums) -> list:
-    """Returns the linalg ops that use a tile of sums, wholly or in part."""
-    views = [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]
-    return [use.owner.operation for view in views for use in view.uses if use.owner.name.startswith("linalg.")]
-
-
 def _loop_over_k(product):
     """Returns the loop that a product sums in, or None where k has one step: then C is written beside it."""
     loops = building.loops_around(product)
-    others = [reader for reader in _readers_of(product.operands[2]) if reader != product]
+    others = [user for user, _ in building.linalg_uses(product.operands[2]) if user != product]
     return loops[-1] if loops and all(other.block != product.block for other in others) else None
 
 
 def _start_from_zero(sums, rewriter) -> bool:
     """Removes what initialises the tile of sums; returns whether it was a copy of C."""
     was_copied = False
-    for view in [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]:
-        for use in list(view.uses):
-            user = use.owner.operation
-            writes = use.operand_number == len(user.operands) - 1
-            if user.name == "linalg.fill" or (user.name == "linalg.copy" and writes):
-                was_copied |= user.name == "linalg.copy"
-                rewriter.erase_op(user)
+    for user, number in building.linalg_uses(sums):
+        is_copy_of_c = user.name == "linalg.copy" and number == 1
+        if user.name == "linalg.fill" or is_copy_of_c:
+            was_copied |= is_copy_of_c
+            rewriter.erase_op(user)
     return was_copied
 
 
 def _add_to_destination(sums, rewriter) -> None:
     """Replaces the copy of the tile of sums to C by an addition to C."""
-    for view in [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]:
-        for use in list(view.uses):
-            user = use.owner.operation
-            if user.name == "linalg.copy" and use.operand_number == 0:
-                with ir.InsertionPoint(user), user.location:
-                    linalg.add(user.operands[0], user.operands[1], outs=[user.operands[1]])
-                rewriter.erase_op(user)
+    for user, number in building.linalg_uses(sums):
+        if user.name == "linalg.copy" and number == 0:
+            with ir.InsertionPoint(user), user.location:
+                linalg.add(user.operands[0], user.operands[1], outs=[user.operands[1]])
+            rewriter.erase_op(user)
 
 
 @transform_op(ConvertToWarpgroupMma)

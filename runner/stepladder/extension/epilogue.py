@@ -87,13 +87,6 @@ def _tile_of(store):
     return source
 
 
-def _readers(sums) -> list:
-    """Returns the linalg ops that read a tile, wholly or in part."""
-    values = [sums.results[0], *(use.owner.results[0] for use in sums.results[0].uses
-                                 if use.owner.name == "memref.subview")]
-    return [use.owner.operation for value in values for use in value.uses if use.owner.name.startswith("linalg.")]
-
-
 def find_epilogues(launch) -> list[Epilogue]:
     """Returns the epilogues of a launch: one, or one for each of several roles.
 
@@ -102,7 +95,7 @@ def find_epilogues(launch) -> list[Epilogue]:
     """
     found = []
     stores = walk(launch, *STORES)
-    consumers = [reader for store in stores[:1] for reader in _readers(_tile_of(store))]
+    consumers = [reader for store in stores[:1] for reader, _ in building.linalg_uses(_tile_of(store).results[0])]
     if len(consumers) != len(stores):
         raise Refusal(launch, f"expected the sums to be read once to write C, found {len(consumers)} readers")
     for store, consumer in zip(stores, consumers):

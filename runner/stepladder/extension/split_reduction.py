@@ -95,16 +95,9 @@ def _workspace(payload, launch, sums, tiles: int, parts: int):
     return workspace
 
 
-def _uses(sums) -> list:
-    """Returns (linalg op, number of the operand) for all uses of the sums, wholly or in part."""
-    views = [sums, *(use.owner.results[0] for use in sums.uses if use.owner.name == "memref.subview")]
-    return [(use.owner.operation, use.operand_number) for view in views for use in view.uses
-            if use.owner.name.startswith("linalg.")]
-
-
 def _reader_of(sums):
     """Returns the linalg op that takes the sums to C."""
-    for user, position in _uses(sums):
+    for user, position in building.linalg_uses(sums):
         if user.name in ("linalg.copy", "linalg.generic") and position == 0:
             return user
     raise Refusal(producer(sums), "nothing takes the sums to C")
@@ -116,7 +109,7 @@ def _start_from_zero(sums, rewriter) -> bool:
     Returns:
         Whether they started from C.
     """
-    copies = [user for user, position in _uses(sums) if user.name == "linalg.copy" and position == 1]
+    copies = [user for user, position in building.linalg_uses(sums) if user.name == "linalg.copy" and position == 1]
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
             element_type = ir.MemRefType(sums.type).element_type
