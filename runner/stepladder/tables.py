@@ -25,5 +25,5 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         table.add_row(*(str(cell) for cell in row.values()))
     # In a file or a pipe there is no terminal to fit: lines stay whole, for grep and for tests.
     out = file or sys.stdout
-    console = Console(file=out, width=None if out.isatty() else 200, highlight=False)
+    console = Console(file=out, width=None if out.isatty() else 200, highlight=False, emoji=False, markup=False)
     console.print(table)

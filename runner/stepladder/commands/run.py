@@ -95,7 +95,12 @@ def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
         if problem.flops > EMULATED_FLOPS:
             note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
-        return _on_emulator(args, bundle, error.message)
+        try:
+            return _on_emulator(args, bundle, error.message)
+        except StepladderError as other:
+            if other.status != NOT_EXECUTED:
+                raise
+            raise StepladderError(error.message, notes=[*error.notes, other.message], status=NOT_EXECUTED) from None
 
 
 def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:

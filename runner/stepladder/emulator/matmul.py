@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from stepladder import engine, payload
+from stepladder import build, engine, library, payload
 from stepladder.bundle import Bundle, Problem
 from stepladder.check import CheckReport, check_exact
 from stepladder.emulator.counters import Counters
@@ -71,13 +71,15 @@ class StepReport:
     Attributes:
         step: its name.
         passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
-        check: the numbers; `findings`: what the sanitizer found; `unknown`: why it cannot be run.
+        check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost.
+        unknown: why it cannot be run.
     """
 
     step: str
     passed: bool | None
     check: CheckReport | None = None
     findings: list[Finding] = dataclasses.field(default_factory=list)
+    counters: Counters | None = None
     unknown: str = ""
     seconds: float = 0.0
 
@@ -98,7 +100,7 @@ def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping
         return StepReport(step, None, unknown=error.message)
     executor = EmulatedExecutor(emulation, roles)
     report = check_exact(problem, executor, seed)
-    return StepReport(step, report.passed and not executor.findings, report, executor.findings,
+    return StepReport(step, report.passed and not executor.findings, report, executor.findings, executor.counters,
                       seconds=executor.seconds)
 
 
@@ -115,6 +117,23 @@ def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> pay
     m, n, k = (small(size, tile, count) for size, tile, count in
                zip((found.m, found.n, found.k), tiles, (2, 2, deep)))
     return dataclasses.replace(found, m=m, n=n, k=k)
+
+
+def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem, StepReport]:
+    """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run.
+
+    Returns:
+        The small problem, and the report of the last step that is not below the emulator.
+    """
+    found = payload.find_problem(engine.parse_payload(text, name))
+    small = small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
+    problem = build.problem_of(small)
+    run = engine.run(payload_of(small), name, dataclasses.replace(request, tuned=False))
+    for step in reversed(run.steps):
+        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, {0: "a", 1: "b", 2: "c"})
+        if report.passed is not None:
+            return problem, report
+    raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")
 
 
 def payload_of(problem: payload.Problem) -> str:

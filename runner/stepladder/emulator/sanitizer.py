@@ -168,6 +168,7 @@ class Sanitizer:
         self.fenced = np.zeros(0, np.int32)  # when each warp last made its writes visible to the async proxy
         self.epoch = 1
         self.known: dict[int, int] = {}  # group -> the epoch of it that this one has been told of
+        self.told: dict[int, tuple[int, int]] = {}  # group -> the warp that was told last, and when
 
     def attach(self, group) -> None:
         """Begins with a group of blocks: a clock for each of its warps."""
@@ -234,10 +235,13 @@ class Sanitizer:
         self.epoch += 1
         return self.epoch - 1
 
-    def learn(self, group: int, epoch: int, others: dict[int, int]) -> None:
+    def learn(self, warp: int, group: int, epoch: int, others: dict[int, int]) -> None:
         """Tells this group of what another had published (an acquire from the whole GPU), and of what that knew."""
+        self.clocks[warp, warp] += 1  # fences before this are none behind it
         for number, known in [*others.items(), (group, epoch)]:
-            self.known[number] = max(self.known.get(number, 0), known)
+            if known > self.known.get(number, 0):
+                self.known[number] = known
+                self.told[number] = warp, self.clocks[warp, warp]
 
     # Accesses of threads.
 
@@ -391,7 +395,9 @@ class Sanitizer:
     def begin_write(self, op, touch: Touch) -> None:
         """An asynchronous copy by these threads begins to write: until `end_write` nobody may touch the places."""
         self.check(op, touch, writes=True)
-        if touch.memory.space != "global":
+        if touch.memory.space == "global":
+            self._check_proxy(op, touch, "writes")
+        else:
             self._shadow(touch.memory).busy_writing[touch.places] = op.number
 
     def end_write(self, op, touch: Touch, *, proxy: bool = True) -> None:
@@ -407,6 +413,7 @@ class Sanitizer:
         """
         self.check(op, touch, writes=False)
         if touch.memory.space == "global":
+            self._check_proxy(op, touch, "reads")
             self.note(op, touch, writes=False)
             return
         shadow = self._shadow(touch.memory)
@@ -426,6 +433,16 @@ class Sanitizer:
         if touch.memory.space != "global":
             self._shadow(touch.memory).readers[touch.places] -= 1
             self.note(op, touch, writes=False)
+
+    def _check_proxy(self, op, touch: Touch, verb: str) -> None:
+        """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
+        groups = self._shadow(touch.memory).write["group"][touch.places]
+        for number, (warp, time) in self.told.items():
+            theirs = groups == number
+            if theirs.any() and self.fenced[warp] < time:
+                place = touch.places[theirs.argmax()]
+                self._add("proxy", f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
+                                   "fence.proxy.async is behind the wait for the block that wrote it", op)
 
     # Messages.
 

@@ -14,6 +14,8 @@ from stepladder.emulator import values
 from stepladder.emulator.machine import Blocked
 from stepladder.emulator.sanitizer import WARP
 
+_BARRIERS = 16  # of a block, by number
+
 
 def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
     """Returns what those with the one and those with the other past know together."""
@@ -96,6 +98,8 @@ def _join(fiber, op, meeting: Meeting, mask: np.ndarray, name: int, expected: in
     sanitizer = fiber.group.sanitizer
     warps, count = warps_of(fiber, mask), int(mask.sum())
     before = meeting.known_of.get(meeting.generation - 1)
+    if not 0 <= name < _BARRIERS:
+        sanitizer.report("out-of-bounds", f"there is no barrier {name}: a block has {_BARRIERS}", op)
     if meeting.arrived + count > expected:
         sanitizer.report("order", f"{meeting.arrived + count} threads come to barrier {name}, which is for {expected}",
                          op)
@@ -203,6 +207,7 @@ class MBarrier:
         phase: number of phases that have ended.
         pending: arrivals that are missing; `transaction`: bytes that are.
         made: what who initialized it knew then: others must have been told before they use it.
+        made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
         agent: the actor that copies which complete on it are, for the sanitizer.
         copies: what completes on it and has not yet: each a function that makes it do so.
     """
@@ -214,6 +219,8 @@ class MBarrier:
     known: np.ndarray | None = None
     known_before: np.ndarray | None = None
     made: np.ndarray | None = None
+    made_by: np.ndarray | None = None
+    is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
 
@@ -257,8 +264,16 @@ def initialize(fiber, op, address, count) -> None:
     sanitizer = group.sanitizer
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
         agent = sanitizer.agent() if sanitizer.enabled else 0
-        mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, agent=agent,
-                                                  made=sanitizer.release(warps_of(fiber, mask)))
+        warps = warps_of(fiber, mask)
+        mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, made=sanitizer.release(warps), made_by=warps,
+                                                  agent=agent)
+
+
+def fence_initialization(fiber) -> None:
+    """Makes the mbarriers that the active warps have initialized visible to TMA."""
+    for barrier in mbarriers(fiber.group).values():
+        if np.isin(barrier.made_by, fiber.warps).all():
+            barrier.is_fenced = True
 
 
 def _explain(group) -> None:

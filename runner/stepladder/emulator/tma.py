@@ -154,6 +154,8 @@ def load(fiber, op, descriptor: Descriptor, origin: Sequence[int], *, lane: int,
         for _ in barriers:
             group.counters.bulk(op, "shared", "store", descriptor.bytes)
     for target, barrier in barriers:
+        if not barrier.is_fenced:
+            sanitizer.report("proxy", "completes on an mbarrier, and no fence is behind the initialization of that", op)
         sanitizer.acquire([barrier.agent], known)
         source, written = box.in_global(barrier.agent), box.in_shared(barrier.agent, target)
         if source is not None:

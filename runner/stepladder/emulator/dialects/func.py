@@ -1,5 +1,6 @@
 """Functions of the host."""
 
+from stepladder.emulator import blocks
 from stepladder.emulator.machine import Left
 from stepladder.emulator.program import Function, decode_attributes
 from stepladder.emulator.registry import executes, lowers
@@ -7,13 +8,12 @@ from stepladder.emulator.registry import executes, lowers
 
 def define(builder, op, name: str) -> None:
     """Adds a function, with its instructions, to what the builder has made; one without a body is left out."""
-    blocks = list(op.regions[0].blocks)
-    if not blocks:
+    if not list(op.regions[0].blocks):
         return
-    arguments = builder.defined(blocks[0].arguments)
+    arguments = builder.defined(op.regions[0].blocks[0].arguments)
     function = Function(name, arguments, tuple(builder.slot_types[slot] for slot in arguments),
                         attributes=decode_attributes(op), location=builder.location)
-    function.code = builder.separate(blocks[0], builder.lower)
+    function.code = blocks.separate(builder, op.regions[0])
     builder.functions[name] = function
 
 

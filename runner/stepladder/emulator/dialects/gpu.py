@@ -117,6 +117,12 @@ def barrier(fiber, op) -> None:
     synchronization.meet(fiber, op, at_one_op=True)
 
 
+@executes("gpu.wait")
+def wait(fiber, op, *tokens):
+    """Nothing: launches run one after the other."""
+    return None
+
+
 @executes("gpu.shuffle")
 def shuffle(fiber, op, value, offset, width):
     """The value of another thread of the warp, and whether there is one."""

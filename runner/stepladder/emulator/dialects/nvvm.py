@@ -69,10 +69,16 @@ def warp_sync(fiber, op, mask) -> None:
 def fence_proxy(fiber, op) -> None:
     """Makes what threads wrote visible to the async proxy."""
     if "async" in op.attributes["kind"]:
-        fiber.group.sanitizer.fence_proxy(fiber.warps)
+        _fence_async(fiber, op)
 
 
-@executes("nvvm.fence.mbarrier.init", "nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
+@executes("nvvm.fence.mbarrier.init")
+def fence_mbarrier_init(fiber, op) -> None:
+    """Makes initialized mbarriers visible to the async proxy."""
+    synchronization.fence_initialization(fiber)
+
+
+@executes("nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
 def nothing(fiber, op, *operands) -> None:
     """Nothing: launches follow each other, and there are no caches."""
 
@@ -377,6 +383,7 @@ def _check_ends(group) -> None:
 def _fence_async(fiber, op) -> None:
     """Makes what threads wrote visible to the async proxy."""
     fiber.group.sanitizer.fence_proxy(fiber.warps)
+    synchronization.fence_initialization(fiber)
 
 
 def _add_box(fiber, op, descriptor, *operands) -> None:
@@ -422,7 +429,7 @@ def _acquire_number(fiber, op, address, number) -> None:
         if owner == group.number:
             group.sanitizer.acquire([group.warp_of_lane[lane]], known)
         elif group.sanitizer.enabled:
-            group.sanitizer.learn(owner, epoch, others)
+            group.sanitizer.learn(group.warp_of_lane[lane], owner, epoch, others)
 
 
 def _release_number(fiber, op, address, number) -> None:
