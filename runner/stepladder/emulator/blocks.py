@@ -278,10 +278,12 @@ def _flow(code: Sequence[Instruction]) -> tuple[int, int]:
         for slot in op.operands:
             used |= (1 << slot) & ~assigned
         for body in op.regions:
-            inner = _flow(body.code)
-            used |= inner[0] & ~assigned
+            inner, own = _flow(body.code)
             for slot in body.yields:
-                used |= (1 << slot) & ~assigned
+                inner |= (1 << slot) & ~own
+            for slot in body.arguments:
+                inner &= ~(1 << slot)
+            used |= inner & ~assigned
         # A loop of another dialect assigns its results where threads leave it.
         for slot in (*op.results, *op.attributes.get("slots", ())):
             assigned |= 1 << slot

@@ -1,25 +1,28 @@
-"""llvm: structs, pointers and constants, as they stand beside nvvm's ops before the rest is lowered.
+"""llvm: structs, arrays, vectors and constants.
 
-A struct of numbers of one type is `asynchronous.Sums`, an array with a place for each: so wgmma gives and takes them.
-Any other struct is a `Struct` of values. A pointer is an address, or a TMA descriptor.
+A struct or an array of numbers of one type is `asynchronous.Sums`, an array with a place for each: so wgmma gives and
+takes them. Any other is a `Struct` of values. A pointer is an address, or a TMA descriptor (`pointers`).
 """
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator import elements, values
 from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.layouts import Layout, layout, text_of
 from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes
-from stepladder.emulator.types import BOOL, Opaque
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import executes, lowers
+from stepladder.emulator.types import BOOL, Opaque, Shaped
 
-_NUMBERS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": bool, "i8": np.int8, "i16": np.int16,
-            "i32": np.int32, "i64": np.int64}
+_NUMBERS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": bool,
+            "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 
 
 class Struct:
-    """A struct: `fields` are values."""
+    """A struct or an array: `fields` are values, vectors among them with lanes."""
 
     __slots__ = ("fields",)
 
@@ -33,48 +36,58 @@ class Struct:
         return Struct(tuple(values.merge(list(fields), masks, count) for fields in columns))
 
 
-def _fields(text: str) -> list[str]:
-    """Returns the types of a struct's fields, as texts."""
-    inside = text[text.index("(") + 1:text.rindex(")")]
-    fields, depth = [""], 0
-    for letter in inside:
-        depth += (letter in "(<[") - (letter in ")>]")
-        if letter == "," and not depth:
-            fields.append("")
-        else:
-            fields[-1] += letter
-    return [field.strip() for field in fields]
+class Held:
+    """A sum of a wgmma that is on its way to another one: it stays in its register and may be in flight."""
+
+    __slots__ = ("sums", "place")
+
+    def __init__(self, sums: Sums, place: int):
+        self.sums = sums
+        self.place = place
+
+    @staticmethod
+    def merged(parts: list[Held], masks: list, count: int) -> Held:
+        """Returns the sum that the lanes of each mask have in that part."""
+        assert all(part.place == parts[0].place for part in parts)
+        return Held(Sums.merged([part.sums for part in parts], masks, count), parts[0].place)
 
 
-def _filled(op, text: str, count: int, byte: int):
-    """Returns a value of a type with all bytes the same."""
-    if "struct<" not in text:
-        if text not in _NUMBERS:
-            if byte:
-                raise Unsupported(op, f"of {text}")
-            return 0  # a pointer
-        return elements.plain(np.full(np.dtype(_NUMBERS[text]).itemsize, byte, np.uint8).view(_NUMBERS[text])[0])
-    fields = _fields(text)
-    if len(set(fields)) == 1 and fields[0] in _NUMBERS:
-        kind = np.dtype(_NUMBERS[fields[0]])
-        return Sums(np.full((count, len(fields) * kind.itemsize), byte, np.uint8).view(kind))
-    return Struct(tuple(_filled(op, field, count, byte) for field in fields))
+# Structs.
 
 
-def _text(type_) -> str:
-    return type_.text if isinstance(type_, Opaque) else type_.name
+def _filled(op, form: Layout, count: int, byte: int):
+    """Returns a value of a type with all bytes the same, in each of `count` lanes where there are parts."""
+    if form.kind == "pointer":
+        return 0
+    if form.kind == "number":
+        if form.name not in _NUMBERS:
+            raise Unsupported(op, f"of {form.name}")
+        return elements.plain(np.full(form.bytes, byte, np.uint8).view(_NUMBERS[form.name])[0])
+    parts = form.parts if form.kind == "struct" else form.parts * form.count
+    if form.kind != "vector" and len(set(parts)) != 1 or parts[0].name not in _NUMBERS:
+        return Struct(tuple(_filled(op, part, count, byte) for part in parts))
+    kind = np.dtype(_NUMBERS[parts[0].name])
+    array = np.full((count, len(parts) * kind.itemsize), byte, np.uint8).view(kind)
+    return array if form.kind == "vector" else Sums(array)
+
+
+def _of_bytes(fiber, op, byte: int):
+    type_ = op.result_types[0]
+    if isinstance(type_, Shaped):
+        return np.full((*type_.shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
+    return _filled(op, layout(text_of(type_)), fiber.count, byte)
 
 
 @executes("llvm.mlir.undef", "llvm.mlir.poison")
 def undef(fiber, op):
     """Anything: all bits set, which is no number."""
-    return _filled(op, _text(op.result_types[0]), fiber.count, 0xFF)
+    return _of_bytes(fiber, op, 0xFF)
 
 
 @executes("llvm.mlir.zero")
 def zero(fiber, op):
     """Zeros."""
-    return _filled(op, _text(op.result_types[0]), fiber.count, 0)
+    return _of_bytes(fiber, op, 0)
 
 
 @executes("llvm.mlir.constant")
@@ -84,7 +97,14 @@ def constant(fiber, op):
     return value if isinstance(value, np.ndarray) else elements.number(value, type_.element)
 
 
-@executes("llvm.extractvalue")
+@lowers("llvm.extractvalue")
+def lower_extractvalue(builder, op) -> None:
+    """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
+    stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
+    builder.emit(op.name, _held if stays else extractvalue, builder.used(op.operands), builder.defined(op.results),
+                 decode_attributes(op))
+
+
 def extractvalue(fiber, op, struct):
     """A field, or a field of a field."""
     for place in op.attributes["position"]:
@@ -92,10 +112,18 @@ def extractvalue(fiber, op, struct):
     return struct
 
 
+def _held(fiber, op, struct):
+    for place in op.attributes["position"]:
+        struct = Held(struct, place) if isinstance(struct, Sums) else struct.fields[place]
+    return struct
+
+
 @executes("llvm.insertvalue")
 def insertvalue(fiber, op, struct, value):
     """A struct with one field changed."""
-    return _inserted(fiber, op, struct, value, op.attributes["position"])
+    rank = op.operand_types[1].rank
+    return _inserted(fiber, op, struct, values.lanes(value, fiber.count, rank) if rank else value,
+                     op.attributes["position"])
 
 
 def _inserted(fiber, op, struct, value, position):
@@ -109,10 +137,39 @@ def _inserted(fiber, op, struct, value, position):
     return Struct(tuple(fields))
 
 
-@executes("llvm.inttoptr", "llvm.ptrtoint", "llvm.addrspacecast")
-def as_pointer(fiber, op, value):
-    """The same address under another type."""
-    return value
+# Vectors.
+
+
+@executes("llvm.extractelement")
+def extractelement(fiber, op, vector, place):
+    """An element of a vector."""
+    if not isinstance(place, np.ndarray):
+        return elements.plain(vector[..., int(place)])
+    return values.lanes(vector, fiber.count, 1)[np.arange(fiber.count), _within(op, place)]
+
+
+@executes("llvm.insertelement")
+def insertelement(fiber, op, vector, value, place):
+    """A vector with one element changed."""
+    if values.is_uniform(vector, 1) and values.is_uniform(value) and not isinstance(place, np.ndarray):
+        result = np.array(vector)
+        result[int(place)] = value
+        return result
+    result = np.array(values.lanes(vector, fiber.count, 1))
+    result[np.arange(fiber.count), _within(op, place)] = value
+    return result
+
+
+def _within(op, place):
+    """Lanes that are not active may have any number there."""
+    return np.clip(place, 0, op.operand_types[0].shape[0] - 1)
+
+
+@executes("llvm.shufflevector")
+def shufflevector(fiber, op, left, right):
+    """Elements of two vectors behind each other; -1 stands for any."""
+    left, right = (values.lanes(vector, fiber.count, 1) for vector in (left, right))
+    return np.concatenate([left, right], axis=1)[:, np.maximum(op.attributes["mask"], 0)]
 
 
 @executes("llvm.bitcast")
@@ -127,9 +184,3 @@ def bitcast(fiber, op, value):
     bits = np.ascontiguousarray(array.reshape(*array.shape[:array.ndim - max(source.rank, 1)], -1)).view(
         target.element.dtype)
     return elements.plain(bits.reshape(*bits.shape[:-1], *target.shape) if target.rank else bits[..., 0])
-
-
-@executes("llvm.trunc")
-def trunc(fiber, op, value):
-    """The lower bits of an integer."""
-    return elements.wrapped(value, op.result_types[0].element)
