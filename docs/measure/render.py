@@ -18,7 +18,7 @@ from pathlib import Path
 import render_hopper
 from pieces import DOCS, ROOT, median, ratio, result, save, table, where
 
-DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md")
+DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md", DOCS / "emulator.md")
 CLIMBS = ("wmma", "wmma_asynchronous", "mma_sync")
 PIPELINES = ("wmma", "mma_sync")
 # Pipelines in the order of the documents: a step is described where it comes first.
@@ -212,8 +212,35 @@ def counters_table() -> str:
     return table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
+def emulator_table(climb: str) -> str:
+    """What the emulator counts on each rung of a climb."""
+    counted = result("emulator")
+    rows = []
+    for rung in counted["climbs"][climb]:
+        shared = rung["shared"]
+        rows.append({"kernel": rung["title"], "global MB": f"{rung['global']['bytes'] / 1e6:.2f}",
+                     "shared MB": f"{shared['bytes'] / 1e6:.2f}", "wavefronts": str(shared["wavefronts"]),
+                     "bank conflicts": str(shared["conflicts"]),
+                     "barriers": str(sum(rung["barriers"].values())),
+                     "products": str(sum(rung["instructions"].values()))})
+    size = " x ".join(map(str, counted["size"]))
+    return f"{size}, f16 x f16 -> f32, `{climb}`, counted by warps.\n\n" + table(rows)
+
+
+def emulator_seconds() -> str:
+    """How long the emulator takes for each step of a pipeline."""
+    counted = result("emulator")
+    rows = [{"pipeline": name, "steps": str(len(steps)), "slowest step": max(steps, key=steps.get),
+             "its seconds": f"{max(steps.values()):.2f}", "all steps, seconds": f"{sum(steps.values()):.1f}"}
+            for name, steps in counted["seconds"].items()]
+    size = " x ".join(map(str, counted["size"]))
+    return f"{size}, with the sanitizer, {counted['cores']} cores, {counted['date'][:10]}.\n\n" + table(rows)
+
+
 REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table,
                                         "product": product_table}
+REGIONS |= {f"emulator {climb}": partial(emulator_table, climb) for climb in PIPELINES}
+REGIONS |= {"emulator seconds": emulator_seconds}
 REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLIMBS}
 REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
             for pipeline in PIPELINES for acc in ("f32", "f16")}

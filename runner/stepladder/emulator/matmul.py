@@ -12,6 +12,7 @@ from stepladder.bundle import Bundle, Problem
 from stepladder.check import CheckReport, check_exact
 from stepladder.emulator.counters import Counters
 from stepladder.emulator.emulation import Emulation
+from stepladder.emulator.machine import Unsupported
 from stepladder.emulator.sanitizer import Finding
 from stepladder.errors import NOT_EXECUTED, StepladderError
 
@@ -99,7 +100,10 @@ def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping
     except StepladderError as error:
         return StepReport(step, None, unknown=error.message)
     executor = EmulatedExecutor(emulation, roles)
-    report = check_exact(problem, executor, seed)
+    try:
+        report = check_exact(problem, executor, seed)
+    except Unsupported as error:
+        return StepReport(step, None, unknown=error.message)
     return StepReport(step, report.passed and not executor.findings, report, executor.findings, executor.counters,
                       seconds=executor.seconds)
 

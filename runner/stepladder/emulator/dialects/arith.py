@@ -171,7 +171,8 @@ def addui_extended(fiber, op, left, right):
 
 _COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
                 "ge": operator.ge}
-_INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+# Of integers, as cmpi numbers them.
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 _FLOAT_PREDICATES = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
                      "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
 # Predicates by the one that they are the opposite of.
@@ -188,7 +189,7 @@ def compare_integers(predicate: str, left, right, width: int):
 @executes("arith.cmpi")
 def cmpi(fiber, op, left, right):
     """Compares integers."""
-    return compare_integers(_INTEGER_PREDICATES[op.attributes["predicate"]], left, right,
+    return compare_integers(PREDICATES[op.attributes["predicate"]], left, right,
                             op.operand_types[0].element.width)
 
 

@@ -13,7 +13,7 @@ from stepladder.emulator.machine import Left, Unsupported
 from stepladder.emulator.program import decode_attributes
 from stepladder.emulator.registry import SHARED, executes, lowers
 from stepladder.emulator.sanitizer import WARP
-from stepladder.emulator.types import decode
+from stepladder.emulator.types import Opaque
 
 _AXES = "xyz"
 
@@ -358,6 +358,13 @@ def _launch(fiber, op, *operands) -> None:
     _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
 
 
+def _argument(value, type_):
+    """Returns what a kernel gets of an argument: of a memref, where it takes a bare pointer, the address."""
+    if isinstance(value, values.MemRef) and isinstance(type_, Opaque):
+        return value.memory.address + value.start + value.offset * value.element.bytes
+    return value
+
+
 @executes("gpu.launch_func")
 def launch_func(fiber, op, *operands) -> None:
     """A kernel on a grid."""
@@ -366,8 +373,8 @@ def launch_func(fiber, op, *operands) -> None:
 
     def env_of(group) -> list:
         env: list = [None] * len(group.machine.program.slot_types)
-        for slot, value in zip(kernel.arguments, parts[11]):
-            env[slot] = value
+        for slot, type_, value in zip(kernel.arguments, kernel.argument_types, parts[11]):
+            env[slot] = _argument(value, type_)
         return env
 
     _start(fiber, op, kernel.code, env_of, parts)

@@ -33,7 +33,7 @@ def segments(op, operands) -> list[tuple]:
     return parts
 
 
-def _where(fiber, predicate):
+def where(fiber, predicate):
     """Returns the fiber of the active lanes for which an optional predicate, () or (value,), holds; None for none."""
     if not predicate:
         return fiber
@@ -212,7 +212,7 @@ def mbarrier_get(fiber, op, barriers, number):
 @executes("nvgpu.mbarrier.init")
 def mbarrier_init(fiber, op, barriers, count, number, *predicate) -> None:
     """Initializes an mbarrier that `count` arrive at."""
-    fiber = _where(fiber, predicate)
+    fiber = where(fiber, predicate)
     if fiber is not None:
         synchronization.initialize(fiber, op, barriers + number * _MBARRIER_BYTES, count)
 
@@ -247,7 +247,7 @@ def mbarrier_arrive_nocomplete(fiber, op, barriers, number, count):
 @executes("nvgpu.mbarrier.arrive.expect_tx")
 def mbarrier_arrive_expect_tx(fiber, op, barriers, bytes_, number, *predicate) -> None:
     """Arrives, and announces bytes."""
-    fiber = _where(fiber, predicate)
+    fiber = where(fiber, predicate)
     if fiber is not None:
         synchronization.arrive_at(fiber, op, barriers + number * _MBARRIER_BYTES, expected=bytes_)
 
@@ -296,7 +296,20 @@ def tma_async_load(fiber, op, *operands) -> None:
     """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
     (view,), (barriers,), (descriptor,), coordinates, (number,), multicast, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
-    fiber = _where(fiber, predicate)
+    load_boxes(fiber, op, descriptor, coordinates, _address(view), barriers + number * _MBARRIER_BYTES, multicast,
+               predicate)
+
+
+def load_boxes(fiber, op, descriptor, coordinates, address, barrier, multicast=(), predicate=()) -> None:
+    """Lets each thread begin to load a box.
+
+    Args:
+        coordinates: the innermost first.
+        address, barrier: in shared memory, of the box and of the mbarrier that counts its bytes.
+        multicast: (mask of blocks,), or () for the thread's own.
+        predicate: (whether a thread does it,), or ().
+    """
+    fiber = where(fiber, predicate)
     if fiber is None:
         return
     group = fiber.group
@@ -310,11 +323,11 @@ def tma_async_load(fiber, op, *operands) -> None:
             group.sanitizer.report("out-of-bounds", f"is multicast to block {max(blocks)} of a cluster of "
                                    f"{group.blocks}", op)
             blocks = [target for target in blocks if target < group.blocks]
-        place = of_lane(barriers, lane) + of_lane(number, lane) * _MBARRIER_BYTES
+        place = of_lane(barrier, lane)
         warp = [group.warp_of_lane[lane]]
         found = [(target, synchronization.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
         tma.load(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
-                 address=of_lane(_address(view), lane), barriers=[pair for pair in found if pair[1] is not None])
+                 address=of_lane(address, lane), barriers=[pair for pair in found if pair[1] is not None])
 
 
 def _check_box(op, view, descriptor) -> None:
@@ -327,12 +340,17 @@ def tma_async_store(fiber, op, *operands) -> None:
     """Lets each thread begin to store a box."""
     (view,), (descriptor,), coordinates, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
-    fiber = _where(fiber, predicate)
+    store_boxes(fiber, op, descriptor, coordinates, _address(view), predicate)
+
+
+def store_boxes(fiber, op, descriptor, coordinates, address, predicate=(), *, add: bool = False) -> None:
+    """Lets each thread begin to store a box, or to add it to what is there; args as for `load_boxes`."""
+    fiber = where(fiber, predicate)
     if fiber is None:
         return
     for lane in fiber.lanes:
         tma.store(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
-                  address=of_lane(_address(view), lane))
+                  address=of_lane(address, lane), add=add)
 
 
 # Products of warpgroups.

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator import asynchronous, fragments, memory, synchronization, tma, warpgroups
+from stepladder.emulator import asynchronous, fragments, memory, pointers, synchronization, tma, warpgroups
 from stepladder.emulator.asynchronous import Sums
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.dialects.nvgpu import of_lane
 from stepladder.emulator.machine import Blocked, Unsupported
 from stepladder.emulator.memory import RANK_SHIFT, contiguous
-from stepladder.emulator.registry import executes
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import executes, lowers
 from stepladder.emulator.sanitizer import WARP
 from stepladder.emulator.tiles import MatrixDescriptor
 from stepladder.emulator.types import Scalar
 from stepladder.emulator.values import lanes
 from stepladder.emulator.warpgroups import ROWS, Operand
+from stepladder.errors import StepladderError
 
+_MBARRIER_BYTES = 8
 _REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
 _B16 = Scalar("i16", np.dtype(np.int16), 16)
@@ -100,21 +104,18 @@ def setmaxregister(fiber, op) -> None:
 def cp_async_shared_global(fiber, op, target, source, *size) -> None:
     """Begins to copy bytes from global to shared memory; beyond `size` of them come zeros."""
     count = op.attributes["size"]
-    heap = fiber.group.machine.heap
-    found = {heap.find(of_lane(source, lane)) for lane in fiber.lanes}
-    if len(found) != 1 or None in found:
-        raise Unsupported(op, "from more than one array, or from none")
-    array = found.pop()
-    valid = np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count)
-    accesses = []
-    for view, address, touched in (
-            (contiguous(array, _BYTE, (array.size,)), source - array.address, np.broadcast_to(
-                valid, (fiber.count, count))),
-            (contiguous(fiber.group.window, _BYTE, (fiber.group.window.size,)), target, None)):
-        first = lanes(address, fiber.count)[:, None]
-        accesses.append(memory.locate(fiber, op, view, [first + np.arange(count)], (count,), touched))
-        nvgpu.check_alignment(fiber, op, accesses[-1], count)
-    asynchronous.copy(fiber, op, *accesses)
+    valid = np.broadcast_to(np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count),
+                            (fiber.count, count))
+    for part, array, start in pointers.parts(fiber, op, source):
+        accesses = []
+        for allocation, first, touched in ((array, start, valid), (fiber.group.window, target, None)):
+            view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
+            accesses.append(memory.locate(part, op, view, [places], (count,), touched))
+            nvgpu.check_alignment(part, op, accesses[-1], count)
+        if fiber.group.counters is not None:
+            for access, kind in zip(accesses, ("load", "store")):
+                fiber.group.counters.access(part, op, access, kind)
+        asynchronous.copy(part, op, *accesses)
 
 
 @executes("nvvm.cp.async.commit.group")
@@ -147,6 +148,87 @@ def cp_async_bulk_wait_group(fiber, op) -> None:
     asynchronous.wait_for_bulk(fiber, op.attributes["group"], read="read" in op.attributes)
 
 
+# mbarriers and TMA.
+
+
+@executes("nvvm.mbarrier.init", "nvvm.mbarrier.init.shared")
+def mbarrier_init(fiber, op, address, count, *predicate) -> None:
+    """Initializes an mbarrier that `count` arrive at."""
+    fiber = nvgpu.where(fiber, predicate)
+    if fiber is not None:
+        pointers.check_alignment(fiber, op, address, _MBARRIER_BYTES)
+        _check_in_shared(fiber, op, address)
+        synchronization.initialize(fiber, op, address, count)
+
+
+def _check_in_shared(fiber, op, address) -> None:
+    """Reports an mbarrier that is outside of shared memory."""
+    size = fiber.group.window.size
+    own = lanes(address, fiber.count)[fiber.lanes]
+    wrong = (own < 0) | (own + _MBARRIER_BYTES > size)
+    if wrong.any():
+        fiber.group.sanitizer.report("out-of-bounds", f"an mbarrier at byte {int(own[wrong][0]):#x} of shared memory, "
+                                     f"and a block has {size}", op)
+
+
+@executes("nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.shared")
+def mbarrier_arrive(fiber, op, address, *count):
+    """Arrives, `count` times where that is said; the token is the phase."""
+    token = nvgpu.phases(fiber, op, address)
+    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
+    return token if op.results else None
+
+
+@executes("nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive.expect_tx.shared")
+def mbarrier_arrive_expect_tx(fiber, op, address, count, *predicate):
+    """Arrives, and announces bytes."""
+    token = nvgpu.phases(fiber, op, address) if op.results else None
+    active = nvgpu.where(fiber, predicate)
+    if active is not None:
+        synchronization.arrive_at(active, op, address, expected=count)
+    return token
+
+
+@executes("nvvm.mbarrier.test.wait", "nvvm.mbarrier.test.wait.shared")
+def mbarrier_test_wait(fiber, op, address, token):
+    """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
+    synchronization.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
+    return True
+
+
+@executes("nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.try_wait.parity.shared")
+def mbarrier_try_wait_parity(fiber, op, address, parity, ticks) -> None:
+    """Waits for the end of the phase with a parity."""
+    synchronization.wait_at(fiber, op, address, parity)
+
+
+@executes("nvvm.cp.async.bulk.tensor.shared.cluster.global")
+def tensor_load(fiber, op, *operands) -> None:
+    """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
+    (address,), (descriptor,), coordinates, (barrier,), offsets, multicast, _, predicate = nvgpu.segments(op, operands)
+    _only_tiles(op, offsets)
+    nvgpu.load_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, barrier, multicast, predicate)
+
+
+@executes("nvvm.cp.async.bulk.tensor.global.shared.cta")
+def tensor_store(fiber, op, *operands) -> None:
+    """Lets each thread begin to store a box."""
+    (descriptor,), (address,), coordinates, _, predicate = nvgpu.segments(op, operands)
+    _only_tiles(op, ())
+    nvgpu.store_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, predicate)
+
+
+def _only_tiles(op, offsets) -> None:
+    if offsets or _keyword(op.attributes["mode"]) != "tile":
+        raise Unsupported(op, f"of {op.attributes['mode']}")
+
+
+def _descriptor(op, value) -> tma.Descriptor:
+    if not isinstance(value, tma.Descriptor):
+        raise Unsupported(op, "of a descriptor that no nvgpu.tma.create.descriptor has made")
+    return value
+
+
 @executes("nvvm.wgmma.fence.aligned")
 def wgmma_fence(fiber, op) -> None:
     """Orders registers before products."""
@@ -176,20 +258,55 @@ def wgmma_mma_async(fiber, op, sums, a, b):
     attributes = op.attributes
     rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
     types = [_keyword(attributes[f"type{name}"]) for name in "ABD"]
-    if rows != ROWS or k * np.dtype(warpgroups.TYPES.get(types[0], np.int8)).itemsize != warpgroups.STEP_BYTES or \
-            types[0] not in warpgroups.TYPES or types[1] not in warpgroups.TYPES:
-        raise Unsupported(op, f"of {rows}x{columns}x{k} and {types[0]} by {types[1]}")
-    along_k = _keyword(attributes["layoutA"]) == "row", _keyword(attributes["layoutB"]) == "col"
-    negated = [_keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"]
+    form = Product(
+        rows, columns, k, types[0], types[1], types[2],
+        (_keyword(attributes["layoutA"]) == "row", _keyword(attributes["layoutB"]) == "col"),
+        tuple(_keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"), _keyword(attributes["scaleD"]) == "one",
+        "satfinite" in str(attributes.get("satfinite", "")))
+    check_product(op, form)
+    return multiply(fiber, op, form, sums, a, b)
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a wgmma multiplies.
+
+    Attributes:
+        rows, columns, k: of the instruction.
+        a, b, sums: element types, by PTX's names.
+        along_k: of A and B, whether neighbours in memory are neighbours along k; `negated`: whether they are negated.
+        keeps: whether the product is added to the sums; else it replaces them.
+    """
+
+    rows: int
+    columns: int
+    k: int
+    a: str
+    b: str
+    sums: str
+    along_k: tuple[bool, bool]
+    negated: tuple[bool, bool]
+    keeps: bool
+    saturates: bool
+
+
+def check_product(op, form: Product) -> None:
+    """Raises where there are no such types or no such shape."""
+    if form.rows != ROWS or form.a not in warpgroups.TYPES or form.b not in warpgroups.TYPES or \
+            form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES:
+        raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
+
+
+def multiply(fiber, op, form: Product, sums: Sums, a, b) -> Sums:
+    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
     result = Sums(sums.array.copy(), sums.products)
     # Two neighbouring sums of 16 bits are in one register.
-    held = result.array.view(np.float16) if types[2] == "f16" else result.array
+    held = result.array.view(np.float16) if form.sums == "f16" else result.array
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
-                    for value, type_, along, negative in zip((a, b), types, along_k, negated)]
-        warpgroups.multiply(warpgroup, op, fiber, result, held[warpgroup.lanes], columns, *operands,
-                            keeps=_keyword(attributes["scaleD"]) == "one", saturates="satfinite" in str(
-                                attributes.get("satfinite", "")))
+                    for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)]
+        warpgroups.multiply(warpgroup, op, fiber, result, held[warpgroup.lanes], form.columns, *operands,
+                            keeps=form.keeps, saturates=form.saturates)
     return result
 
 
@@ -389,9 +506,7 @@ def _fence_async(fiber, op) -> None:
 def _add_box(fiber, op, descriptor, *operands) -> None:
     """Lets each thread begin to add a box to a tensor."""
     *coordinates, address = operands
-    for lane in fiber.lanes:
-        tma.store(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
-                  address=of_lane(address, lane), add=True)
+    nvgpu.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
 
 
 def _number_at(fiber, op, address: int):
@@ -455,15 +570,24 @@ _TEXTS = [(re.compile(pattern), function) for pattern, function in (
       r"\[\{\$r0\}, \{\{\$r1\}(, \{\$r\d\})*\}\], \[\{\$r\d\}\];"), _add_box),
     ((r"\{\.reg \.pred p; \.reg \.b32 now; WAIT: ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; "
       r"setp\.ne\.b32 p, now, \{\$r1\}; @p bra WAIT;\}"), _acquire_number),
-    (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number))]
+    (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number),
+    # The loop that MLIR makes of nvvm.mbarrier.try_wait.parity.
+    ((r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, \[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
+      r"@P1 bra\.uni DONE; bra\.uni LAB_WAIT; DONE: \}"), mbarrier_try_wait_parity))]
 
 
-@executes("nvvm.inline_ptx")
-def inline_ptx(fiber, op, *operands):
+def run_text(text: str):
+    """Returns what runs PTX, with {$r0}, {$r1}, ... for what is read and {$w0}, ... for what is written; or None."""
+    text = " ".join(text.split())
+    return next((function for pattern, function in _TEXTS if pattern.fullmatch(text)), None)
+
+
+@lowers("nvvm.inline_ptx")
+def lower_inline_ptx(builder, op) -> None:
     """PTX in text, of the forms that steps write."""
-    if "run" not in op.cache:
-        text = " ".join(op.attributes["ptxCode"].split())
-        op.cache["run"] = next((function for pattern, function in _TEXTS if pattern.fullmatch(text)), None)
-        if op.cache["run"] is None or any(op.attributes["operandSegmentSizes"][1:]):
-            raise Unsupported(op, f'"{text}"')
-    return op.cache["run"](fiber, op, *operands)
+    attributes = decode_attributes(op)
+    run = run_text(attributes["ptxCode"])
+    if run is None or any(attributes["operandSegmentSizes"][1:]):
+        raise StepladderError(f"the emulator does not know the PTX of {op.name}: {attributes['ptxCode']}",
+                              location=builder.location)
+    builder.emit(op.name, run, builder.used(op.operands), builder.defined(op.results), attributes)

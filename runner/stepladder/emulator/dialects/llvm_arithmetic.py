@@ -1,0 +1,70 @@
+"""llvm: arithmetic, comparisons and conversions: arith's and math's under other names.
+
+What flags promise (nsw, inbounds, fast math) is not looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
+from stepladder.emulator.elements import unsigned, wrapped
+from stepladder.emulator.registry import EXECUTED, executes
+from stepladder.emulator.types import Opaque
+
+_POINTER_BITS = 64
+
+_SAME = {
+    "add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori", "shl": "shli",
+    "ashr": "shrsi", "lshr": "shrui", "sdiv": "divsi", "udiv": "divui", "srem": "remsi", "urem": "remui",
+    "fadd": "addf", "fsub": "subf", "fmul": "mulf", "fdiv": "divf", "frem": "remf", "fneg": "negf", "fcmp": "cmpf",
+    "sext": "extsi", "zext": "extui", "trunc": "trunci", "fpext": "extf", "fptrunc": "truncf", "sitofp": "sitofp",
+    "uitofp": "uitofp", "fptosi": "fptosi", "fptoui": "fptoui", "select": "select",
+    "intr.umin": "minui", "intr.umax": "maxui", "intr.smin": "minsi", "intr.smax": "maxsi",
+    "intr.minimum": "minimumf", "intr.maximum": "maximumf", "intr.minnum": "minnumf", "intr.maxnum": "maxnumf",
+}
+_MATH = {"intr.fma": "fma", "intr.fmuladd": "fma", "intr.fabs": "absf", "intr.sqrt": "sqrt", "intr.exp": "exp",
+         "intr.exp2": "exp2", "intr.log": "log", "intr.log2": "log2", "intr.sin": "sin", "intr.cos": "cos",
+         "intr.floor": "floor", "intr.ceil": "ceil"}
+
+for _prefix, _table in (("arith", _SAME), ("math", _MATH)):
+    for _name, _other in _table.items():
+        executes(f"llvm.{_name}")(EXECUTED[f"{_prefix}.{_other}"])
+
+
+@executes("llvm.icmp")
+def icmp(fiber, op, left, right):
+    """Compares integers, or addresses."""
+    type_ = op.operand_types[0]
+    width = _POINTER_BITS if isinstance(type_, Opaque) else type_.element.width
+    return arith.compare_integers(arith.PREDICATES[op.attributes["predicate"]], left, right, width)
+
+
+@executes("llvm.ptrtoint")
+def ptrtoint(fiber, op, pointer):
+    """An address as an integer: its lower bits."""
+    return wrapped(pointer, op.result_types[0].element)
+
+
+@executes("llvm.inttoptr")
+def inttoptr(fiber, op, number):
+    """An integer as an address: without a sign."""
+    address = unsigned(number, op.operand_types[0].element.width)
+    return address.astype(np.int64) if isinstance(address, np.ndarray) else address
+
+
+@executes("llvm.addrspacecast")
+def addrspacecast(fiber, op, pointer):
+    """The same address: those of shared memory and of global memory are different numbers in every space."""
+    return pointer
+
+
+@executes("llvm.freeze", "llvm.intr.expect")
+def same(fiber, op, value, *others):
+    """The same value."""
+    return value
+
+
+@executes("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end")
+def nothing(fiber, op, *operands) -> None:
+    """Nothing: what is assumed is not checked."""

@@ -1,0 +1,143 @@
+"""llvm: globals, addresses, loads and stores."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.bindings import ir
+from stepladder.emulator import pointers
+from stepladder.emulator.layouts import Layout, layout, text_of
+from stepladder.emulator.machine import Unsupported
+from stepladder.emulator.memory import contiguous
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import executes, lowers, shared
+from stepladder.emulator.types import Opaque, Scalar, decode
+from stepladder.errors import StepladderError
+
+_DYNAMIC = -(1 << 31)  # an index that is an operand
+_BYTE = Scalar("i8", np.dtype(np.int8), 8)
+_ATOMIC_ORDERINGS = range(1, 8)  # 0 is none
+
+
+# Globals.
+
+
+def _name(builder, symbol: str) -> str:
+    return "::".join([*builder.modules, symbol])
+
+
+@lowers("llvm.mlir.global")
+def lower_global(builder, op) -> None:
+    """`llvm.mlir.global`: noted, for those who take its address."""
+    attributes = decode_attributes(op)
+    attributes["layout"] = layout(text_of(decode(ir.TypeAttr(op.attributes["global_type"]).value)))
+    inner = {part.operation.name for block in op.regions[0].blocks for part in block.operations}
+    if inner - {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.return"}:
+        raise StepladderError(f"the emulator does not know {op.name} with an initializer that computes",
+                              location=builder.location)
+    builder.globals[_name(builder, attributes["sym_name"])] = attributes
+
+
+@lowers("llvm.mlir.addressof")
+def lower_addressof(builder, op) -> None:
+    """`llvm.mlir.addressof`: knows its global, which may stand behind it."""
+    symbol = _name(builder, op.attributes["global_name"].value)
+    builder.emit(op.name, addressof, (), builder.defined(op.results), {"symbol": symbol, "globals": builder.globals})
+
+
+def addressof(fiber, op):
+    """The address of a global: in a block's own shared memory, or in global memory."""
+    group = fiber.group
+    symbol = op.attributes["symbol"]
+    attributes = op.attributes["globals"][symbol]
+    if attributes.get("addr_space") == pointers.SHARED:
+        return group.layout[symbol]
+    known = group.machine.globals
+    if symbol not in known:
+        place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
+        initial = attributes.get("value")
+        if isinstance(initial, np.ndarray):
+            place.data[:initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
+        elif initial is not None:
+            raise Unsupported(op, "of a global that is no array of numbers")
+        known[symbol] = contiguous(place, _BYTE, (place.size,))
+    return known[symbol].memory.address
+
+
+@shared("llvm.mlir.addressof")
+def _global_shared(op):
+    attributes = op.attributes["globals"].get(op.attributes["symbol"], {})
+    if attributes.get("addr_space") != pointers.SHARED:
+        return None
+    form: Layout = attributes["layout"]
+    # A global of no bytes stands for what the launch gives.
+    return form.bytes or None, attributes.get("alignment", form.alignment), op.attributes["symbol"]
+
+
+# Addresses.
+
+
+@executes("llvm.getelementptr")
+def getelementptr(fiber, op, pointer, *indices):
+    """The address of a part of what stands at an address."""
+    if "terms" not in op.cache:
+        op.cache["terms"] = _terms(op)
+    constant, strides = op.cache["terms"]
+    for index, stride in zip(indices, strides):
+        pointer = pointer + (index.astype(np.int64) if isinstance(index, np.ndarray) else int(index)) * stride
+    return pointer + constant if constant else pointer
+
+
+def _terms(op) -> tuple[int, list[int]]:
+    """Returns the bytes that constant indices come to, and the stride in bytes of each other one."""
+    form = layout(text_of(op.attributes["elem_type"]))
+    constant, strides = 0, []
+    for place, index in enumerate(op.attributes["rawConstantIndices"]):
+        if index != _DYNAMIC:
+            constant += index * form.bytes if place == 0 else form.offset(index)
+            form = form if place == 0 else form.part(index)
+        else:
+            strides.append(form.bytes if place == 0 else form.part(0).bytes)
+            form = form if place == 0 else form.part(0)
+    return constant, strides
+
+
+# Loads and stores.
+
+
+def _access(fiber, op, pointer, type_) -> tuple:
+    """Checks an access; returns the element and the shape that it is of, and whether it is known to be of shared
+    memory."""
+    if isinstance(type_, Opaque):
+        raise Unsupported(op, f"of {type_.text}")
+    if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
+        raise Unsupported(op, "that is atomic")
+    if "access" not in op.cache:
+        pointer_type = next(other.text for other in op.operand_types[::-1] if isinstance(other, Opaque))
+        space = re.search(r"<(\d+)>", pointer_type)
+        alignment = op.attributes.get("alignment", layout(text_of(type_)).alignment)
+        op.cache["access"] = alignment, bool(space) and int(space[1]) == pointers.SHARED
+    alignment, is_shared = op.cache["access"]
+    pointers.check_alignment(fiber, op, pointer, alignment)
+    return type_.element, type_.shape, is_shared
+
+
+@executes("llvm.load")
+def load(fiber, op, pointer):
+    """A number or a vector."""
+    element, shape, is_shared = _access(fiber, op, pointer, op.result_types[0])
+    return pointers.read(fiber, op, pointer, element, shape, shared=is_shared)
+
+
+@executes("llvm.store")
+def store(fiber, op, value, pointer) -> None:
+    """A number or a vector."""
+    element, shape, is_shared = _access(fiber, op, pointer, op.operand_types[0])
+    pointers.write(fiber, op, pointer, value, element, shape, shared=is_shared)
+
+
+@executes("llvm.intr.prefetch")
+def prefetch(fiber, op, *operands) -> None:
+    """Nothing: there is no cache."""

@@ -1,0 +1,74 @@
+"""Planted faults: the emulator finds nothing in the IR of the pipelines, and each fault of `faults` in it."""
+
+import functools
+
+import pytest
+from faults import BASES, FAULTS
+from stepladder import engine, payload
+from stepladder.bundle import Problem
+from stepladder.check import check_exact
+from stepladder.emulator.emulation import Emulation
+from stepladder.emulator.sanitizer import Finding
+
+MAX_STEPS = 200_000  # the longest base takes a tenth
+
+
+class _Executor:
+    """Runs a matmul on the emulator, for so many steps at most, and keeps what was found."""
+
+    def __init__(self, text: str, roles: dict[int, str]):
+        self.emulation = Emulation(engine.parse_payload(text, "fault.mlir"))
+        self.roles = [roles[number] for number in sorted(roles)]
+        self.findings: list[Finding] = []
+
+    def load(self, a, b):
+        self.operands = {"a": a, "b": b}
+
+    def launch(self, c):
+        operands = {**self.operands, "c": c}
+        outcome = self.emulation.run([operands[role] for role in self.roles], max_steps=MAX_STEPS)
+        self.findings = outcome.findings
+        return outcome.arguments[self.roles.index("c")]
+
+
+@functools.cache
+def made(base: str) -> engine.Run:
+    """A base's pipeline, run once."""
+    found = BASES[base]
+    m, n, k = found.size
+    with engine.mlir_context():
+        return engine.run(payload.matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
+                          "payload.mlir", engine.Request(found.pipeline, found.knobs))
+
+
+def base_text(base: str, step: str) -> str:
+    """The IR of a base after a step."""
+    return next(result.text for result in made(base).steps if result.name == step)
+
+
+def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
+    """Returns the kinds of findings of a run, "numbers" where the result is wrong, and the findings."""
+    found = BASES[base]
+    problem = Problem(*found.size, "f16", "f16", "f32", found.c_type, found.accumulate)
+    with engine.mlir_context():
+        executor = _Executor(text, made(base).problem.roles)
+        report = check_exact(problem, executor, seed=0)
+    kinds = {finding.kind for finding in executor.findings}
+    return kinds if report.passed else kinds | {"numbers"}, executor.findings
+
+
+@pytest.mark.parametrize("base, step", sorted({(fault.base, fault.step) for fault in FAULTS}))
+def test_nothing_is_found_before(base, step):
+    kinds, findings = check(base_text(base, step), base)
+    assert not kinds, [finding.render() for finding in findings]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.base}: {fault.name}")
+def test_fault_is_found(fault):
+    before = base_text(fault.base, fault.step)
+    text = fault.plant(before)
+    assert text != before
+    kinds, findings = check(text, fault.base)
+    rendered = [finding.render() for finding in findings]
+    assert fault.finds <= kinds, rendered
+    assert any(fault.says in finding for finding in rendered) or not fault.says, rendered
