@@ -68,15 +68,15 @@ SHAPES = {
     (4096, 4096, 14336): CANDIDATES[4096],
     (4096, 14336, 4096): LARGE,
     (4096, 11008, 4096): (*LARGE, "256x160 s3 e1"),
-    (8192, 1024, 8192): MIDDLE,
+    (8192, 1024, 8192): ("128x256 r16", "128x256 r16 o", "128x256 b128 r16 o", "256x128 e1"),
     (1024, 8192, 1024): MIDDLE,
-    (2048, 5120, 5120): ("256x160 s3 e1", "128x256", "128x192 a s4 e1"),
+    (2048, 5120, 5120): ("256x160 s3 e1", "256x160 s3 e1 o", "256x160 s3 e1 b128 o"),
     (3072, 1024, 1024): ("192x128 w3 s4 e1", "128x128 a s5", "64x128 w1 s8"),
-    (512, 512, 16384): ("128x128 s4 p6", "128x128 s4 p4", "128x192 s3 p8"),
-    (128, 8192, 8192): ("128x64 w1 s8", "128x128 s4 p2", "128x128 w1 s4 p2"),
-    (64, 14336, 4096): ("64x128 w1 s8", "64x64 w1 s8", "64x224 w1 s4 p2"),
-    (16, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x128 w1 s8 p3", "64x160 w1 s6 p4", "64x32 w1 s8"),
-    (1, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x128 w1 s8 p3", "64x160 w1 s6 p4", "64x32 w1 s8"),
+    (512, 512, 16384): ("128x128 w1 s4 p6", "128x128 w1 s4 p6 o", "128x128 s4 p6 o", "128x192 w1 s3 p8 o"),
+    (128, 8192, 8192): ("128x64 w1 s8", "128x64 w1 s8 o", "128x128 s4 p2", "128x128 s4 p2 o"),
+    (64, 14336, 4096): ("64x128 w1 s8", "64x128 w1 s8 o", "64x64 w1 s8 o", "64x224 w1 s4 p2 o"),
+    (16, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x64 w1 s4 k128 p2", "64x64 w1 s4 k128 p2 o"),
+    (1, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x64 w1 s4 k128 p2", "64x64 w1 s4 k128 p2 o"),
     (16384, 512, 2048): MIDDLE,
     (256, 16384, 1024): MIDDLE,
     (32768, 256, 4096): MIDDLE,
@@ -86,7 +86,7 @@ SHAPES = {
     (5000, 2568, 1544): ("192x192 w3 s4 e1", "192x192 w3 s4 e1 c2x1", "192x192 w3 s4 e1 c1x2", "128x256 b128 c2x1",
                          "256x128 e1 c1x2"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): ("128x192", "128x192 c2x1", "128x192 c1x2", "192x128 w3 s4 e1 c1x2"),
+    (777, 3080, 2056): ("128x192 c1x2", "192x128 w3 s4 e1 c1x2", "192x128 w3 s4 e1 c1x2 o"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -130,8 +130,9 @@ LAUNCHES = 1000
 
 # Seconds and rounds on the GPU.
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5
-TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.5, 3, 3
-SIZES_SUSTAINED, SIZES_ROUNDS = 0.5, 7
+TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 3, 3
+SUSTAINED, SIZES_ROUNDS = 0.5, 7
+BESIDE_SUSTAINED, BESIDE_ROUNDS = 0.5, (7, 3)
 # Kernels are checked in groups, some at a time; a group has so many seconds, and so many for each kernel.
 PROCESSES, GROUP_SIZE = 6, 12
 GROUP_SECONDS, CHECK_SECONDS = 30, 5
@@ -348,7 +349,7 @@ def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], l
             _write(out, result)
 
 
-def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float) -> None:
+def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float, seconds: float) -> None:
     """Every candidate in bursts, the best of them sustained as well."""
     from stepladder.bench import Mode
     from stepladder.bundle import read_bundle
@@ -358,7 +359,7 @@ def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], l
 
     _over_problems(folder / "tune", out, types, only, limit, read,
                    {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0),
-                    "sustained": (Mode(TUNE_SUSTAINED, 0.0), TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST)})
+                    "sustained": (Mode(seconds, 0.0), TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST)})
 
 
 def measure_sizes(folder: Path, out: Path, types: list[str], only: list[str], limit: float, rounds: int,
@@ -389,7 +390,7 @@ def measure_ablation(folder: Path, out: Path) -> None:
 def measure_stages(folder: Path, out: Path) -> None:
     """Every number of stages at every k, in bursts."""
     import duel
-    from stepladder.bench import MODES
+    from stepladder.bench import Mode
     from stepladder.bundle import read_bundle
     from stepladder.launch import Device
 
@@ -398,7 +399,7 @@ def measure_stages(folder: Path, out: Path) -> None:
         for k in STAGES_K:
             place = folder / "stages" / str(k)
             bundles = {path.name: read_bundle(path) for path in sorted(place.iterdir()) if path.is_dir()}
-            measured = duel.measure(device, bundles, {"burst": (MODES["burst"], 7, 0)})
+            measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
             result["problems"].append(measured | {"refused": _refusals(place)})
             print(f"k = {k}: {duel.line(measured)}", flush=True)
             _write(out, result)
@@ -408,7 +409,7 @@ def measure_beside(folder: Path, out: Path) -> None:
     """Ours, cuBLAS, Triton, and Pallas where it is."""
     import beside
     import duel
-    from stepladder.bench import MODES
+    from stepladder.bench import MODES, Mode
     from stepladder.bundle import read_bundle
     from stepladder.launch import Device
 
@@ -419,7 +420,8 @@ def measure_beside(folder: Path, out: Path) -> None:
             versions: dict[str, str] = {}
             measured = duel.measure(
                 device, {"wgmma": read_bundle(folder / "beside" / str(size))},
-                {"burst": (MODES["burst"], 7, 0), "sustained": (MODES["sustained"], 5, 3)},
+                {"burst": (MODES["burst"], BESIDE_ROUNDS[0], 0),
+                 "sustained": (Mode(BESIDE_SUSTAINED, 0.0), BESIDE_ROUNDS[1], 2)},
                 lambda operands: beside.triton_contestants(operands, notes, versions))
             measured |= {"notes": notes, "versions": versions,
                          "mosaic": beside.measure_mosaic(device, size, notes, versions)}
@@ -554,7 +556,7 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these")
     parser.add_argument("--rounds", type=int, default=SIZES_ROUNDS, help="of sizes")
-    parser.add_argument("--seconds", type=float, default=SIZES_SUSTAINED, help="of a sustained run of sizes")
+    parser.add_argument("--seconds", type=float, default=SUSTAINED, help="of a sustained run of tune and sizes")
     parser.add_argument("--workers", type=int, default=2, help="processes that build")
     args = parser.parse_args()
     if args.what == "build":
@@ -565,7 +567,7 @@ def main() -> None:
     if args.result is None:
         parser.error("name the file for the result")
     if args.what == "tune":
-        measure_tuning(args.folder, args.result, args.types, args.only, args.limit)
+        measure_tuning(args.folder, args.result, args.types, args.only, args.limit, args.seconds)
     elif args.what == "sizes":
         measure_sizes(args.folder, args.result, args.types, args.only, args.limit, args.rounds, args.seconds)
     else:
