@@ -81,7 +81,7 @@ module attributes {transform.with_named_sequence} {
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
     %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
-    // Whether the tiles of the last round are shared among all blocks.
+    // Whether the tiles of the last wave are shared among all blocks.
     %last_tiles = transform.tune.knob<"last_tiles"> = "whole" from options = ["whole", "shared"] -> !transform.any_param
     // Whether a kernel may prepare itself while the one before it ends.
     %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
@@ -131,7 +131,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
-    // The round in which there are fewer tiles than blocks.
+    // The wave in which there are fewer tiles than blocks.
     transform.tune.alternatives<"last_tiles"> selected_region = 0
         attributes {knobs = {selected_region_attr = "last_tiles == 'shared'"}} {
     }, {
