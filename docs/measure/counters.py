@@ -26,9 +26,9 @@ from stepladder import climb  # noqa: E402  (a plain checkout is enough)
 TILES = {"mma_sync": "256x128x64", "wmma": "128x256x64", "wmma_asynchronous": "128x256x64"}
 # Column of the table -> ncu's metric.
 METRICS = {
-    "tensor pipe (HMMA) cycles": "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
+    "tensor pipe (HMMA) cycles": "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
     "bank conflicts in shared memory": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-    "of them from loads of fragments": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "of them from loads of fragments": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
     "hits in L2": "lts__t_sector_hit_rate.pct",
     "read from DRAM": "dram__bytes_read.sum",
 }
@@ -62,8 +62,8 @@ def count(place: Path) -> dict[str, str]:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "runner")}
     done = subprocess.run(
         ["ncu", "--clock-control", "none", "--csv", "--page", "details", "--print-units", "auto", "--launch-skip", "1",
-         "--launch-count", "1", "--metrics", ",".join(METRICS.values()), sys.executable, __file__, "launch", str(place)],
-        capture_output=True, text=True, timeout=SECONDS, env=environment)
+         "--launch-count", "1", "--metrics", ",".join(METRICS.values()), sys.executable, __file__, "launch",
+         str(place)], capture_output=True, text=True, timeout=SECONDS, env=environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
     rows = {row["Metric Name"]: row for row in csv.DictReader(lines)}
     if missing := set(METRICS.values()) - set(rows):

@@ -9,6 +9,8 @@ Two halves, since the machine with the GPU need not have MLIR (it needs PyTorch)
     python docs/measure/hopper.py stages FOLDER RESULT.json                                     on the GPU
     python docs/measure/hopper.py sizes FOLDER RESULT.json --types f16-f32 [--only PROBLEM ...] on the GPU
     python docs/measure/hopper.py beside FOLDER RESULT.json                                     on the GPU
+    python docs/measure/hopper.py few_rows FOLDER RESULT.json                                   on the GPU
+    python docs/measure/hopper.py clusters RESULT.json                                          on the GPU
 
 A PROBLEM is `squares`, `shapes`, a size or MxNxK. `tune` and `sizes` write after every problem and begin none after
 `--limit` seconds. What `tune` finds, `defaults.py` makes the pipeline's defaults of; `build --only sizes beside` then
@@ -35,7 +37,7 @@ from measure import Job, build_jobs, refusal  # noqa: E402  (a plain checkout is
 from pieces import said_command  # noqa: E402
 from stepladder import climb  # noqa: E402
 
-PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
+PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside", "few_rows")
 
 # Element types of A and B, of the sums and of C that are measured over sizes.
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
@@ -104,6 +106,13 @@ STAGES = tuple(range(1, 8))
 STAGES_K = (1024, 2048, 4096, 8192, 16384)
 STAGES_MN = (7296, 256)
 
+# What steps gain where A has few rows: a title, the candidate, and what is left out.
+FEW_ROWS = (16, 4096, 4096)
+FEW_ROWS_RUNGS = (("64x32", "64x32 w1 s8", ("fit_boxes",)), ("64x32, boxes as short as A", "64x32 w1 s8", ()),
+                  ("64x64 in two parts", "64x64 w1 s8 p2", ("fit_boxes",)),
+                  ("64x64 in two parts, boxes as short as A", "64x64 w1 s8 p2", ()),
+                  ("64x64 in two parts, longer steps, boxes as short as A", "64x64 w1 s4 k128 p2", ()))
+
 BESIDE_SIZES = (2048, 4096, 8192)
 BESIDE_TYPES = "f16-f16"
 
@@ -136,6 +145,16 @@ BESIDE_SUSTAINED, BESIDE_ROUNDS = 0.5, (7, 3)
 # Kernels are checked in groups, some at a time; a group has so many seconds, and so many for each kernel.
 PROCESSES, GROUP_SIZE = 6, 12
 GROUP_SECONDS, CHECK_SECONDS = 30, 5
+
+# Blocks of so much shared memory have a multiprocessor each.
+CLUSTERS_BYTES = 200 * 1024
+CLUSTERS_KERNEL = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+.visible .entry nothing() { ret; }
+"""
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
 _WORDS: dict[str, dict[str, int | str]] = {
@@ -244,6 +263,12 @@ def stages_jobs(folder: Path) -> list[Job]:
     return jobs
 
 
+def few_rows_jobs(folder: Path) -> list[Job]:
+    """A product with few rows, with boxes of whole tiles and of the rows there are."""
+    return [_job(folder / f"{number}", FEW_ROWS, TYPES["f16-f32"], knobs_of(candidate), without=without)
+            for number, (_, candidate, without) in enumerate(FEW_ROWS_RUNGS)]
+
+
 def numbers_jobs(folder: Path) -> list[Job]:
     """Every combination, the random shapes, and the kernel that is launched again and again."""
     jobs = []
@@ -307,7 +332,8 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
             "tune": lambda: tune_jobs(folder / "tune", types, only),
             "ablation": lambda: ablation_jobs(folder / "ablation"), "stages": lambda: stages_jobs(folder / "stages"),
             "sizes": lambda: sizes_jobs(folder / "sizes", types, only),
-            "beside": lambda: beside_jobs(folder / "beside")}
+            "beside": lambda: beside_jobs(folder / "beside"),
+            "few_rows": lambda: few_rows_jobs(folder / "few_rows")}
     chosen = [job for part in parts for job in jobs[part]()]
     # Candidates of an earlier list must not stay beside those of this one. What `sizes` builds has fixed places.
     for place in {job.path.parent for job in chosen if job.path.relative_to(folder).parts[0] != "sizes"}:
@@ -430,6 +456,50 @@ def measure_beside(folder: Path, out: Path) -> None:
             _write(out, result)
 
 
+def measure_few_rows(folder: Path, out: Path) -> None:
+    """Every rung of FEW_ROWS_RUNGS, in bursts."""
+    import duel
+    from stepladder.bench import Mode
+    from stepladder.bundle import read_bundle
+    from stepladder.launch import Device
+
+    bundles = {str(number): read_bundle(folder / "few_rows" / str(number)) for number in range(len(FEW_ROWS_RUNGS))}
+    with Device() as device:
+        measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
+        _write(out, duel.header(device) | {"titles": [title for title, _, _ in FEW_ROWS_RUNGS]} | measured)
+    print(duel.line(measured), flush=True)
+
+
+def measure_clusters(out: Path) -> None:
+    """How many clusters of each size a card has room for, of blocks that need a multiprocessor each."""
+    import duel
+    from cuda.bindings import driver
+    from stepladder.launch import Device
+
+    with Device() as device:
+        error, module = driver.cuModuleLoadData(CLUSTERS_KERNEL.encode() + b"\0")
+        error, kernel = driver.cuModuleGetFunction(module, b"nothing")
+        driver.cuFuncSetAttribute(kernel, driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  CLUSTERS_BYTES)
+        result = duel.header(device) | {"shared_memory": CLUSTERS_BYTES, "clusters": {}}
+        for size in range(1, 9):
+            config = driver.CUlaunchConfig()
+            config.gridDimX, config.blockDimX = size * device.multiprocessors, 256
+            config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1
+            config.sharedMemBytes = CLUSTERS_BYTES
+            attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = size, 1, 1
+            attribute.value = value
+            config.attrs, config.numAttrs = [attribute], 1
+            error, count = driver.cuOccupancyMaxActiveClusters(kernel, config)
+            if error != driver.CUresult.CUDA_SUCCESS:
+                raise SystemExit(f"clusters of {size}: {error}")
+            result["clusters"][str(size)] = count
+        _write(out, result)
+    print(result["clusters"], flush=True)
+
+
 def measure_numbers(folder: Path, out: Path) -> None:
     """Checks every case with every seed, in processes of their own: a barrier that is wrong waits for ever."""
     import duel
@@ -544,6 +614,9 @@ def main() -> None:
     if sys.argv[1:2] == ["check"]:
         check([Path(path) for path in sys.argv[2:]])
         return
+    if sys.argv[1:2] == ["clusters"]:
+        measure_clusters(Path(sys.argv[2]))
+        return
     if sys.argv[1:2] == ["repeat"]:
         repeat(Path(sys.argv[2]))
         return
@@ -572,7 +645,7 @@ def main() -> None:
         measure_sizes(args.folder, args.result, args.types, args.only, args.limit, args.rounds, args.seconds)
     else:
         parts = {"numbers": measure_numbers, "ablation": measure_ablation, "stages": measure_stages,
-                 "beside": measure_beside}
+                 "beside": measure_beside, "few_rows": measure_few_rows}
         parts[args.what](args.folder, args.result)
 
 

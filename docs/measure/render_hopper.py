@@ -256,6 +256,25 @@ def sanitizer_table() -> str:
                           f"{where(sanitizer)}.\n")
 
 
+def few_rows_table() -> str:
+    """What boxes as short as A gain."""
+    few = result("hopper_few_rows")
+    rows = [{"kernel": title, "TFLOP/s": f"{_rates(few, 'burst', str(number))[0]:.1f}",
+             "of cuBLAS": _spread(few, "burst", str(number))} for number, title in enumerate(few["titles"])]
+    problem = few["problem"]
+    return table(rows) + (f"\n{problem['m']} x {problem['n']} x {problem['k']}, f16 x f16 -> f32, C = AB, bursts. "
+                          f"{where(few)}.\n")
+
+
+def clusters_table() -> str:
+    """How many clusters a card has room for."""
+    clusters = result("hopper_clusters")
+    rows = [{"blocks of a cluster": "clusters at once"} | {size: str(count) for size, count in
+                                                           clusters["clusters"].items()}]
+    return table(rows) + (f"\nBlocks of {clusters['shared_memory'] // 1024} KiB of shared memory, one a "
+                          f"multiprocessor. {where(clusters)}.\n")
+
+
 # What the listing of the main loop shows; of the rest it says how many there are.
 _SHOWN = ("HGMMA", "WARPGROUP", "SYNCS", "BRA")
 
@@ -290,7 +309,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     f"hopper {name}": partial(_or_not_measured, make)
     for name, make in {"ablation": ablation_table, "stages": stages_table, "beside": beside_table,
                        "numbers": numbers_table, "summary": summary_table, "sanitizer": sanitizer_table,
-                       "listing": listing}.items()}
+                       "listing": listing, "few rows": few_rows_table, "clusters": clusters_table}.items()}
 for _types in TYPES:
     REGIONS[f"hopper sizes {_types}"] = partial(_or_not_measured, partial(sizes_table, _types, True))
     REGIONS[f"hopper shapes {_types}"] = partial(_or_not_measured, partial(sizes_table, _types, False))

@@ -1,9 +1,9 @@
 // Loads no more rows than a matrix has, where it has fewer than a tile: a product with few rows, or a short k.
 //
-// The matrix unit takes 64 rows, however few A has, and TMA fills the rest of a box with zeros. It does so row by row,
-// and slower than it brings rows that are there: with 16 rows of A, three quarters of a box of 64 are filling, again in
-// every step, and the loads of B wait behind it. A box as short as the matrix leaves the rest of the tile alone, which
-// threads fill once, before the first load.
+// The matrix unit takes 64 rows, however few A has, and TMA fills the rest of a box with zeros, which takes it time as
+// loading does: with 16 rows of A, three quarters of a box of 64 are filling, again in every step, and the loads of B
+// wait behind it. A box as short as the matrix leaves the rest of the tile alone, which threads fill once, before the
+// first load.
 //
 // Upstream has no op for it; boxes there are whole tiles.
 //

@@ -2,9 +2,9 @@
 //
 // A product with fewer tiles than the card has multiprocessors leaves the others idle, and the fewer and smaller the
 // tiles are made, the more of shared memory and of the L2 cache each product costs. With a long k the tiles can stay
-// large: each block of a cluster sums a part of the steps and leaves its sums in its shared memory; behind the cluster's
-// barrier each takes a share of the tile's elements, reads the parts of all blocks from where they lie, adds them up, in
-// order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 is 64 tiles; in two parts it is 128 blocks.
+// large: each block of a cluster sums a part of the steps and leaves its sums in its shared memory; behind the
+// cluster's barrier each takes a share of the tile's elements, reads the parts of all blocks from where they lie, adds
+// them up, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 is 64 tiles; in two parts it is 128 blocks.
 //
 // Blocks of a cluster reach each other's shared memory without a way through the L2 cache. That limits the parts to 8,
 // and how many clusters fit on a card at once depends on how many of its multiprocessors lie together.
