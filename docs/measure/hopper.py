@@ -45,8 +45,6 @@ SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12
 
 # Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
 # re`g`isters), `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
-SMALL = ("64x128 w1 s8", "128x64 w1 s8", "64x64 w1 s8", "128x128 a s5")
-NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x64 w1 s4 k128")
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
 LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 l", "256x128 e1 c1x2")
 CANDIDATES = {
