@@ -31,7 +31,7 @@ class Build:
         bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps())
 
 
-def _problem(problem: Problem) -> bundle.Problem:
+def problem_of(problem: Problem) -> bundle.Problem:
     """Returns a payload's problem as a manifest describes it; f32 operands are multiplied on tensor cores, in tf32."""
     return bundle.Problem(problem.m, problem.n, problem.k, problem.a_type, problem.b_type, acc_type=problem.acc_type,
                           c_type=problem.c_type, accumulate=problem.accumulate, a_layout=problem.a_layout,
@@ -60,7 +60,7 @@ def _manifest(request: engine.Request, run: engine.Run, kernel: codegen.Kernel,
     if unknown:
         raise StepladderError(f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
                               location=problem.location)
-    described = _problem(problem)
+    described = problem_of(problem)
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
         role = problem.roles[parameter.number]

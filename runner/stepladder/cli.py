@@ -15,7 +15,7 @@ from stepladder import __version__
 from stepladder.guard import guarded
 
 # In the order of a user's work; each is a module of `commands`.
-COMMANDS = ("list", "payload", "compile", "run", "bench", "demo")
+COMMANDS = ("list", "payload", "compile", "emulate", "run", "bench", "demo")
 
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.errors import OK, StepladderError
+from stepladder.errors import FAILED, OK, StepladderError
 from stepladder.files import read_text, write_folder, write_text
 from stepladder.guard import guarded
 from stepladder.options import Formatter, add_pipeline_options, flat
@@ -20,6 +20,7 @@ examples:
   stepladder-opt steps/09-vectorize_copies.mlir --pipeline wmma --from map_to_fragments
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --set block_m=256
   stepladder payload matmul --m 512 --n 512 --k 512 | stepladder-opt - --pipeline wmma
+  stepladder-opt matmul.mlir --pipeline mma_sync --check-each-step -o lowered.mlir
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
 """
 
@@ -34,6 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--from", metavar="STEP", dest="start",
                         help="begin with this step: the input is a dump of the step before it")
     parser.add_argument("--dump-dir", metavar="DIR", help="leave the IR after every step here, as NN-step.mlir")
+    parser.add_argument("--check-each-step", action="store_true",
+                        help="first run the IR after every step on the CPU, for a small problem of the payload's kind, "
+                             "and name the first step that breaks it")
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     parser.add_argument("-o", metavar="OUT", dest="output", help="write the IR here; standard output unless told")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
@@ -58,10 +62,55 @@ def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
     return engine.text_of(run.module)
 
 
+def _check_each_step(text: str, name: str, request) -> None:
+    """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error.
+
+    Raises:
+        StepladderError: a step whose IR gives wrong numbers, or in which the sanitizer finds something; status FAILED.
+    """
+    import dataclasses
+
+    from stepladder import build, engine, library
+    from stepladder.emulator import matmul
+    from stepladder.payload import find_problem
+    from stepladder.tables import print_table
+
+    if request.start:
+        raise StepladderError("--check-each-step needs the pipeline from its beginning, without --from")
+    found = find_problem(engine.parse_payload(text, name))
+    small = matmul.small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
+    problem = build.problem_of(small)
+    print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
+    # A fresh payload has its arguments in the order A, B, C.
+    small_text = text if small == found else matmul.payload_of(small)
+    roles = found.roles if small == found else {0: "a", 1: "b", 2: "c"}
+    rows: list[dict[str, object]] = []
+    before = ""
+
+    def check(step: str, dumped: str) -> None:
+        nonlocal before
+        if dumped == before:
+            rows.append({"step": step, "result": "as before", "s": 0.0})
+            return
+        before = dumped
+        report = matmul.check_step(step, dumped, engine.dump_name(len(rows), step), problem, roles)
+        result = f"not run: {report.unknown}" if report.passed is None else "right" if report.passed else "WRONG"
+        rows.append({"step": step, "result": result, "s": round(report.seconds, 2)})
+        print(f"  {step}: {result}", file=sys.stderr, flush=True)
+        if report.passed is False:
+            notes = [finding.render() for finding in report.findings]
+            raise StepladderError(f"step '{step}' breaks the IR: {report.check.describe()}", status=FAILED, notes=notes)
+
+    engine.run(small_text, name, dataclasses.replace(request, tuned=False), begun=lambda input_: check("input", input_),
+               progress=lambda step: check(step.name, step.text))
+    print_table(rows, title="Each step on the emulator", file=sys.stderr)
+
+
 def _run(args: argparse.Namespace) -> int:
     if args.pipeline is None:
         for value, option in ((args.through, "--through"), (args.start, "--from"), (args.without, "--without"),
-                              (args.settings, "--set"), (args.dump_dir, "--dump-dir")):
+                              (args.settings, "--set"), (args.dump_dir, "--dump-dir"),
+                              (args.check_each_step, "--check-each-step")):
             if value:
                 raise StepladderError(f"{option} is about the steps of a pipeline; name one with --pipeline")
     text, name = read_text(args.input)
@@ -70,6 +119,8 @@ def _run(args: argparse.Namespace) -> int:
     with engine.mlir_context():
         if args.pipeline is not None:
             request = engine.Request(args.pipeline, dict(args.settings), args.through, args.start, flat(args.without))
+            if args.check_each_step:
+                _check_each_step(text, name, request)
             text = _run_pipeline(text, name, request, args.dump_dir)
         else:
             text = engine.text_of(engine.parse_payload(text, name))

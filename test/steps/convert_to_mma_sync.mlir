@@ -24,8 +24,8 @@
 // CHECK-NOT: {{vector.contract|vector<16x16|vector<16x8}}
 // CHECK: gpu.lane_id
 // 64 x 64 elements of C are 32 fragments of four elements a lane, in two rows of two.
-// CHECK: [[upper:%.+]] = vector.load %C[%{{.*}}] : memref<256x256xf32>, vector<2xf32>
-// CHECK: [[lower:%.+]] = vector.load %C[%{{.*}}] : memref<256x256xf32>, vector<2xf32>
+// CHECK: [[upper:%.+]] = vector.load %C[%{{.*}}] {alignment = 8 : i64} : memref<256x256xf32>, vector<2xf32>
+// CHECK: [[lower:%.+]] = vector.load %C[%{{.*}}] {alignment = 8 : i64} : memref<256x256xf32>, vector<2xf32>
 // CHECK-COUNT-62: vector.load %C[
 // CHECK-NOT: vector.load
 // CHECK: [[d:%.+]]:32 = scf.for {{.*}} iter_args([[sum:%\w+]] = %{{.*}}) -> (vector<2x2xf32>,

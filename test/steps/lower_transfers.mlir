@@ -1,9 +1,11 @@
 // The copies are plain vector loads and stores, and all of them say that they are aligned to 16 bytes: without that, LLVM
-// takes a 128-bit access apart.
+// takes a 128-bit access apart. What is aligned to less, and says so, stays: pairs of sums.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
 // RUN: %{opt} --through issue_loads_early | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through lower_transfers | FileCheck %s
+// RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync --through lower_transfers | FileCheck %s --check-prefix=PAIRS
+// RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline mma_sync --through lower_transfers | FileCheck %s --check-prefix=HALVES
 
 // BEFORE: vector.transfer_read
 // BEFORE: vector.transfer_write
@@ -19,3 +21,10 @@
 // CHECK: scf.yield
 // CHECK-COUNT-8: vector.store {{.*}} {alignment = 16 : i64} : memref<2x{{.*}}workgroup>>, vector<8xf16>
 // CHECK-NOT: {{vector.store|vector.load|vector.transfer}}
+
+// PAIRS-COUNT-64: vector.load {{.*}} {alignment = 8 : i64} : memref<{{.*}}xf32>, vector<2xf32>
+// PAIRS-NOT: vector.load
+// PAIRS-COUNT-64: vector.store {{.*}} {alignment = 8 : i64} : memref<{{.*}}xf32>, vector<2xf32>
+
+// HALVES-COUNT-64: vector.load {{.*}} {alignment = 4 : i64} : memref<{{.*}}xf16>, vector<2xf16>
+// HALVES-COUNT-64: vector.store {{.*}} {alignment = 4 : i64} : memref<{{.*}}xf16>, vector<2xf16>

@@ -122,7 +122,7 @@ def test_manifest_of_a_payload(inputs, c, products):
 
     with engine.mlir_context():
         text = matmul_text(2, 3, 5, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, b_layout="column")
-        problem = build._problem(find_problem(engine.parse_payload(text, "matmul.mlir")))
+        problem = build.problem_of(find_problem(engine.parse_payload(text, "matmul.mlir")))
     assert (problem.m, problem.n, problem.k, problem.accumulate) == (2, 3, 5, True)
     assert (problem.a_layout, problem.b_layout) == ("row", "column")
     assert (problem.a_type, problem.compute_type, problem.acc_type, problem.c_type) == (inputs, products, c, c)

@@ -4,8 +4,8 @@
 // bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n
 // / 16 times, every fragment of B warp_m / 16 times.
 //
-// With one buffer in shared memory a second barrier stands behind the matmul: the next tile must not overwrite what a
-// slower warp still reads. With two buffers the next tile goes elsewhere, and the barrier behind the copies is enough.
+// Where the tiles lie in shared memory, a second barrier stands behind the matmul: the next tile must not overwrite what
+// a slower warp still reads. `multi_buffer` can do without it.
 //
 // Source: CC'22, algorithm 1 and section 3.4.
 //
@@ -34,8 +34,8 @@ module attributes {transform.with_named_sequence} {
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
     %mapped = transform.gpu.map_nested_forall_to_threads %launch_fill block_dims = [128, 1, 1]
-      sync_after_distribute = false
-      {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "stage_in_shared_memory and buffers == 1"}}
+      sync_after_distribute = true
+      {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "stage_in_shared_memory"}}
       : (!transform.any_op) -> !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -1,7 +1,8 @@
 // Gives each shared tile `buffers` places, used in turn by successive iterations of the k loop.
 //
-// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough, and
-// warps may run ahead of each other by almost an iteration. The price is shared memory. With one, nothing changes.
+// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough: the one
+// behind the products goes, and warps may run ahead of each other by almost an iteration. The price is shared memory.
+// With one, nothing changes.
 //
 // Source: beyond CC'22, which keeps one buffer and two barriers.
 //
@@ -11,6 +12,7 @@
 //   %shared_a = memref.alloc() {operand_a} : memref<2x128x40xf16, #gpu.address_space<workgroup>>
 //   scf.for %k = ... {
 //     %place = affine.apply (%k floordiv 32) mod 2
+//     ... copies, the barrier behind them, products, no barrier
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multi_buffer(%module: !transform.any_op {transform.readonly})
@@ -19,6 +21,18 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.op<"memref.alloc">
     %places = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "buffers"}}
       : (!transform.op<"memref.alloc">) -> !transform.any_op
+
+    transform.tune.alternatives<"buffers"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "buffers > 1"}} {
+    }, {
+      %barriers = transform.structured.match ops{["gpu.barrier"]} in %module : (!transform.any_op) -> !transform.any_op
+      %behind_copies, %behind_products = transform.split_handle %barriers
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      // No transform op erases another op. A wait for nothing takes the barrier's place, and canonicalization drops it.
+      %nothing = transform.structured.replace %behind_products {
+        gpu.wait
+      } : (!transform.any_op) -> !transform.any_op
+    }
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.memref.fold_memref_alias_ops

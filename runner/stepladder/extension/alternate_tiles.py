@@ -1,10 +1,11 @@
 """`tc.alternate_tiles`: two consumer warpgroups take tiles in turn, so that one stores while the other multiplies."""
 
-from stepladder.bindings import arith, ext, ir, nvvm, transform
+from stepladder.bindings import arith, ext, ir, memref, nvvm, transform
 from stepladder.extension import building, ring, tma
 from stepladder.extension.building import WARPGROUP, index, integer
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
-from stepladder.traverse import walk
+from stepladder.extension.epilogue import find_epilogues
+from stepladder.traverse import attributes_of, walk
 
 
 class AlternateTiles(Tc.Operation, name="alternate_tiles"):
@@ -91,6 +92,7 @@ def alternate_tiles(payload, op, rewriter) -> None:
         both = integer(2 * WARPGROUP, 32)
         with building.if_(building.equal(warpgroup, index(1))):  # the first may begin
             nvvm.barrier_arrive(both, barrier_id=other)
+        _divide_sums(launch, warpgroup, rewriter)
     # Without a loop, the turn lasts from the wait for the tiles to the product.
     first = loop or next(op for op in walk(tiles, tma.WAIT))
     with ir.InsertionPoint(first), tiles.location:
@@ -101,6 +103,36 @@ def alternate_tiles(payload, op, rewriter) -> None:
     with ir.InsertionPoint(terminator), tiles.location:
         terminator.operands[0], terminator.operands[1] = _skip(
             terminator.operands[0], terminator.operands[1], index(steps), stages)
+
+
+def _divide_sums(launch, warpgroup, rewriter) -> None:
+    """Gives each consumer a tile of sums of its own, at the current insertion point: their tiles are under way at once.
+    """
+    for sums in {found.sums for found in find_epilogues(launch)}:
+        old = sums.results[0]
+        type_ = ir.MemRefType(old.type)
+        shape = list(type_.shape)
+        with ir.InsertionPoint(sums), sums.location:
+            both = memref.alloc(ir.MemRefType.get([2, *shape], type_.element_type, memory_space=type_.memory_space),
+                                [], [])
+        both.owner.attributes["operand_c"] = ir.UnitAttr.get()
+        own = building.view(both, [warpgroup, 0, 0], [1, *shape], drop=1)
+        for view in [use.owner.operation for use in old.uses if use.owner.name == "memref.subview"]:
+            _move_view(view, own, rewriter)
+        old.replace_all_uses_with(own)
+        rewriter.erase_op(sums)
+
+
+def _move_view(view, source, rewriter) -> None:
+    """Makes a view one of another buffer, whose offset is not known."""
+    type_ = ir.MemRefType(view.results[0].type)
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), type_.get_strides_and_offset()[0])
+    with ir.InsertionPoint(view), view.location:
+        moved = ir.Operation.create(
+            view.name, results=[ir.MemRefType.get(type_.shape, type_.element_type, layout=layout,
+                                                  memory_space=type_.memory_space)],
+            operands=[source, *list(view.operands)[1:]], attributes=attributes_of(view))
+    rewriter.replace_op(view, list(moved.results))
 
 
 def _skip(slot, parity, steps, stages: int):

@@ -143,8 +143,10 @@ def extend_yield(loop, values: list) -> None:
 
 
 def linalg_uses(tile) -> list:
-    """Returns (op, number of the operand) for the linalg ops that use a tile, wholly or by a view of it."""
-    views = [tile, *(use.owner.results[0] for use in tile.uses if use.owner.name == "memref.subview")]
+    """Returns (op, number of the operand) for the linalg ops that use a tile, wholly or by views of it."""
+    views = [tile]
+    for view in views:  # which grows
+        views += [use.owner.results[0] for use in view.uses if use.owner.name == "memref.subview"]
     return [(use.owner.operation, use.operand_number) for view in views for use in view.uses
             if use.owner.name.startswith("linalg.")]
 

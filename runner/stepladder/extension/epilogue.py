@@ -48,7 +48,10 @@ class Epilogue:
     def first_row(self):
         """Returns the row of the block's tile where the warpgroup's accumulator begins, at the insertion point."""
         view = producer(self.store.operands[1])
-        return index(0) if view == self.sums else first_offset(view)
+        type_ = ir.MemRefType(self.store.operands[1].type)
+        # A tile of its own, of several that lie behind each other, begins at row 0.
+        is_whole = view == self.sums or ir.MemRefType(view.operands[0].type).rank > type_.rank
+        return index(0) if is_whole else first_offset(view)
 
     def held_sums(self) -> Sums:
         """Returns the sums that a thread holds, at the current insertion point."""

@@ -69,6 +69,8 @@ def split_reduction(payload, op, rewriter) -> None:
     with ir.InsertionPoint(launch), launch.location:
         sizes = [index(parts), index(1), index(1)]
     launch = building.relaunch(launch, building.CLUSTER, sizes, rewriter)
+    # The threads that will compute the tile are there to sum its parts from here on.
+    building.set_launch_sizes(launch, building.BLOCK, [op.threads.value, 1, 1])
     with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), launch.location:
         across, down = gpu.cluster_id(gpu.Dimension.x), gpu.cluster_id(gpu.Dimension.y)
         rank = building.block_in_cluster()

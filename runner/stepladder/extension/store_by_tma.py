@@ -74,7 +74,7 @@ class _Store:
             box = building.view(self.boxes, [warpgroup, number % self.buffers, 0, 0], [1, 1, self.rows, self.width],
                                 drop=2)
             with building.if_(is_first):  # what TMA read this box for before is done
-                nvvm.cp_async_bulk_wait_group(self.buffers - 1, read=True)
+                nvvm.cp_async_bulk_wait_group(self._stores_since(number), read=True)
             nvvm.barrier(barrier_id=barrier, number_of_threads=threads)
             self._write(sums, box, number, places)
             nvvm.fence_proxy(ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
@@ -89,6 +89,18 @@ class _Store:
                 else:
                     nvgpu.tma_async_store(box, self.descriptor, [column, row])
                 nvvm.cp_async_bulk_commit_group()
+
+    def _stores_since(self, number: int) -> int:
+        """Returns how many stores have begun since the one that used the place of store `number` before.
+
+        That is one less than there are places; but where the last store of a tile and the first of the next share one
+        (three boxes in two places), there are none.
+        """
+        boxes = self.columns // self.width
+        if number >= self.buffers:
+            return self.buffers - 1
+        last = number + (boxes - 1 - number) // self.buffers * self.buffers  # of the tile before, in the same place
+        return boxes - 1 - last + number
 
     def finish(self) -> None:
         """Writes the wait for the last boxes, at the current insertion point."""

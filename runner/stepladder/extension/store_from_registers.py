@@ -81,7 +81,7 @@ def store_from_registers(payload, op, rewriter) -> None:
     for found in epilogue.find_epilogues(building.find_launch(payload)):
         share, columns = found.shape
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            whole = ir.MemRefType(found.sums.results[0].type).shape
+            whole = ir.MemRefType(found.sums.results[0].type).shape[-2:]
             rows_of_tile, columns_of_tile = epilogue.extents_of(found.tile, whole)
             sums = found.held_sums()
             first_row = arith.addi(found.first_row(), epilogue.thread_row())

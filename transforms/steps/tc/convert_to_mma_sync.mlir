@@ -35,6 +35,12 @@ module attributes {transform.with_named_sequence} {
     "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
       : (!transform.any_op) -> ()
 
+    // A thread loads and stores its sums in pairs, which are aligned to a pair.
+    %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * c_bits / 8"}} -> !transform.param<i64>
+    transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
+
     // f32 is multiplied as tf32: 19 of its 32 bits.
     transform.tune.alternatives<"tf32"> selected_region = 0
         attributes {knobs = {selected_region_attr = "a_type == 'f32'"}} {

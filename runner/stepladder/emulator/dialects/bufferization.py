@@ -1,0 +1,47 @@
+"""Between tensors and memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator import memory
+from stepladder.emulator.dialects.tensor import empty
+from stepladder.emulator.registry import executes
+
+executes("bufferization.alloc_tensor")(empty)
+
+
+def everywhere(sizes) -> tuple:
+    """Returns the coordinates of all elements of a view with these sizes."""
+    return np.ix_(*(np.arange(size) for size in sizes))
+
+
+@executes("bufferization.to_tensor")
+def to_tensor(fiber, op, view):
+    """What a buffer holds now. What is written to it later does not show: `restrict` says that nobody would look."""
+    return memory.read(fiber, op, view, everywhere(view.sizes), tuple(view.sizes))
+
+
+@executes("bufferization.to_buffer")
+def to_buffer(fiber, op, tensor):
+    """A new buffer with a tensor's elements, which nobody else writes."""
+    return memory.contiguous(fiber.group.machine.heap.array(tensor), op.result_types[0].element, tensor.shape)
+
+
+@executes("bufferization.materialize_in_destination")
+def materialize_in_destination(fiber, op, source, target):
+    """Puts a tensor into a buffer, or in the place of another tensor."""
+    if isinstance(target, np.ndarray):
+        return source
+    return memory.write(fiber, op, target, everywhere(target.sizes), source, tuple(target.sizes))
+
+
+@executes("bufferization.clone")
+def clone(fiber, op, view):
+    """A new buffer with the elements of another."""
+    return to_buffer(fiber, op, to_tensor(fiber, op, view))
+
+
+@executes("bufferization.dealloc_tensor", "bufferization.dealloc")
+def dealloc(fiber, op, *operands) -> None:
+    """Nothing: memory is kept until the end."""

@@ -1,0 +1,28 @@
+"""Casts between types of different dialects: the value stays what it is."""
+
+from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.registry import executes, lowers
+
+
+@executes("builtin.unrealized_conversion_cast")
+def cast(fiber, op, *operands):
+    """Hands the value on; sums of a warpgroup as the vector of them that each thread holds."""
+    if isinstance(operands[0], Sums):
+        return operands[0].read(fiber, op).reshape(fiber.count, *op.result_types[0].shape)
+    return operands[0] if len(operands) == 1 else operands
+
+
+@lowers("builtin.module", "gpu.module")
+def lower_module(builder, op) -> None:
+    """A module: what stands in it."""
+    if op.name == "gpu.module":
+        builder.modules.append(op.attributes["sym_name"].value)
+    for inner in op.regions[0].blocks[0].operations:
+        builder.lower(inner.operation)
+    if op.name == "gpu.module":
+        builder.modules.pop()
+
+
+@lowers("gpu.module_end")
+def lower_end(builder, op) -> None:
+    """The end of a module: nothing."""

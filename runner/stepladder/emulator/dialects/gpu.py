@@ -1,0 +1,367 @@
+"""Kernels, the numbers of threads and blocks, barriers, shuffles, and matrices that a warp holds (WMMA)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.bindings import ir
+from stepladder.emulator import memory, synchronization, values
+from stepladder.emulator.dialects.func import define
+from stepladder.emulator.machine import Left, Unsupported
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import SHARED, executes, lowers
+from stepladder.emulator.sanitizer import WARP
+from stepladder.emulator.types import decode
+
+_AXES = "xyz"
+
+
+def _axis(op) -> int:
+    return _AXES.index(re.search(r"([xyz])>?$", op.attributes["dimension"]).group(1))
+
+
+# Numbers.
+
+
+@executes("gpu.thread_id")
+def thread_id(fiber, op):
+    """The thread's number in its block."""
+    return fiber.group.thread_id[_axis(op)]
+
+
+@executes("gpu.block_id")
+def block_id(fiber, op):
+    """The block's number in the grid."""
+    return fiber.group.block_id[_axis(op)]
+
+
+@executes("gpu.block_dim")
+def block_dim(fiber, op):
+    """Threads of a block."""
+    return fiber.group.block_dims[_axis(op)]
+
+
+@executes("gpu.grid_dim")
+def grid_dim(fiber, op):
+    """Blocks of the grid."""
+    return fiber.group.grid_dims[_axis(op)]
+
+
+@executes("gpu.global_id")
+def global_id(fiber, op):
+    """The thread's number in the grid."""
+    axis = _axis(op)
+    group = fiber.group
+    return group.block_id[axis] * group.block_dims[axis] + group.thread_id[axis]
+
+
+@executes("gpu.cluster_dim_blocks")
+def cluster_dim_blocks(fiber, op):
+    """Blocks of a cluster."""
+    return fiber.group.cluster_dims[_axis(op)]
+
+
+@executes("gpu.cluster_dim")
+def cluster_dim(fiber, op):
+    """Clusters of the grid."""
+    axis = _axis(op)
+    return fiber.group.grid_dims[axis] // fiber.group.cluster_dims[axis]
+
+
+@executes("gpu.cluster_id")
+def cluster_id(fiber, op):
+    """The cluster's number in the grid."""
+    axis = _axis(op)
+    return int(fiber.group.block_ids[0, axis]) // fiber.group.cluster_dims[axis]
+
+
+@executes("gpu.cluster_block_id")
+def cluster_block_id(fiber, op):
+    """The block's number in its cluster."""
+    axis = _axis(op)
+    return fiber.group.block_id[axis] % fiber.group.cluster_dims[axis]
+
+
+@executes("gpu.lane_id")
+def lane_id(fiber, op):
+    """The thread's number in its warp."""
+    return fiber.group.thread_of_lane % WARP
+
+
+@executes("gpu.subgroup_id")
+def subgroup_id(fiber, op):
+    """The warp's number in its block."""
+    return fiber.group.thread_of_lane // WARP
+
+
+@executes("gpu.subgroup_size")
+def subgroup_size(fiber, op):
+    """Threads of a warp."""
+    return WARP
+
+
+@executes("gpu.num_subgroups")
+def num_subgroups(fiber, op):
+    """Warps of a block."""
+    return fiber.group.warps_per_block
+
+
+# Threads among each other.
+
+
+@executes("gpu.barrier")
+def barrier(fiber, op) -> None:
+    """All threads of the block meet."""
+    synchronization.meet(fiber, op, at_one_op=True)
+
+
+@executes("gpu.shuffle")
+def shuffle(fiber, op, value, offset, width):
+    """The value of another thread of the warp, and whether there is one."""
+    group = fiber.group
+    lane = group.thread_of_lane % WARP
+    size = int(fiber.first(width))
+    mode = re.search(r"(xor|up|down|idx)", op.attributes["mode"]).group(1)
+    within = lane % size
+    other = {"xor": lambda: within ^ offset, "up": lambda: within - offset, "down": lambda: within + offset,
+             "idx": lambda: offset + np.zeros_like(lane)}[mode]()
+    valid = (other >= 0) & (other < size)
+    source = np.arange(fiber.count) - within + np.where(valid, other, within)
+    missing = valid[fiber.lanes] & ~fiber.active[np.clip(source[fiber.lanes], 0, fiber.count - 1)]
+    if missing.any():
+        group.sanitizer.report("divergent-barrier", f"{group.thread_name(fiber.lanes[missing.argmax()])} takes the "
+                               "value of a thread that does not come here", op)
+    if values.is_uniform(value):
+        return value, valid
+    return value[np.clip(source, 0, fiber.count - 1)], valid
+
+
+# Matrices that a warp holds, in an order that only the hardware knows: here one matrix a warp.
+
+
+class WarpMatrix:
+    """A matrix in each warp: `array` (warps, rows, columns)."""
+
+    __slots__ = ("array", "group")
+
+    def __init__(self, array: np.ndarray, group):
+        self.array = array
+        self.group = group
+
+    @staticmethod
+    def merged(parts: list, masks: list, count: int) -> WarpMatrix:
+        """Returns the matrices that those warps have in each part that its mask is of."""
+        group = parts[0].group
+        array = parts[0].array.copy()
+        for part, mask in zip(parts[1:], masks[1:]):
+            warps = np.unique(group.warp_of_lane[mask])
+            array[warps] = part.array[warps]
+        return WarpMatrix(array, group)
+
+
+def _matrix(op, type_) -> tuple[int, int, str, str]:
+    """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
+    found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
+    if not found:
+        raise Unsupported(op, f"of {type_.text}")
+    return int(found[1]), int(found[2]), found[3], found[4]
+
+
+def _elements(fiber, op, view, indices, type_) -> tuple:
+    """Returns a fiber of one thread a warp, and the elements of its matrix in memory."""
+    if "matrix" not in op.cache:
+        op.cache["matrix"] = _matrix(op, type_)
+    rows, columns, *_ = op.cache["matrix"]
+    one = fiber.representatives()
+    shape = (rows, columns)
+    row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
+    if op.attributes.get("transpose"):
+        row, column = column.T, row.T
+
+    def wide(index):
+        return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
+
+    *outer, first, last = (wide(index) for index in indices)
+    lead = op.attributes["leadDimension"]
+    if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
+        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
+    return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+
+
+@executes("gpu.subgroup_mma_load_matrix")
+def load_matrix(fiber, op, view, *indices):
+    """A matrix from memory."""
+    group = fiber.group
+    one, access = _elements(fiber, op, view, indices, op.result_types[0])
+    group.sanitizer.read(one, op, access)
+    if group.counters is not None:
+        group.counters.matrix(one, op, access, "load")
+    found = memory.gather(access)
+    array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
+    array[fiber.warps] = found
+    return WarpMatrix(array, group)
+
+
+@executes("gpu.subgroup_mma_store_matrix")
+def store_matrix(fiber, op, matrix, view, *indices) -> None:
+    """A matrix to memory."""
+    group = fiber.group
+    one, access = _elements(fiber, op, view, indices, op.operand_types[0])
+    mine = matrix.array[fiber.warps].astype(view.element.dtype)
+    if not access.per_lane:
+        access = memory.with_lanes(access, len(one.lanes))
+    group.sanitizer.write(one, op, access, mine)
+    if group.counters is not None:
+        group.counters.matrix(one, op, access, "store")
+    memory.scatter(access, mine)
+    group.sanitizer.written(one, op, access, mine)
+
+
+@executes("gpu.subgroup_mma_compute")
+def compute(fiber, op, a, b, c):
+    """A product added to a matrix: each element's products are summed in the type of the sums."""
+    group = fiber.group
+    left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
+    right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array
+    # The order within one instruction is not specified; products are exact in float32, and are summed in it.
+    exact = np.int32 if left.dtype == np.int8 else np.float32
+    product = np.matmul(left.astype(exact), right.astype(exact))
+    if group.counters is not None:
+        group.counters.products(fiber, op, left.shape[1] * left.shape[2] * right.shape[2])
+    return WarpMatrix((product + c.array.astype(product.dtype)).astype(c.array.dtype), group)
+
+
+@executes("gpu.subgroup_mma_constant_matrix")
+def constant_matrix(fiber, op, value):
+    """A matrix with the same number everywhere."""
+    rows, columns, *_ = _matrix(op, op.result_types[0])
+    group = fiber.group
+    array = np.empty((group.warps, rows, columns), op.operand_types[0].dtype)
+    array[:] = value if values.is_uniform(value) else \
+        value[np.searchsorted(group.warp_of_lane, np.arange(group.warps))].reshape(-1, 1, 1)
+    return WarpMatrix(array, group)
+
+
+_ELEMENTWISE = {
+    "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "maxf": np.maximum,
+    "minf": np.minimum, "negatef": np.negative, "addi": np.add, "subi": np.subtract, "muli": np.multiply,
+}
+
+
+@executes("gpu.subgroup_mma_elementwise")
+def elementwise(fiber, op, *matrices):
+    """The same operation on all elements."""
+    name = re.search(r"(\w+)>?$", op.attributes["opType"]).group(1).lower()
+    arrays = [matrix.array for matrix in matrices]
+    if name in ("extf", "truncf"):
+        element = _matrix(op, op.result_types[0])[2]
+        return WarpMatrix(arrays[0].astype({"f16": np.float16, "f32": np.float32}[element]), fiber.group)
+    if name not in _ELEMENTWISE:
+        raise Unsupported(op, name)
+    return WarpMatrix(_ELEMENTWISE[name](*arrays).astype(arrays[0].dtype), fiber.group)
+
+
+# Kernels.
+
+
+@lowers("gpu.func")
+def lower_gpu_func(builder, op) -> None:
+    """`gpu.func`: a kernel, by its module's name and its own."""
+    define(builder, op, "::".join([*builder.modules, op.attributes["sym_name"].value]))
+
+
+@executes("gpu.return", "gpu.terminator")
+def end(fiber, op, *operands) -> None:
+    """The thread ends."""
+    synchronization.leave(fiber)
+    raise Left
+
+
+def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
+    """Returns the shared memory that a block needs, and where in it what stands (`registry.shared`)."""
+    layout: dict = {}
+    place = 0
+    rest = None
+    for op in code:
+        wanted = SHARED[op.name](op) if op.name in SHARED else None
+        if wanted is None:
+            continue
+        size, alignment, symbol = wanted
+        key = op.number if symbol is None else symbol
+        if size is None:
+            rest = key, alignment
+        elif key not in layout:
+            place = -(-place // alignment) * alignment
+            layout[key] = place
+            place += size
+    if rest is not None:
+        key, alignment = rest
+        place = -(-place // alignment) * alignment
+        layout[key] = place
+        place += dynamic_bytes
+    return place, layout
+
+
+def _segments(op, operands) -> list[list]:
+    rest = list(operands)
+    parts = []
+    for size in op.attributes["operandSegmentSizes"]:
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return parts
+
+
+def _start(fiber, op, code, env_of, parts) -> None:
+    """Runs a grid: `parts` are the segments of a launch's operands."""
+    numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
+    dynamic = int(parts[10][0]) if parts[10] else 0
+    window, layout = _lay_out(code, dynamic)
+    grid, block, cluster = numbers[:3], numbers[3:6], numbers[6:9]
+    machine = fiber.group.machine
+    if not fiber.group.is_host:
+        raise Unsupported(op, "inside of a kernel")
+    if any(size % of for size, of in zip(grid, cluster)):
+        raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
+    machine.launch(code, env_of, grid, block, cluster, window, layout)
+
+
+@lowers("gpu.launch")
+def lower_launch(builder, op) -> None:
+    """`gpu.launch`: its region, as a kernel that sees the values around it."""
+    block = op.regions[0].blocks[0]
+    arguments = builder.defined(block.arguments)
+    launch = builder.emit(op.name, _launch, builder.used(op.operands), (), decode_attributes(op))
+    launch.cache["code"] = builder.separate(block, builder.lower)
+    launch.cache["arguments"] = arguments
+
+
+def _launch(fiber, op, *operands) -> None:
+    def env_of(group) -> list:
+        env = list(fiber.env)
+        clusters = []
+        if len(op.cache["arguments"]) > 12:
+            clusters = [*(int(group.block_ids[0, axis]) // group.cluster_dims[axis] for axis in range(3)),
+                        *(group.grid_dims[axis] // group.cluster_dims[axis] for axis in range(3))]
+        numbers = [*group.block_id, *group.thread_id, *group.grid_dims, *group.block_dims, *clusters]
+        for slot, value in zip(op.cache["arguments"], numbers):
+            env[slot] = value
+        return env
+
+    _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
+
+
+@executes("gpu.launch_func")
+def launch_func(fiber, op, *operands) -> None:
+    """A kernel on a grid."""
+    parts = _segments(op, operands)
+    kernel = fiber.group.machine.program.functions[op.attributes["kernel"]]
+
+    def env_of(group) -> list:
+        env: list = [None] * len(group.machine.program.slot_types)
+        for slot, value in zip(kernel.arguments, parts[11]):
+            env[slot] = value
+        return env
+
+    _start(fiber, op, kernel.code, env_of, parts)

@@ -1,0 +1,30 @@
+"""Arithmetic on indices, of 64 bits; what `arith` has in the same form is registered there."""
+
+from __future__ import annotations
+
+import re
+
+from stepladder.emulator.dialects.arith import compare_integers
+from stepladder.emulator.registry import executes
+
+_BITS = 64
+
+
+@executes("index.constant", "index.bool.constant")
+def constant(fiber, op):
+    """A number."""
+    return op.attributes["value"]
+
+
+@executes("index.sizeof")
+def sizeof(fiber, op):
+    """The bits of an index."""
+    return _BITS
+
+
+@executes("index.cmp")
+def cmp(fiber, op, left, right):
+    """Compares indices."""
+    if "predicate" not in op.cache:
+        op.cache["predicate"] = re.search(r"cmp_predicate (\w+)", op.attributes["pred"])[1]
+    return compare_integers(op.cache["predicate"], left, right, _BITS)

@@ -1,0 +1,295 @@
+"""Structured ops, named and generic, on tensors and on memory.
+
+Each is loops around a scalar body. Parallel loops run at once: the body gets arrays with one dimension a loop, and
+NumPy broadcasts. Reduction loops run one iteration after the other, in order, so that sums are rounded as the body says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.bindings import ir, linalg
+from stepladder.emulator import memory
+from stepladder.emulator.dialects.affine import compiled
+from stepladder.emulator.dialects.bufferization import everywhere
+from stepladder.emulator.dialects.tensor import mixed
+from stepladder.emulator.machine import Unsupported
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import executes, lowers
+from stepladder.emulator.types import Scalar
+from stepladder.emulator.values import MemRef
+from stepladder.emulator.warps import is_of_block, meet_in_blocks, narrowed, once_a_block, once_a_warp, varying
+from stepladder.errors import FAILED, StepladderError
+
+_ELEMENTWISE = ("abs", "add", "ceil", "copy", "div", "div_unsigned", "elementwise", "erf", "exp", "fill", "floor", "log",
+                "map", "max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square",
+                "sub", "tanh")
+_MOVING = ("broadcast", "transpose")
+_REDUCING = ("batch_matmul", "batch_matvec", "batch_mmt4d", "batch_reduce_matmul", "batch_vecmat", "contract", "conv_1d",
+             "conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d", "conv_2d_nchw_fchw", "conv_2d_nhwc_fhwc",
+             "conv_2d_nhwc_hwcf", "depthwise_conv_2d_nhwc_hwc", "dot", "generic", "matmul", "matvec", "mmt4d",
+             "pooling_nchw_max", "pooling_nchw_sum", "pooling_nhwc_max", "pooling_nhwc_min", "pooling_nhwc_sum",
+             "reduce", "vecmat")
+
+
+@lowers(*(f"linalg.{name}" for name in (*_ELEMENTWISE, *_MOVING, *_REDUCING)))
+def lower(builder, op) -> None:
+    """A structured op: its maps are attributes, or follow from its name."""
+    attributes = decode_attributes(op)
+    attributes["maps"] = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    body = builder.body(op.regions[0])
+    builder.emit(op.name, structured, builder.used(op.operands), builder.defined(op.results), attributes, [body])
+
+
+@dataclass
+class _Operand:
+    """How the loops go over an operand.
+
+    Attributes:
+        number: among the op's operands.
+        of_loops: from the coordinates of loops to those of an element.
+        loops: those that it depends on.
+        sizes: (dimension, loop) where one is the other.
+        is_used: whether the body looks at it.
+    """
+
+    number: int
+    of_loops: Callable[..., tuple]
+    loops: set[int]
+    sizes: list[tuple[int, int]]
+    is_used: bool
+
+
+class _Loops:
+    """The loops of an op.
+
+    Attributes:
+        count: how many.
+        operands: of all operands that have a shape or are a number, inputs first.
+        outputs: those that are written.
+        reductions: loops that run in order, the outermost first.
+        indices: the body's `linalg.index` ops.
+        captured: slots of numbers from outside that the body uses.
+    """
+
+    def __init__(self, op):
+        maps = op.attributes["maps"]
+        body = op.regions[0]
+        self.count = maps[0].n_dims
+        used = {slot for inner in body.code for slot in inner.operands} | set(body.yields)
+        made = {slot for inner in body.code for slot in inner.results} | set(body.arguments)
+        self.captured = used - made
+        self.indices = [inner for inner in body.code if inner.name == "linalg.index"]
+        self.operands = [
+            _Operand(number, compiled(map_), {int(loop) for loop in re.findall(r"d(\d+)", str(list(map_.results)))},
+                     [(axis, expression.position) for axis, expression in enumerate(map_.results)
+                      if isinstance(expression, ir.AffineDimExpr)], slot in used)
+            for number, (map_, slot) in enumerate(zip(maps, body.arguments))]
+        self.outputs = self.operands[len(self.operands) - len(body.yields):]
+        written = set().union(*(operand.loops for operand in self.outputs))
+        self.reductions = [loop for loop in range(self.count) if loop not in written]
+        if any(operand.loops != written for operand in self.outputs):
+            raise Unsupported(op, "with outputs that different loops go over")
+
+    def sizes(self, op, shapes) -> list[int]:
+        """Returns how often each loop runs, given the operands' shapes."""
+        sizes: list[int | None] = [None] * self.count
+        for operand in self.operands:
+            for axis, loop in operand.sizes:
+                size = shapes[operand.number][axis]
+                if sizes[loop] not in (None, size):
+                    raise StepladderError(f"{op.name} has operands whose sizes do not fit: {sizes[loop]} and {size} "
+                                          f"for loop {loop}", location=op.location, status=FAILED)
+                sizes[loop] = size
+        if None in sizes:
+            raise Unsupported(op, f"whose loop {sizes.index(None)} no operand gives a size")
+        return sizes
+
+
+def structured(fiber, op, *operands):
+    """Runs an op: once a warp where its threads do the same, and as one block where no thread differs.
+
+    An op that does not depend on the thread is not mapped to threads yet. It is the block's, as if barriers stood
+    before and behind it.
+    """
+    if "loops" not in op.cache:
+        op.cache["loops"] = _Loops(op)
+    loops: _Loops = op.cache["loops"]
+    for slot in loops.captured:
+        if isinstance(fiber.group.machine.program.slot_types[slot], Scalar) and isinstance(fiber.env[slot], np.ndarray):
+            raise Unsupported(op, "whose body uses a number from outside that differs between threads")
+    views = [operand for operand in operands if isinstance(operand, MemRef)]
+    numbers = varying(fiber, views, [operand for operand, type_ in zip(operands, op.operand_types)
+                                     if isinstance(type_, Scalar)])
+    # What no step has mapped to threads yet is the block's: all come, one does it, all leave.
+    of_block = is_of_block(fiber, numbers)
+    if of_block:
+        meet_in_blocks(fiber)
+        doing = once_a_block(fiber)
+    else:
+        doing, _ = once_a_warp(fiber, numbers)
+    for part in _of_one_size(doing, views):
+        results = _run(part, op, loops, operands)
+    if of_block:
+        meet_in_blocks(fiber)
+    return results[0] if len(results) == 1 else results
+
+
+def _of_one_size(fiber, views):
+    """Yields the fiber in parts that each have views of the same sizes."""
+    varying = [size for view in views for size in view.sizes if isinstance(size, np.ndarray)]
+    if not varying:
+        yield fiber
+        return
+    sizes = np.stack(varying, axis=1)
+    for row in np.unique(sizes[fiber.lanes], axis=0):
+        yield narrowed(fiber, fiber.active & (sizes == row).all(axis=1))
+
+
+def _run(fiber, op, loops: _Loops, operands) -> tuple:
+    """Runs an op for lanes whose views have the same sizes; returns the tensors that it makes.
+
+    In here, every array has L lanes in front, or one where all lanes have the same.
+    """
+    shapes = [tuple(map(fiber.first, operand.sizes)) if isinstance(operand, MemRef) else np.shape(operand)
+              for operand in operands]
+    sizes = loops.sizes(op, shapes)
+    # An output that the loops do not cover keeps what it has elsewhere.
+    kept = {operand.number for operand in loops.outputs
+            if operand.is_used or len({loop for _, loop in operand.sizes}) < len(shapes[operand.number])}
+    inputs = {operand.number for operand in loops.operands if operand.is_used}
+    arrays: list = [None] * len(operands)
+    for number in kept | inputs:
+        arrays[number] = _content(fiber, op, operands[number], op.operand_types[number], shapes[number])
+    lanes = max((len(array) for array in arrays if isinstance(array, np.ndarray)), default=1)
+    for operand in loops.outputs:
+        number = operand.number
+        initial = arrays[number]
+        shape = (lanes, *shapes[number])
+        dtype = op.operand_types[number].element.dtype
+        # Where nothing is kept, every element is written below, if the loops run at all.
+        arrays[number] = np.array(np.broadcast_to(initial, shape)) if initial is not None else np.zeros(shape, dtype)
+    _iterate(fiber, op, loops, sizes, arrays)
+    results = []
+    for operand in loops.outputs:
+        target, array = operands[operand.number], arrays[operand.number]
+        if not isinstance(target, MemRef):
+            results.append(array[0])
+            continue
+        if len(array) > 1:
+            whole = np.zeros((fiber.count, *array.shape[1:]), array.dtype)
+            whole[fiber.lanes] = array
+        else:
+            whole = array[0]
+        memory.write(fiber, op, target, everywhere(array.shape[1:]), whole, array.shape[1:])
+    return tuple(results) or (None,)
+
+
+def _content(fiber, op, operand, type_, shape):
+    """Returns a number that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
+    if isinstance(operand, MemRef):
+        value = memory.read(fiber, op, operand, everywhere(shape), shape)
+        return value[fiber.lanes] if value.ndim > len(shape) else value[None]
+    if isinstance(type_, Scalar):
+        return operand[fiber.lanes] if isinstance(operand, np.ndarray) else operand
+    return operand[None]
+
+
+def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
+    """Runs the loops, and writes the outputs' elements."""
+    rank = loops.count
+    body = op.regions[0]
+    if fiber.mask is not None:
+        fiber = narrowed(fiber, np.ones(fiber.count, bool))  # the body's lanes are those that are active
+    coordinates: list = list(np.ogrid[tuple(slice(size) for size in sizes)]) if rank else []
+
+    def places(operand: _Operand) -> tuple:
+        return (slice(None), *(np.asarray(place).reshape(np.shape(place) or (1,) * rank)
+                               for place in operand.of_loops(*coordinates)))
+
+    def elements(operand: _Operand):
+        array = arrays[operand.number]
+        if not isinstance(array, np.ndarray):
+            return array
+        where = places(operand)
+        return array[where] if len(where) > 1 else array.reshape(-1, *(1,) * rank)
+
+    for loop in loops.reductions:
+        coordinates[loop] = 0
+    sums = [elements(operand) for operand in loops.outputs]
+    inputs = loops.operands[:len(loops.operands) - len(sums)]
+    fixed = {operand.number: elements(operand) for operand in inputs
+             if operand.is_used and operand.loops.isdisjoint(loops.reductions)}
+    for point in itertools.product(*(range(sizes[loop]) for loop in loops.reductions)):
+        for loop, coordinate in zip(loops.reductions, point):
+            coordinates[loop] = coordinate
+        for index in loops.indices:
+            index.cache["coordinate"] = coordinates[index.attributes["dim"]]
+        sums = fiber.evaluate(body, [
+            fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
+            for operand in inputs] + sums)
+    for operand, value in zip(loops.outputs, sums):
+        array = arrays[operand.number]
+        where = places(operand)
+        array[where if len(where) > 1 else ...] = value if len(where) > 1 else np.reshape(value, (-1,))
+
+
+@executes("linalg.index")
+def index(fiber, op):
+    """The coordinate of a loop: what the op around it has put there."""
+    return op.cache["coordinate"]
+
+
+# Data layouts.
+
+
+@executes("linalg.pack")
+def pack(fiber, op, source, target, *others):
+    """A tensor with its tiles one after the other, each a row-major block; tiles that reach beyond it are padded."""
+    has_padding = op.attributes["operandSegmentSizes"][2]
+    axes = op.attributes["inner_dims_pos"]
+    tiles = mixed(op.attributes["static_inner_tiles"], iter(others[has_padding:]))
+    order = op.attributes.get("outer_dims_perm") or list(range(source.ndim))
+    missing = [0] * source.ndim
+    for axis, tile in zip(axes, tiles):
+        missing[axis] = -source.shape[axis] % tile
+    if any(missing):
+        if not has_padding:
+            raise Unsupported(op, "of tiles that reach beyond the tensor, without a padding value")
+        source = np.pad(source, [(0, size) for size in missing], constant_values=others[0])
+    return source.reshape(_cut(source.shape, axes, tiles)).transpose(_cut_order(source.ndim, axes, order))
+
+
+@executes("linalg.unpack")
+def unpack(fiber, op, source, target, *others):
+    """A tensor from its tiles."""
+    axes = op.attributes["inner_dims_pos"]
+    order = op.attributes.get("outer_dims_perm") or list(range(target.ndim))
+    back = np.argsort(_cut_order(target.ndim, axes, order))
+    cut = source.transpose(back)
+    padded, place = [], 0
+    for axis in range(target.ndim):
+        parts = cut.shape[place:place + 1 + axes.count(axis)]
+        padded.append(math.prod(parts))
+        place += len(parts)
+    return cut.reshape(padded)[tuple(map(slice, target.shape))].copy()
+
+
+def _cut(shape, axes, tiles) -> list[int]:
+    """Returns a shape with each tiled dimension as two: the tiles, and what is in one."""
+    cut = []
+    for axis, size in enumerate(shape):
+        cut += [size // tiles[axes.index(axis)], tiles[axes.index(axis)]] if axis in axes else [size]
+    return cut
+
+
+def _cut_order(rank: int, axes, order) -> list[int]:
+    """Returns the order of dimensions that makes a packed tensor of a cut one."""
+    place = [axis + sum(other < axis for other in axes) for axis in range(rank)]
+    return [place[axis] for axis in order] + [place[axis] + 1 for axis in axes]

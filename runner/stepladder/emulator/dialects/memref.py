@@ -1,0 +1,276 @@
+"""Memory: allocations, views of them, and single elements."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepladder.bindings import ir
+from stepladder.emulator import memory, values
+from stepladder.emulator.memory import Allocation, contiguous
+from stepladder.emulator.program import decode_attributes
+from stepladder.emulator.registry import executes, lowers, shared
+from stepladder.emulator.types import decode
+from stepladder.emulator.values import MemRef
+
+# Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and what `pack_shared_memory` gives.
+_ALIGNMENT = 1024
+
+
+def _sizes(type_, dynamic) -> list[int]:
+    rest = list(dynamic)
+    return [int(rest.pop(0)) if size is None else size for size in type_.shape]
+
+
+@executes("memref.alloc", "memref.alloca")
+def alloc(fiber, op, *sizes):
+    """New memory: a block's where it is shared, a thread's own in a kernel, else everybody's."""
+    type_ = op.result_types[0]
+    group = fiber.group
+    shape = _sizes(type_, sizes)
+    size = (type_.extent if type_.is_static else math.prod(shape)) * type_.element.bytes
+    start = 0
+    if not group.is_host and type_.space == "shared":
+        place, start = group.window, group.layout[op.number]
+    elif group.is_host:
+        place = group.machine.heap.allocate(size)
+    else:
+        # One place for each op: in a loop it is the same again, as a thread's registers and stack are.
+        if op.number not in group.private:
+            group.private[op.number] = Allocation(size, copies=group.count, space="private")
+        place = group.private[op.number]
+    view = contiguous(place, type_.element, shape, start)
+    return view.view(type_.offset, shape, type_.strides) if type_.is_static else view
+
+
+@shared("memref.alloc")
+def _alloc_shared(op):
+    type_ = op.result_types[0]
+    if type_.space != "shared":
+        return None
+    return type_.extent * type_.element.bytes, op.attributes.get("alignment", _ALIGNMENT), None
+
+
+@executes("memref.dealloc")
+def dealloc(fiber, op, view) -> None:
+    """Nothing: memory is kept until the end."""
+
+
+@lowers("memref.global")
+def lower_global(builder, op) -> None:
+    """`memref.global`: noted, for those who get it."""
+    attributes = decode_attributes(op)
+    attributes["type"] = decode(ir.TypeAttr(op.attributes["type"]).value)
+    builder.globals[attributes["sym_name"]] = attributes
+
+
+@lowers("memref.get_global")
+def lower_get_global(builder, op) -> None:
+    """`memref.get_global`: knows the global that it gets."""
+    symbol = decode_attributes(op)["name"]
+    builder.emit(op.name, get_global, (), builder.defined(op.results),
+                 {"name": symbol, "global": builder.globals[symbol]})
+
+
+def get_global(fiber, op):
+    """A global: a block's own where it is shared."""
+    group = fiber.group
+    type_ = op.result_types[0]
+    symbol = op.attributes["name"]
+    if type_.space == "shared" and not group.is_host:
+        return contiguous(group.window, type_.element, type_.shape, group.layout[symbol])
+    known = group.machine.globals
+    if symbol not in known:
+        view = contiguous(group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element,
+                          type_.shape)
+        initial = op.attributes["global"].get("initial_value")
+        if isinstance(initial, np.ndarray):
+            view.memory.typed(type_.element.dtype)[:initial.size] = initial.reshape(-1)
+        known[symbol] = view
+    return known[symbol]
+
+
+@shared("memref.get_global")
+def _global_shared(op):
+    type_ = op.result_types[0]
+    if type_.space != "shared":
+        return None
+    # A global of no bytes stands for what the launch gives.
+    size = type_.count * type_.element.bytes or None
+    return size, op.attributes["global"].get("alignment", _ALIGNMENT), op.attributes["name"]
+
+
+@executes("memref.load")
+def load(fiber, op, view, *indices):
+    """One element."""
+    return memory.read(fiber, op, view, indices)
+
+
+@executes("memref.store")
+def store(fiber, op, value, view, *indices) -> None:
+    """One element."""
+    memory.write(fiber, op, view, indices, value)
+
+
+def _mixed(op, name: str, dynamic: list) -> list:
+    """Returns numbers that are partly static, the others taken from the front of `dynamic`."""
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    return [dynamic.pop(0) if number == unknown else number for number in op.attributes[f"static_{name}"]]
+
+
+def _dot(numbers, strides):
+    total = 0
+    for number, stride in zip(numbers, strides):
+        total = total + number * stride
+    return total
+
+
+@executes("memref.subview")
+def subview(fiber, op, view, *dynamic):
+    """A part of a view."""
+    rest = list(dynamic)
+    offsets, sizes, steps = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
+    _check_part(fiber, op, view, offsets, sizes, steps)
+    strides = [stride * step for stride, step in zip(view.strides, steps)]
+    kept = _kept(op, sizes, strides)
+    return view.view(view.offset + _dot(offsets, view.strides), [sizes[axis] for axis in kept],
+                     [strides[axis] for axis in kept])
+
+
+def _check_part(fiber, op, view, offsets, sizes, steps) -> None:
+    for axis, (offset, size, step) in enumerate(zip(offsets, sizes, steps)):
+        last = offset + (size - 1) * step
+        wrong = (np.asarray(size) > 0) & ((np.asarray(offset) < 0) | (np.asarray(last) >= view.sizes[axis]))
+        if wrong.ndim:
+            wrong = wrong[fiber.lanes]
+        if np.any(wrong):
+            fiber.group.sanitizer.report("out-of-bounds", f"the part of dimension {axis} reaches from "
+                                         f"{fiber.first(offset)} to {fiber.first(last)}, and the view has "
+                                         f"{fiber.first(view.sizes[axis])}", op)
+
+
+def _kept(op, sizes, strides) -> list[int]:
+    """Returns the dimensions that a rank-reduced result keeps: those of its type, in order."""
+    if "kept" not in op.cache:
+        type_ = op.result_types[0]
+        missing = len(sizes) - type_.rank
+        kept = list(range(len(sizes)))
+        for axis in range(len(sizes)):
+            if missing and isinstance(sizes[axis], int) and sizes[axis] == 1:
+                rest = [other for other in kept if other != axis]
+                place = len([other for other in rest if other < axis])
+                wanted = type_.shape[place] if place < type_.rank else None
+                stride = type_.strides[place] if place < type_.rank else None
+                following = strides[axis] if isinstance(strides[axis], int) else None
+                # A dimension of one stays where the type has it there, with its own stride.
+                if wanted == 1 and stride is not None and stride == following and \
+                        _fits([sizes[other] for other in kept[place + 1:]], type_.shape[place + 1:], missing):
+                    continue
+                kept = rest
+                missing -= 1
+        op.cache["kept"] = kept
+    return op.cache["kept"]
+
+
+def _fits(sizes, shape, missing: int) -> bool:
+    """Whether sizes can be a shape when `missing` dimensions of one are dropped."""
+    ones = sum(1 for size in sizes if isinstance(size, int) and size == 1)
+    return len(sizes) - missing == len(shape) and ones >= missing
+
+
+@executes("memref.view")
+def view_(fiber, op, view, shift, *sizes):
+    """Bytes as elements of a type."""
+    type_ = op.result_types[0]
+    shape = _sizes(type_, sizes)
+    if values.is_uniform(shift):
+        return contiguous(view.memory, type_.element, shape, view.start + view.offset + int(shift))
+    made = contiguous(view.memory, type_.element, shape, view.start + view.offset)
+    return made.view(shift // type_.element.bytes, made.sizes, made.strides)
+
+
+@executes("memref.cast", "memref.memory_space_cast", "memref.assume_alignment", "memref.distinct_objects")
+def cast(fiber, op, view):
+    """The same view under another type."""
+    return view
+
+
+@executes("memref.reinterpret_cast")
+def reinterpret_cast(fiber, op, view, *dynamic):
+    """Another view from the first element of the memory that a view is of."""
+    rest = list(dynamic)
+    (offset,), sizes, strides = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
+    return view.view(offset, sizes, strides)
+
+
+@executes("memref.extract_strided_metadata")
+def extract_strided_metadata(fiber, op, view):
+    """The memory that a view is of, its offset, sizes and strides."""
+    return view.view(0, (), ()), view.offset, *view.sizes, *view.strides
+
+
+@executes("memref.extract_aligned_pointer_as_index")
+def extract_aligned_pointer_as_index(fiber, op, view):
+    """The address from where a view's offset counts."""
+    return view.memory.address + view.start
+
+
+@executes("memref.dim")
+def dim(fiber, op, view, axis):
+    """The size of a dimension."""
+    return view.sizes[int(axis)]
+
+
+@executes("memref.rank")
+def rank(fiber, op, view):
+    """The number of dimensions."""
+    return view.rank
+
+
+@executes("memref.transpose")
+def transpose(fiber, op, view):
+    """The same elements with dimensions in another order."""
+    order = [ir.AffineDimExpr(expression).position for expression in op.attributes["permutation"].results]
+    return view.view(view.offset, [view.sizes[axis] for axis in order], [view.strides[axis] for axis in order])
+
+
+@executes("memref.collapse_shape")
+def collapse_shape(fiber, op, view):
+    """The same elements with dimensions joined."""
+    groups = op.attributes["reassociation"]
+    return view.view(view.offset, [math.prod(view.sizes[axis] for axis in group) for group in groups],
+                     [view.strides[_innermost(view, group)] for group in groups])
+
+
+def _innermost(view, group) -> int:
+    wide = [axis for axis in group if view.sizes[axis] != 1]
+    return wide[-1] if wide else group[-1]
+
+
+@executes("memref.expand_shape")
+def expand_shape(fiber, op, view, *dynamic):
+    """The same elements with dimensions cut."""
+    rest = list(dynamic)
+    unknown = ir.ShapedType.get_dynamic_size()
+    sizes = [rest.pop(0) if size == unknown else size for size in op.attributes["static_output_shape"]]
+    strides: list = []
+    for group, stride in zip(op.attributes["reassociation"], view.strides):
+        own = [stride * math.prod(sizes[axis] for axis in group if axis > outer) for outer in group]
+        strides += own
+    return view.view(view.offset, sizes, strides)
+
+
+@executes("memref.copy", "memref.tensor_store")
+def copy(fiber, op, source, target) -> None:
+    """All elements of a view, by every thread that comes here."""
+    shape = tuple(int(fiber.first(size)) for size in source.sizes)
+    grid = np.ix_(*(np.arange(size) for size in shape))
+    memory.write(fiber, op, target, grid, memory.read(fiber, op, source, grid, shape), shape)
+
+
+
+
+@executes("memref.prefetch")
+def prefetch(fiber, op, *operands) -> None:
+    """Nothing: there is no cache."""

@@ -1,0 +1,462 @@
+"""nvvm: barriers, fences, groups of what runs on its own, products by descriptors, and PTX in text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.emulator import asynchronous, fragments, memory, synchronization, tma, warpgroups
+from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.dialects.nvgpu import of_lane
+from stepladder.emulator.machine import Blocked, Unsupported
+from stepladder.emulator.memory import RANK_SHIFT, contiguous
+from stepladder.emulator.registry import executes
+from stepladder.emulator.sanitizer import WARP
+from stepladder.emulator.tiles import MatrixDescriptor
+from stepladder.emulator.types import Scalar
+from stepladder.emulator.values import lanes
+from stepladder.emulator.warpgroups import ROWS, Operand
+
+_REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
+_BYTE = Scalar("i8", np.dtype(np.int8), 8)
+_B16 = Scalar("i16", np.dtype(np.int16), 16)
+_INT = Scalar("i32", np.dtype(np.int32), 32)
+
+
+def _keyword(attribute: str) -> str:
+    """Returns what an attribute of nvvm says: `#nvvm.mma_layout<row>` is "row"."""
+    return re.search(r"(\w[\w.]*)>$", attribute).group(1)
+
+
+# Barriers and fences.
+
+
+@executes("nvvm.barrier")
+def barrier(fiber, op, *operands) -> None:
+    """Threads of the block meet at a barrier of a number."""
+    number, threads = nvgpu.segments(op, operands) if "operandSegmentSizes" in op.attributes else ((), ())
+    synchronization.meet(fiber, op, number[0] if number else 0, threads[0] if threads else None)
+
+
+@executes("nvvm.barrier.arrive")
+def barrier_arrive(fiber, op, *operands) -> None:
+    """Arrives at a barrier, and goes on."""
+    number, threads = operands if len(operands) == 2 else (0, operands[0])
+    synchronization.arrive(fiber, op, number, threads)
+
+
+@executes("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed")
+def cluster_arrive(fiber, op) -> None:
+    """Arrives at the cluster's barrier."""
+    synchronization.arrive_at_cluster(fiber, op)
+
+
+@executes("nvvm.cluster.wait")
+def cluster_wait(fiber, op) -> None:
+    """Waits for the cluster."""
+    synchronization.wait_for_cluster(fiber, op)
+
+
+@executes("nvvm.bar.warp.sync")
+def warp_sync(fiber, op, mask) -> None:
+    """Nothing: the threads of a warp run in step."""
+
+
+@executes("nvvm.fence.proxy")
+def fence_proxy(fiber, op) -> None:
+    """Makes what threads wrote visible to the async proxy."""
+    if "async" in op.attributes["kind"]:
+        fiber.group.sanitizer.fence_proxy(fiber.warps)
+
+
+@executes("nvvm.fence.mbarrier.init", "nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
+def nothing(fiber, op, *operands) -> None:
+    """Nothing: launches follow each other, and there are no caches."""
+
+
+@executes("nvvm.setmaxregister")
+def setmaxregister(fiber, op) -> None:
+    """Nothing, but that the hardware must take the number."""
+    count, counts = op.attributes["regCount"], _REGISTER_COUNTS
+    if count not in counts:
+        fiber.group.sanitizer.report("descriptor", f"{count} registers a thread: setmaxnreg takes multiples of "
+                                     f"{counts.step} from {counts.start} to {counts[-1]}", op)
+    asynchronous.warpgroups(fiber, op)
+
+
+# Groups of what runs on its own.
+
+
+@executes("nvvm.cp.async.shared.global")
+def cp_async_shared_global(fiber, op, target, source, *size) -> None:
+    """Begins to copy bytes from global to shared memory; beyond `size` of them come zeros."""
+    count = op.attributes["size"]
+    heap = fiber.group.machine.heap
+    found = {heap.find(of_lane(source, lane)) for lane in fiber.lanes}
+    if len(found) != 1 or None in found:
+        raise Unsupported(op, "from more than one array, or from none")
+    array = found.pop()
+    valid = np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count)
+    accesses = []
+    for view, address, touched in (
+            (contiguous(array, _BYTE, (array.size,)), source - array.address, np.broadcast_to(
+                valid, (fiber.count, count))),
+            (contiguous(fiber.group.window, _BYTE, (fiber.group.window.size,)), target, None)):
+        first = lanes(address, fiber.count)[:, None]
+        accesses.append(memory.locate(fiber, op, view, [first + np.arange(count)], (count,), touched))
+        nvgpu.check_alignment(fiber, op, accesses[-1], count)
+    asynchronous.copy(fiber, op, *accesses)
+
+
+@executes("nvvm.cp.async.commit.group")
+def cp_async_commit_group(fiber, op) -> None:
+    """Makes a group of copies."""
+    asynchronous.commit_copies(fiber)
+
+
+@executes("nvvm.cp.async.wait.group")
+def cp_async_wait_group(fiber, op) -> None:
+    """Waits for all groups of copies but the latest."""
+    asynchronous.wait_for_copies(fiber, op.attributes["n"])
+
+
+@executes("nvvm.cp.async.wait.all")
+def cp_async_wait_all(fiber, op) -> None:
+    """Waits for all copies."""
+    asynchronous.wait_for_copies(fiber, None)
+
+
+@executes("nvvm.cp.async.bulk.commit.group")
+def cp_async_bulk_commit_group(fiber, op) -> None:
+    """Makes a group of stores by TMA."""
+    asynchronous.commit_bulk(fiber)
+
+
+@executes("nvvm.cp.async.bulk.wait_group")
+def cp_async_bulk_wait_group(fiber, op) -> None:
+    """Waits for all groups of stores by TMA but the latest: until they have read their source, or are done."""
+    asynchronous.wait_for_bulk(fiber, op.attributes["group"], read="read" in op.attributes)
+
+
+@executes("nvvm.wgmma.fence.aligned")
+def wgmma_fence(fiber, op) -> None:
+    """Orders registers before products."""
+    warpgroups.fence(asynchronous.warpgroups(fiber, op))
+
+
+@executes("nvvm.wgmma.commit.group.sync.aligned")
+def wgmma_commit(fiber, op) -> None:
+    """Makes a group of products."""
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        warpgroup.commit()
+
+
+@executes("nvvm.wgmma.wait.group.sync.aligned")
+def wgmma_wait(fiber, op) -> None:
+    """Waits for all groups of products but the latest."""
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        warpgroup.wait(op.attributes["group"])
+
+
+# Products.
+
+
+@executes("nvvm.wgmma.mma_async")
+def wgmma_mma_async(fiber, op, sums, a, b):
+    """Begins a product of operands in shared memory."""
+    attributes = op.attributes
+    rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
+    types = [_keyword(attributes[f"type{name}"]) for name in "ABD"]
+    if rows != ROWS or k * np.dtype(warpgroups.TYPES.get(types[0], np.int8)).itemsize != warpgroups.STEP_BYTES or \
+            types[0] not in warpgroups.TYPES or types[1] not in warpgroups.TYPES:
+        raise Unsupported(op, f"of {rows}x{columns}x{k} and {types[0]} by {types[1]}")
+    along_k = _keyword(attributes["layoutA"]) == "row", _keyword(attributes["layoutB"]) == "col"
+    negated = [_keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"]
+    result = Sums(sums.array.copy(), sums.products)
+    # Two neighbouring sums of 16 bits are in one register.
+    held = result.array.view(np.float16) if types[2] == "f16" else result.array
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        operands = [Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
+                    for value, type_, along, negative in zip((a, b), types, along_k, negated)]
+        warpgroups.multiply(warpgroup, op, fiber, result, held[warpgroup.lanes], columns, *operands,
+                            keeps=_keyword(attributes["scaleD"]) == "one", saturates="satfinite" in str(
+                                attributes.get("satfinite", "")))
+    return result
+
+
+def _agreed(op, warpgroup, value) -> int:
+    """Returns a matrix descriptor; a finding where the threads of a warpgroup have different ones."""
+    if not isinstance(value, np.ndarray):
+        return int(value)
+    own = value[warpgroup.lanes]
+    if (own != own[0]).any():
+        warpgroup.group.sanitizer.report("descriptor", "the threads of a warpgroup have different matrix descriptors",
+                                         op)
+    return int(own[0])
+
+
+# Matrices of a warp.
+
+
+def _window(fiber):
+    """Returns shared memory as elements of 16 bits."""
+    window = fiber.group.window
+    return contiguous(window, _B16, (window.size // _B16.bytes,))
+
+
+@executes("nvvm.ldmatrix")
+def ldmatrix(fiber, op, pointer):
+    """Loads one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
+    _only_16_bits(op)
+    held = nvgpu.load_matrices(fiber, op, _window(fiber), [pointer // _B16.bytes], op.attributes["num"],
+                               transposed=_keyword(op.attributes["layout"]) == "col")
+    registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
+    return Sums(registers) if op.attributes["num"] > 1 else registers[:, 0]
+
+
+def _only_16_bits(op) -> None:
+    if "b16" not in op.attributes["eltType"]:
+        raise Unsupported(op, f"of {op.attributes['eltType']}")
+
+
+@executes("nvvm.stmatrix")
+def stmatrix(fiber, op, pointer, *registers) -> None:
+    """Stores one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
+    _only_16_bits(op)
+    group = fiber.group
+    count = len(registers)
+    threads = nvgpu.warps_of(fiber, op)
+    held = np.stack([lanes(register, fiber.count)[threads] for register in registers], axis=1).astype(np.int32)
+    fragment = fragments.matrix(transposed=_keyword(op.attributes["layout"]) == "col")
+    matrices = fragment.join(held[..., None].view(np.int16))
+    rows = np.zeros((fiber.count, fragments.MATRIX_ROWS), np.int16)
+    rows[threads[:, :count * fragments.MATRIX_ROWS]] = matrices.reshape(len(threads), -1, fragments.MATRIX_ROWS)
+    gives = group.thread_of_lane % WARP < count * fragments.MATRIX_ROWS
+    address = lanes(pointer, fiber.count)
+    wrong = gives[fiber.lanes] & (address[fiber.lanes] % fragments.ROW_BYTES != 0)
+    if wrong.any():
+        group.sanitizer.misaligned(fiber, op, int(address[fiber.lanes][wrong][0]), fragments.ROW_BYTES)
+    columns = np.arange(fragments.MATRIX_ROWS)
+    memory.write(fiber, op, _window(fiber), [address[:, None] // _B16.bytes + columns], rows,
+                 (fragments.MATRIX_ROWS,), np.broadcast_to(gives[:, None], rows.shape))
+
+
+@executes("nvvm.mma.sync")
+def mma_sync(fiber, op, *operands):
+    """A product of a warp, of fragments in registers."""
+    rows, columns, k = map(int, re.findall(r"= (\d+)", op.attributes["shape"]))
+    kinds = [_keyword(op.attributes[name]) if name in op.attributes else None
+             for name in ("multiplicandAPtxType", "multiplicandBPtxType")]
+    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(
+        nvgpu.segments(op, operands), (*kinds, None)))
+    if kinds[0] not in (None, *warpgroups.TYPES) or a.dtype != b.dtype:
+        raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
+    sums = nvgpu.multiply_in_warps(
+        fiber, op, a, b, c.reshape(fiber.count, -1, 2), (rows, columns, k), tf32=kinds[0] == "tf32",
+        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""))
+    if c.shape[2] == 2:  # two sums of 16 bits are a vector
+        return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
+    return Sums(sums.reshape(fiber.count, -1))
+
+
+def _registers_of(fiber, registers, kind: str | None) -> np.ndarray:
+    """Returns registers as elements (T, registers, elements of one); integers of 32 bits may stand for a type."""
+    rank = 1 if np.ndim(registers[0]) and np.shape(registers[0])[-1] == 2 and kind is None else 0
+    held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
+    if held.ndim == 2:
+        held = held[..., None]
+    return np.ascontiguousarray(held).view(warpgroups.TYPES[kind]) if kind in warpgroups.TYPES else held
+
+
+# Threads among each other, and numbers.
+
+
+@executes("nvvm.shfl.sync")
+def shfl_sync(fiber, op, members, value, offset, limits):
+    """The value of another thread of the warp; with whether there is one, where that is asked for.
+
+    Source: PTX ISA, shfl.sync.
+    """
+    thread = fiber.group.thread_of_lane % WARP
+    segment = (limits >> 8) & 31
+    first = thread & segment
+    last = first | (limits & 31 & ~segment)
+    mode = re.search(r"(bfly|up|down|idx)", op.attributes["kind"]).group(1)
+    other = {"bfly": thread ^ offset, "up": thread - offset, "down": thread + offset,
+             "idx": first | (offset & ~segment)}[mode]
+    valid = other >= last if mode == "up" else other <= last
+    source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
+    found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
+    return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
+
+
+@executes("nvvm.elect.sync")
+def elect_sync(fiber, op, *mask):
+    """Whether the thread is the first active one of its warp."""
+    elected = np.zeros(fiber.count, bool)
+    elected[fiber.representatives().lanes] = True
+    return elected
+
+
+def _axis_of(numbers):
+    return {axis: lambda group, number=number: numbers(group)[number] for number, axis in enumerate("xyz")}
+
+
+def _in_cluster(group) -> tuple:
+    return tuple(number % size for number, size in zip(group.block_id, group.cluster_dims))
+
+
+_SPECIAL = {
+    "laneid": lambda group: group.thread_of_lane % WARP,
+    "warpid": lambda group: group.thread_of_lane // WARP,
+    "warpsize": lambda group: WARP,
+    "cluster.ctarank": lambda group: group.block_of_lane,
+    "cluster.nctarank": lambda group: group.blocks,
+    **{f"{name}.{axis}": get for name, numbers in {
+        "tid": lambda group: group.thread_id, "ntid": lambda group: group.block_dims,
+        "ctaid": lambda group: group.block_id, "nctaid": lambda group: group.grid_dims,
+        "cluster.ctaid": _in_cluster, "cluster.nctaid": lambda group: group.cluster_dims,
+        "clusterid": lambda group: tuple(int(first) // size for first, size in zip(
+            group.block_ids[0], group.cluster_dims)),
+    }.items() for axis, get in _axis_of(numbers).items()},
+}
+
+
+def _special_register(fiber, op):
+    """The value of a special register."""
+    value = _SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
+    return value.astype(op.result_types[0].dtype) if isinstance(value, np.ndarray) else value
+
+
+executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register)
+
+
+# PTX in text.
+
+
+def _map_address(fiber, op, address, rank):
+    """The address of another block's shared memory: 0 above stands for the thread's own block."""
+    return address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT)
+
+
+def _arrive_in_cluster(fiber, op, address) -> None:
+    """Arrives at another block's mbarrier."""
+    block = (address >> RANK_SHIFT) - 1
+    block = np.where(block < 0, fiber.group.block_of_lane, block)
+    if fiber.group.sanitizer.enabled:
+        _note_remote(fiber, op, block)
+    synchronization.arrive_at(fiber, op, address % (1 << RANK_SHIFT), block=block)
+
+
+def _note_remote(fiber, op, block: np.ndarray) -> None:
+    """Notes when warps touch other blocks' shared memory, for those blocks not to end before."""
+    group = fiber.group
+    if "remote" not in group.state:
+        group.state["remote"] = {}
+        group.at_end.append(lambda: _check_ends(group))
+    clocks = group.sanitizer.clocks
+    for lane in fiber.lanes:
+        if block[lane] != group.block_of_lane[lane]:
+            warp = int(group.warp_of_lane[lane])
+            group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp]
+
+
+def _check_ends(group) -> None:
+    """The blocks end: says which did not know of all that others did in their shared memory."""
+    sanitizer = group.sanitizer
+    for (_, block, warp), (op, time) in group.state["remote"].items():
+        own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)
+        if sanitizer.clocks[own, warp].max() < time:
+            sanitizer.report("order", f"{group.warp_name(warp)} arrives at an mbarrier of another block, and nothing "
+                             "keeps that block from ending before", op)
+
+
+def _fence_async(fiber, op) -> None:
+    """Makes what threads wrote visible to the async proxy."""
+    fiber.group.sanitizer.fence_proxy(fiber.warps)
+
+
+def _add_box(fiber, op, descriptor, *operands) -> None:
+    """Lets each thread begin to add a box to a tensor."""
+    *coordinates, address = operands
+    for lane in fiber.lanes:
+        tma.store(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
+                  address=of_lane(address, lane), add=True)
+
+
+def _number_at(fiber, op, address: int):
+    """Returns global memory as 32-bit integers, and which of them an address is; a finding where it is none."""
+    allocation = fiber.group.machine.heap.find(address)
+    if allocation is None or address % _INT.bytes or address + _INT.bytes > allocation.address + allocation.size:
+        fiber.group.sanitizer.report("out-of-bounds", f"there is no number in global memory at {address:#x}", op)
+        return None, 0
+    return allocation.typed(_INT.dtype), (address - allocation.address) // _INT.bytes
+
+
+def _published(fiber) -> dict:
+    """Returns, by address in global memory, what those knew who wrote a number there with a release."""
+    return fiber.group.machine.published
+
+
+def _acquire_number(fiber, op, address, number) -> None:
+    """Waits until another number stands at an address, and knows then what its writer knew."""
+    ready = np.zeros(fiber.count, bool)
+    missing = ""
+    for lane in fiber.lanes:
+        place, wanted = of_lane(address, lane), of_lane(number, lane)
+        numbers, index = _number_at(fiber, op, place)
+        ready[lane] = numbers is None or numbers[index] == wanted
+        if not ready[lane]:
+            missing = f"the number {wanted} at {place:#x}, where {numbers[index]} stands"
+    if not ready[fiber.lanes].all():
+        raise Blocked(missing, ready if ready.any() else None)
+    group = fiber.group
+    for lane in fiber.lanes:
+        found = _published(fiber).get(of_lane(address, lane))
+        if found is None:
+            continue
+        owner, epoch, others, known = found
+        if owner == group.number:
+            group.sanitizer.acquire([group.warp_of_lane[lane]], known)
+        elif group.sanitizer.enabled:
+            group.sanitizer.learn(owner, epoch, others)
+
+
+def _release_number(fiber, op, address, number) -> None:
+    """Writes a number, for those who acquire it to know what the writer knows."""
+    group = fiber.group
+    sanitizer = group.sanitizer
+    for lane in fiber.lanes:
+        numbers, index = _number_at(fiber, op, of_lane(address, lane))
+        if numbers is None:
+            continue
+        numbers[index] = of_lane(number, lane)
+        known = sanitizer.release([group.warp_of_lane[lane]])
+        if sanitizer.enabled:
+            _published(fiber)[of_lane(address, lane)] = group.number, sanitizer.publish(), dict(sanitizer.known), known
+
+
+# Texts, with what stands for operands left as it is, and what they do.
+_TEXTS = [(re.compile(pattern), function) for pattern, function in (
+    (r"mapa\.shared::cluster\.u32 \{\$w0\}, \{\$r0\}, \{\$r1\};", _map_address),
+    (r"mbarrier\.arrive\.shared::cluster\.b64 _, \[\{\$r0\}\];", _arrive_in_cluster),
+    (r"fence\.proxy\.async;", _fence_async),
+    ((r"cp\.reduce\.async\.bulk\.tensor\.\dd\.global\.shared::cta\.add\.tile\.bulk_group "
+      r"\[\{\$r0\}, \{\{\$r1\}(, \{\$r\d\})*\}\], \[\{\$r\d\}\];"), _add_box),
+    ((r"\{\.reg \.pred p; \.reg \.b32 now; WAIT: ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; "
+      r"setp\.ne\.b32 p, now, \{\$r1\}; @p bra WAIT;\}"), _acquire_number),
+    (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number))]
+
+
+@executes("nvvm.inline_ptx")
+def inline_ptx(fiber, op, *operands):
+    """PTX in text, of the forms that steps write."""
+    if "run" not in op.cache:
+        text = " ".join(op.attributes["ptxCode"].split())
+        op.cache["run"] = next((function for pattern, function in _TEXTS if pattern.fullmatch(text)), None)
+        if op.cache["run"] is None or any(op.attributes["operandSegmentSizes"][1:]):
+            raise Unsupported(op, f'"{text}"')
+    return op.cache["run"](fiber, op, *operands)

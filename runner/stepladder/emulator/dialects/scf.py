@@ -1,0 +1,247 @@
+"""Control flow: loops and branches as jumps, and the places where threads that parted come together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.bindings import ir
+from stepladder.emulator import values
+from stepladder.emulator.machine import Convergence, Left
+from stepladder.emulator.registry import lowers
+from stepladder.emulator.types import BOOL, INDEX
+from stepladder.errors import StepladderError
+
+
+def move(fiber, op, *operands):
+    """Hands values on: yielded ones to results, or to what the next iteration carries."""
+    return operands if len(operands) != 1 else operands[0]
+
+
+def jump(fiber, op) -> None:
+    """Goes on at another place."""
+    fiber.place = op.attributes["to"]
+
+
+def branch(fiber, op, condition) -> None:
+    """Goes one way, or both where threads differ."""
+    condition = fiber.agreed(condition)
+    otherwise, join = op.attributes["otherwise"], op.attributes["join"]
+    if not isinstance(condition, np.ndarray):
+        if not condition:
+            fiber.place = otherwise
+        return
+    mask = fiber.active & condition
+    meeting = Convergence(fiber.group, join, op.attributes["slots"], fiber.active)
+    fiber.stack.append(meeting)
+    other = fiber.split(fiber.active & ~mask)
+    other.place = otherwise
+    fiber.group.ready.appendleft(other)
+    fiber.group.ready.appendleft(fiber)
+    raise Left
+
+
+def join(fiber, op) -> None:
+    """Waits here for the threads that went another way, if there are any."""
+    if fiber.stack and fiber.stack[-1].place == fiber.place - 1:
+        meeting = fiber.stack[-1]
+        meeting.arrive(fiber, fiber.active.copy(), [fiber.env[slot] for slot in meeting.slots])
+        raise Left
+
+
+def leave_unless(fiber, op, condition, *carried):
+    """Leaves a loop with what it carries; threads that stay part from those that leave."""
+    condition = fiber.agreed(condition)
+    exit_ = op.attributes["exit"]
+    if not isinstance(condition, np.ndarray):
+        if not condition:
+            fiber.place = exit_
+            for slot, value in zip(op.attributes["slots"], carried):
+                fiber.env[slot] = value
+        return
+    leaving = fiber.active & ~condition
+    if not fiber.stack or fiber.stack[-1].place != exit_:
+        fiber.stack.append(Convergence(fiber.group, exit_, op.attributes["slots"], fiber.active))
+    meeting = fiber.stack[-1]
+    fiber.narrow(fiber.active & condition)
+    meeting.arrive(fiber, leaving, list(carried))
+
+
+def _normalized(fiber, op, *bounds):
+    """Bounds that all threads agree on are uniform: loops over them are cheap and nobody parts."""
+    return tuple(fiber.agreed(bound) for bound in bounds)
+
+
+def _is_less(fiber, op, number, bound):
+    return number < bound
+
+
+def _is_less_unsigned(fiber, op, number, bound):
+    width = op.operand_types[0].width
+    return values.unsigned(number, width) < values.unsigned(bound, width)
+
+
+def _advance(fiber, op, number, step, *others):
+    return (number + step, *others) if others else number + step
+
+
+def _i1(builder) -> int:
+    return builder.new_slot(BOOL)
+
+
+@lowers("scf.for")
+def lower_for(builder, op) -> None:
+    """`scf.for`: the bounds, a test, the body, a step, and back."""
+    lower, upper, step, *initial = builder.used(op.operands)
+    block = op.regions[0].blocks[0]
+    number, *carried = builder.defined(block.arguments)
+    results = builder.defined(op.results)
+    type_ = builder.slot_types[lower]
+    start, bound, stride = (builder.new_slot(type_) for _ in range(3))
+    builder.emit("scf.for", _normalized, (lower, upper, step), (start, bound, stride))
+    builder.emit("scf.for", move, (start, *initial), (number, *carried))
+    test = builder.here
+    goes_on = _i1(builder)
+    less = _is_less_unsigned if "unsignedCmp" in op.attributes else _is_less
+    builder.emit("scf.for", less, (number, bound), (goes_on,))
+    leave = builder.emit("scf.for", leave_unless, (goes_on, *carried), attributes={"slots": results})
+    end = builder.block(block)
+    yielded = builder.used(end.operands)
+    builder.emit("scf.for", _advance, (number, stride, *yielded), (number, *carried))
+    builder.emit("scf.for", jump, attributes={"to": test})
+    leave.attributes["exit"] = builder.here
+    builder.emit("scf.for", join)
+
+
+@lowers("scf.if")
+def lower_if(builder, op) -> None:
+    """`scf.if`: one region or the other."""
+    results = builder.defined(op.results)
+    way = builder.emit("scf.if", branch, builder.used(op.operands), attributes={"slots": results})
+    ends = []
+    for number, region in enumerate(op.regions):
+        if number == 1:
+            ends.append(builder.emit("scf.if", jump))
+            way.attributes["otherwise"] = builder.here
+        if len(region.blocks):
+            end = builder.block(region.blocks[0])
+            if results:
+                builder.emit("scf.if", move, builder.used(end.operands), results)
+    for end in ends:
+        end.attributes["to"] = builder.here
+    way.attributes.setdefault("otherwise", builder.here)
+    way.attributes["join"] = builder.here
+    builder.emit("scf.if", join)
+
+
+@lowers("scf.while")
+def lower_while(builder, op) -> None:
+    """`scf.while`: the region before, which decides, and the one after."""
+    before, after = (region.blocks[0] for region in op.regions)
+    carried = builder.defined(before.arguments)
+    passed = builder.defined(after.arguments)
+    results = builder.defined(op.results)
+    builder.emit("scf.while", move, builder.used(op.operands), carried)
+    test = builder.here
+    condition = builder.block(before)
+    decided = builder.used(condition.operands)
+    leave = builder.emit("scf.while", leave_unless, decided, attributes={"slots": results})
+    builder.emit("scf.while", move, decided[1:], passed)
+    end = builder.block(after)
+    builder.emit("scf.while", move, builder.used(end.operands), carried)
+    builder.emit("scf.while", jump, attributes={"to": test})
+    leave.attributes["exit"] = builder.here
+    builder.emit("scf.while", join)
+
+
+@lowers("scf.execute_region")
+def lower_execute_region(builder, op) -> None:
+    """`scf.execute_region`: its block, in place."""
+    end = builder.block(op.regions[0].blocks[0])
+    builder.emit(op.name, move, builder.used(end.operands), builder.defined(op.results))
+
+
+def _constant(fiber, op):
+    return op.attributes["value"]
+
+
+def _bounds(builder, op, name: str, dynamic: list) -> list[int]:
+    """Returns slots for bounds that are partly static: `dynamic` are the values for the others, in order."""
+    unknown = ir.ShapedType.get_dynamic_size()
+    slots = []
+    for number in ir.DenseI64ArrayAttr(op.attributes[f"static{name}"]):
+        if number == unknown:
+            slots.append(builder.slots[dynamic.pop(0)])
+        else:
+            slots.append(_index(builder))
+            builder.emit(op.name, _constant, (), (slots[-1],), {"value": number})
+    return slots
+
+
+def _index(builder) -> int:
+    return builder.new_slot(INDEX)
+
+
+def _nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body) -> None:
+    """Emits loops within each other, the body (a function) in the innermost."""
+    if not bounds:
+        body()
+        return
+    lower, upper, step = bounds[0]
+    start, bound, stride, goes_on = _index(builder), _index(builder), _index(builder), _i1(builder)
+    builder.emit(name, _normalized, (lower, upper, step), (start, bound, stride))
+    builder.emit(name, move, (start,), (numbers[0],))
+    test = builder.here
+    builder.emit(name, _is_less, (numbers[0], bound), (goes_on,))
+    leave = builder.emit(name, leave_unless, (goes_on,), attributes={"slots": ()})
+    _nest(builder, name, bounds[1:], numbers[1:], body)
+    builder.emit(name, _advance, (numbers[0], stride), (numbers[0],))
+    builder.emit(name, jump, attributes={"to": test})
+    leave.attributes["exit"] = builder.here
+    builder.emit(name, join)
+
+
+def _copied(fiber, op, *tensors):
+    """Tensors that parts are inserted into, each a copy: it is the forall's own."""
+    copies = tuple(np.array(tensor) for tensor in tensors)
+    return copies if len(copies) != 1 else copies[0]
+
+
+@lowers("scf.forall")
+def lower_forall(builder, op) -> None:
+    """`scf.forall`: one iteration after the other; parts are inserted into the shared outputs in place."""
+    sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    dynamic = list(op.operands)
+    groups = []
+    for size in sizes[:3]:
+        groups.append(dynamic[:size])
+        dynamic = dynamic[size:]
+    bounds = list(zip(*(_bounds(builder, op, name, group) for name, group in
+                        zip(("LowerBound", "UpperBound", "Step"), groups))))
+    block = op.regions[0].blocks[0]
+    arguments = builder.defined(block.arguments)
+    numbers, shared = list(arguments[:len(bounds)]), arguments[len(bounds):]
+    if shared:
+        builder.emit(op.name, _copied, builder.used(dynamic), shared)
+
+    def body() -> None:
+        end = builder.block(block)
+        if end is not None:
+            for region in end.regions:
+                for inner in region.blocks[0].operations:
+                    builder.lower(inner.operation)
+
+    _nest(builder, op.name, bounds, numbers, body)
+    builder.emit(op.name, move, shared, builder.defined(op.results))
+
+
+@lowers("scf.parallel")
+def lower_parallel(builder, op) -> None:
+    """`scf.parallel` without reductions: one iteration after the other."""
+    if len(op.results):
+        raise StepladderError("the emulator does not know scf.parallel with reductions", location=builder.location)
+    block = op.regions[0].blocks[0]
+    numbers = list(builder.defined(block.arguments))
+    slots = builder.used(op.operands)
+    rank = len(numbers)
+    bounds = list(zip(slots[:rank], slots[rank:2 * rank], slots[2 * rank:3 * rank]))
+    _nest(builder, op.name, bounds, numbers, lambda: builder.block(block))

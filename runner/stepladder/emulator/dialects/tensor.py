@@ -1,0 +1,231 @@
+"""Tensors: values, as NumPy arrays that nobody changes. They are of the host, and the same for all lanes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepladder.bindings import ir
+from stepladder.emulator.dialects.ub import poison_of
+from stepladder.emulator.elements import plain
+from stepladder.emulator.machine import Unsupported
+from stepladder.emulator.registry import executes
+from stepladder.errors import FAILED, StepladderError
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def mixed(static, dynamic) -> list[int]:
+    """Returns sizes or offsets of which some are static; those that are not come from the iterator `dynamic`."""
+    return [next(dynamic) if number == _DYNAMIC else number for number in static]
+
+
+def _outside(op, text: str) -> StepladderError:
+    return StepladderError(f"{op.name} {text}", location=op.location, status=FAILED)
+
+
+def _sizes(op, dynamic) -> list[int]:
+    """Returns the sizes of the result, given the dynamic ones."""
+    dynamic = iter(dynamic)
+    return [next(dynamic) if size is None else size for size in op.result_types[0].shape]
+
+
+@executes("tensor.empty")
+def empty(fiber, op, *dynamic):
+    """A tensor that nobody has given values yet; they show when they are used."""
+    sizes = op.attributes.get("operandSegmentSizes", [len(dynamic), 0])
+    if sizes[1]:
+        return dynamic[sizes[0]]
+    return poison_of(op.result_types[0].element, _sizes(op, dynamic))
+
+
+@executes("tensor.dim")
+def dim(fiber, op, tensor, axis):
+    """A size."""
+    if not 0 <= axis < tensor.ndim:
+        raise _outside(op, f"asks for dimension {axis} of {tensor.ndim}")
+    return tensor.shape[axis]
+
+
+@executes("tensor.rank")
+def rank(fiber, op, tensor):
+    """The number of dimensions."""
+    return tensor.ndim
+
+
+@executes("tensor.cast")
+def cast(fiber, op, tensor):
+    """The same tensor, with more or less known of its sizes."""
+    shape = op.result_types[0].shape
+    if any(size not in (None, actual) for size, actual in zip(shape, tensor.shape)):
+        raise _outside(op, f"makes a {list(shape)} of a {list(tensor.shape)}")
+    return tensor
+
+
+@executes("tensor.extract")
+def extract(fiber, op, tensor, *coordinates):
+    """An element, or one for each lane."""
+    return plain(tensor[_inside(op, tensor, coordinates)])
+
+
+@executes("tensor.insert")
+def insert(fiber, op, value, tensor, *coordinates):
+    """The tensor with another element."""
+    result = tensor.copy()
+    result[_inside(op, tensor, coordinates)] = value
+    return result
+
+
+def _inside(op, tensor, coordinates) -> tuple:
+    for axis, (coordinate, size) in enumerate(zip(coordinates, tensor.shape)):
+        if np.any((np.asarray(coordinate) < 0) | (np.asarray(coordinate) >= size)):
+            raise _outside(op, f"goes beyond the {size} elements of dimension {axis}")
+    return coordinates
+
+
+# Slices.
+
+
+def _slice(op, tensor, dynamic, shape) -> tuple[tuple, list[int]]:
+    """Returns where a slice is, and its sizes with the dimensions that `shape`, the type's, leaves out."""
+    dynamic = iter(dynamic)
+    offsets, sizes, strides = (mixed(op.attributes[f"static_{name}"], dynamic)
+                               for name in ("offsets", "sizes", "strides"))
+    for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
+        if stride < 1:
+            raise Unsupported(op, f"with a stride of {stride}")
+        if size < 0 or size and not 0 <= offset <= offset + (size - 1) * stride < of:
+            raise _outside(op, f"goes beyond the {of} elements of dimension {axis}: "
+                               f"{size} from {offset}, {stride} apart")
+    where = tuple(slice(offset, offset + size * stride, stride)
+                  for offset, size, stride in zip(offsets, sizes, strides))
+    return where, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
+
+
+def _kept(static_sizes, shape) -> list[int]:
+    """Returns the dimensions of a slice that remain in a type of this shape: the others have one element."""
+    axes = []
+    dropped = len(static_sizes) - len(shape)
+    for axis, size in enumerate(static_sizes):
+        wanted = shape[len(axes)] if len(axes) < len(shape) else 0
+        if dropped and size == 1 and wanted != 1:
+            dropped -= 1
+        else:
+            axes.append(axis)
+    return axes
+
+
+@executes("tensor.extract_slice")
+def extract_slice(fiber, op, tensor, *dynamic):
+    """A part of a tensor."""
+    where, sizes = _slice(op, tensor, dynamic, op.result_types[0].shape)
+    return tensor[where].reshape(sizes).copy()
+
+
+@executes("tensor.insert_slice")
+def insert_slice(fiber, op, part, tensor, *dynamic):
+    """A tensor with another part."""
+    result = tensor.copy()
+    _put(op, part, result, dynamic)
+    return result
+
+
+@executes("tensor.parallel_insert_slice")
+def parallel_insert_slice(fiber, op, part, tensor, *dynamic) -> None:
+    """Puts a part into a tensor of the forall around it, which is the forall's own: in place."""
+    _put(op, part, tensor, dynamic)
+
+
+def _put(op, part, tensor, dynamic) -> None:
+    where, sizes = _slice(op, tensor, dynamic, op.operand_types[0].shape)
+    if list(part.shape) != sizes:
+        raise _outside(op, f"puts a {list(part.shape)} where a {sizes} goes")
+    tensor[where] = part.reshape(tensor[where].shape)
+
+
+@executes("tensor.concat")
+def concat(fiber, op, *tensors):
+    """Tensors one after the other."""
+    return np.concatenate(tensors, axis=op.attributes["dim"])
+
+
+@executes("tensor.pad")
+def pad(fiber, op, tensor, *dynamic):
+    """A tensor with more elements around it: what the region yields for their coordinates."""
+    dynamic = iter(dynamic)
+    low, high = (mixed(op.attributes[f"static_{name}"], dynamic) for name in ("low", "high"))
+    if min(*low, *high, 0) < 0:
+        raise _outside(op, "has a negative size")
+    sizes = [before + size + after for before, size, after in zip(low, tensor.shape, high)]
+    result = _generated(fiber, op, sizes)
+    result[tuple(slice(before, before + size) for before, size in zip(low, tensor.shape))] = tensor
+    return result
+
+
+# Shapes.
+
+
+@executes("tensor.collapse_shape")
+def collapse_shape(fiber, op, tensor):
+    """Dimensions as one."""
+    return tensor.reshape([math.prod(tensor.shape[axis] for axis in group)
+                           for group in op.attributes["reassociation"]])
+
+
+@executes("tensor.expand_shape")
+def expand_shape(fiber, op, tensor, *dynamic):
+    """A dimension as several."""
+    sizes = mixed(op.attributes["static_output_shape"], iter(dynamic))
+    if math.prod(sizes) != tensor.size:
+        raise _outside(op, f"makes a {sizes} of a {list(tensor.shape)}")
+    return tensor.reshape(sizes)
+
+
+@executes("tensor.reshape")
+def reshape(fiber, op, tensor, sizes):
+    """The same elements in another shape."""
+    if math.prod(sizes.tolist()) != tensor.size:
+        raise _outside(op, f"makes a {sizes.tolist()} of a {list(tensor.shape)}")
+    return tensor.reshape(sizes.tolist())
+
+
+# New tensors.
+
+
+@executes("tensor.splat")
+def splat(fiber, op, value, *dynamic):
+    """One number everywhere."""
+    return np.full(_sizes(op, dynamic), value, op.result_types[0].element.dtype)
+
+
+@executes("tensor.from_elements")
+def from_elements(fiber, op, *elements):
+    """A tensor of numbers."""
+    type_ = op.result_types[0]
+    return np.array(elements, type_.element.dtype).reshape(type_.shape)
+
+
+@executes("tensor.generate")
+def generate(fiber, op, *dynamic):
+    """What the region yields for each element's coordinates."""
+    return _generated(fiber, op, _sizes(op, dynamic))
+
+
+def _generated(fiber, op, sizes) -> np.ndarray:
+    dtype = op.result_types[0].element.dtype
+    coordinates = [axis.reshape(-1) for axis in np.indices(sizes, np.int64)]
+    if coordinates and not coordinates[0].size:
+        return np.empty(sizes, dtype)
+    value, = fiber.evaluate(op.regions[0], coordinates)
+    result = np.empty(sizes, dtype)
+    result[...] = np.asarray(value).reshape(sizes) if np.ndim(value) else value
+    return result
+
+
+@executes("tensor.bitcast")
+def bitcast(fiber, op, tensor):
+    """The same bits as another type."""
+    if op.result_types[0].element.bytes != tensor.dtype.itemsize:
+        raise Unsupported(op, "between types of different sizes")
+    return np.ascontiguousarray(tensor).view(op.result_types[0].element.dtype)

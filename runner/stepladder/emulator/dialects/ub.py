@@ -1,0 +1,24 @@
+"""Undefined behaviour: a value that nobody may use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.elements import plain
+from stepladder.emulator.machine import Unsupported
+from stepladder.emulator.registry import executes
+from stepladder.emulator.types import Scalar, Shaped
+
+
+def poison_of(element: Scalar, shape=()) -> np.ndarray:
+    """Returns an array of what shows when it is used: not a number; integers have all bits set."""
+    return np.full(shape, np.nan if element.is_float else True if element.width == 1 else -1, element.dtype)
+
+
+@executes("ub.poison")
+def poison(fiber, op):
+    """A value that shows when it is used."""
+    type_ = op.result_types[0]
+    if not isinstance(type_, (Scalar, Shaped)) or None in type_.shape:
+        raise Unsupported(op, "of this type")
+    return plain(poison_of(type_.element, type_.shape))

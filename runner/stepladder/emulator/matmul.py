@@ -1,0 +1,143 @@
+"""A matmul on the emulator: what `check` asks of an executor, and which IR of a bundle can be run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from stepladder import engine, payload
+from stepladder.bundle import Bundle, Problem
+from stepladder.check import CheckReport, check_exact
+from stepladder.emulator.counters import Counters
+from stepladder.emulator.emulation import Emulation
+from stepladder.emulator.sanitizer import Finding
+from stepladder.errors import NOT_EXECUTED, StepladderError
+
+
+class EmulatedExecutor:
+    """Runs a matmul on the emulator (`check.Executor`).
+
+    Args:
+        emulation: of a module with one matmul, after any step.
+        roles: which operand an argument is, as number -> "a", "b" or "c".
+        sanitize: look for races, deadlocks and stray accesses.
+        progress: called with the number of blocks that have ended, and of all.
+
+    Attributes:
+        findings: of all launches, each once.
+        counters: of the last launch.
+        seconds, steps: of all launches.
+    """
+
+    def __init__(self, emulation: Emulation, roles: Mapping[int, str], *, sanitize: bool = True,
+                 progress: Callable[[int, int], None] | None = None):
+        self.emulation = emulation
+        self.roles = dict(roles)
+        self.sanitize = sanitize
+        self.progress = progress
+        self.findings: list[Finding] = []
+        self.counters: Counters | None = None
+        self.seconds = 0.0
+        self.steps = 0
+        self._operands: dict[str, np.ndarray] = {}
+
+    def load(self, a: np.ndarray, b: np.ndarray) -> None:
+        """Takes A and B for the launches that follow."""
+        self._operands = {"a": a, "b": b}
+
+    def launch(self, c: np.ndarray) -> np.ndarray:
+        """Runs the function with C holding `c` and returns what C holds afterwards."""
+        operands = {**self._operands, "c": c}
+        count = len(self.emulation.function.argument_types)
+        outcome = self.emulation.run([operands[self.roles[number]] for number in range(count)],
+                                     sanitize=self.sanitize, progress=self.progress)
+        known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
+        self.findings += [finding for finding in outcome.findings if
+                          (finding.kind, finding.op, finding.location, finding.other_location) not in known]
+        self.counters = outcome.counters
+        self.seconds += outcome.seconds
+        self.steps += outcome.steps
+        if outcome.results:  # tensors: the product is what the function returns
+            return outcome.results[-1]
+        return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+
+
+@dataclasses.dataclass
+class StepReport:
+    """A step's IR as it ran.
+
+    Attributes:
+        step: its name.
+        passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
+        check: the numbers; `findings`: what the sanitizer found; `unknown`: why it cannot be run.
+    """
+
+    step: str
+    passed: bool | None
+    check: CheckReport | None = None
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    unknown: str = ""
+    seconds: float = 0.0
+
+
+def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str], seed: int = 0) -> StepReport:
+    """Runs the IR after a step on integers for which every sum is exact, with the sanitizer; in the current context.
+
+    Args:
+        step: for the report.
+        text: the IR; `name`: of its file, for messages.
+        problem: what it computes.
+        roles: which operand an argument of the function is.
+        seed: of the inputs.
+    """
+    try:
+        emulation = Emulation(engine.parse_payload(text, name), name=name)
+    except StepladderError as error:
+        return StepReport(step, None, unknown=error.message)
+    executor = EmulatedExecutor(emulation, roles)
+    report = check_exact(problem, executor, seed)
+    return StepReport(step, report.passed and not executor.findings, report, executor.findings,
+                      seconds=executor.seconds)
+
+
+def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> payload.Problem:
+    """Returns a problem of the same kind that takes a few tiles each way: what is left over at the edges stays."""
+    def small(size: int, tile: int, tiles: int) -> int:
+        rest = size % tile
+        return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
+
+    tiles = [knobs.get(f"block_{axis}") for axis in "mnk"]
+    if not all(isinstance(tile, int) for tile in tiles):
+        return found
+    deep = int(knobs.get("stages", 2)) + 2
+    m, n, k = (small(size, tile, count) for size, tile, count in
+               zip((found.m, found.n, found.k), tiles, (2, 2, deep)))
+    return dataclasses.replace(found, m=m, n=n, k=k)
+
+
+def payload_of(problem: payload.Problem) -> str:
+    """Returns a payload with a problem's sizes, types and layouts."""
+    return payload.matmul_text(problem.m, problem.n, problem.k, a_type=problem.a_type, b_type=problem.b_type,
+                               acc_type=problem.acc_type, c_type=problem.c_type, accumulate=problem.accumulate,
+                               a_layout=problem.a_layout, b_layout=problem.b_layout)
+
+
+def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:
+    """Returns the last IR of a bundle that can be run: its file's name, and the roles of its arguments.
+
+    Raises:
+        StepladderError: a bundle without IR, or none of it can be run; status NOT_EXECUTED.
+    """
+    files = sorted((bundle.path / "ir").glob("*.mlir"))
+    reason = "the bundle holds no IR"
+    for file in reversed(files):
+        try:
+            emulation = Emulation(engine.parse_payload(file.read_text(), str(file)), name=str(file))
+        except StepladderError as error:
+            reason = error.message
+            continue
+        first = payload.find_problem(engine.parse_payload(files[0].read_text(), str(files[0])))
+        return file.name, emulation, first.roles
+    raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)

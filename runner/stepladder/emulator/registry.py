@@ -1,0 +1,53 @@
+"""Which function executes which op.
+
+A dialect's module registers a function for each of its ops:
+
+    @executes("arith.addf")
+    def addf(fiber, op, left, right):
+        return left + right
+
+`fiber` is the group of threads that run together (`machine.Fiber`), `op` the instruction (`program.Instruction`: its
+attributes as Python values, its types, its location), then come the operands' values (`values` says what those are).
+It returns a value, None for an op without results, or a tuple where there are several. What cannot go on yet raises
+`machine.Blocked` and is executed again later.
+
+Ops that decide what is executed next are lowered instead (`@lowers("scf.for")`): such a function gets the
+`program.Builder` and the op of MLIR, and emits instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+EXECUTED: dict[str, Callable] = {}
+LOWERED: dict[str, Callable] = {}
+SHARED: dict[str, Callable] = {}
+
+
+def executes(*names: str) -> Callable[[Callable], Callable]:
+    """Registers what executes the ops with these names."""
+    return _register(EXECUTED, names)
+
+
+def lowers(*names: str) -> Callable[[Callable], Callable]:
+    """Registers what makes instructions of the ops with these names."""
+    return _register(LOWERED, names)
+
+
+def shared(name: str) -> Callable[[Callable], Callable]:
+    """Registers how much shared memory an op takes: a function from the op to (bytes, alignment, symbol).
+
+    Ops with the same symbol have the same place; without one (None) each has its own. Bytes of None stand for what
+    the launch gives: dynamic shared memory. A result of None stands for an op that takes none.
+    """
+    return _register(SHARED, (name,))
+
+
+def _register(table: dict[str, Callable], names: tuple[str, ...]) -> Callable[[Callable], Callable]:
+    def decorator(function: Callable) -> Callable:
+        for name in names:
+            assert name not in table, f"{name} is registered twice"
+            table[name] = function
+        return function
+
+    return decorator

@@ -1,0 +1,288 @@
+"""The emulator's threads and sanitizer, on kernels of a few lines."""
+
+import numpy as np
+import pytest
+
+from stepladder import engine
+from stepladder.emulator.emulation import Emulation
+from stepladder.errors import StepladderError
+
+THREADS = 64
+SHARED = f"memref<{THREADS}xf32, #gpu.address_space<workgroup>>"
+GLOBAL = f"memref<{THREADS}xf32>"
+
+
+def kernel(body: str, blocks: int = 1, cluster: int = 1) -> str:
+    """Returns a function of two buffers X and Y with one launch; %t and %b are the thread and the block."""
+    clusters = "clusters(%k0, %k1, %k2) in (%l0 = %cluster, %l1 = %c1, %l2 = %c1)" if cluster > 1 else ""
+    return f"""
+memref.global "private" @shared : {SHARED}
+func.func @f(%X: {GLOBAL}, %Y: {GLOBAL}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  %last = arith.constant {THREADS - 1} : index
+  %threads = arith.constant {THREADS} : index
+  %blocks = arith.constant {blocks} : index
+  %cluster = arith.constant {cluster} : index
+  gpu.launch {clusters} blocks(%b, %b1, %b2) in (%g0 = %blocks, %g1 = %c1, %g2 = %c1)
+      threads(%t, %t1, %t2) in (%n0 = %threads, %n1 = %c1, %n2 = %c1) {{
+    %s = memref.get_global @shared : {SHARED}
+    {body}
+    gpu.terminator
+  }}
+  return
+}}"""
+
+
+def run(text: str, **options):
+    """Returns Y after a run with X = 0, 1, 2, ..., and the run's outcome."""
+    with engine.mlir_context():
+        emulation = Emulation(engine.parse_payload(text, "kernel.mlir"))
+        outcome = emulation.run([np.arange(THREADS, dtype=np.float32), np.full(THREADS, -1, np.float32)], **options)
+    return outcome.arguments[1], outcome
+
+
+def kinds(outcome) -> set[str]:
+    return {finding.kind for finding in outcome.findings}
+
+
+def reverse(barrier: str) -> str:
+    return kernel(f"""
+    %v = memref.load %X[%t] : {GLOBAL}
+    memref.store %v, %s[%t] : {SHARED}
+    {barrier}
+    %r = arith.subi %last, %t : index
+    %w = memref.load %s[%r] : {SHARED}
+    memref.store %w, %Y[%t] : {GLOBAL}""")
+
+
+def test_a_barrier_orders_what_threads_write_and_read():
+    y, outcome = run(reverse("gpu.barrier"))
+    assert np.array_equal(y, np.arange(THREADS)[::-1])
+    assert not outcome.findings
+    assert outcome.counters.barriers == {"gpu.barrier": 2}
+
+
+def test_without_a_barrier_it_is_a_race_between_two_named_ops():
+    _, outcome = run(reverse(""))
+    (finding,) = outcome.findings
+    assert (finding.kind, finding.op, finding.other) == ("race", "memref.load", "memref.store")
+    assert finding.location.startswith("kernel.mlir:") and finding.other_location.startswith("kernel.mlir:")
+    assert "warp 0 of block (0, 0, 0) reads byte 0xfc of shared memory, which warp 1" in finding.message
+
+
+def test_the_sanitizer_can_be_turned_off():
+    y, outcome = run(reverse(""), sanitize=False)
+    assert not outcome.findings
+    assert np.array_equal(y, np.arange(THREADS)[::-1])
+
+
+def test_a_write_behind_a_read_needs_a_barrier_too():
+    body = f"""
+    memref.store %f, %s[%t] : {SHARED}
+    gpu.barrier
+    %r = arith.subi %last, %t : index
+    %w = memref.load %s[%r] : {SHARED}
+    memref.store %w, %s[%t] : {SHARED}
+    memref.store %w, %Y[%t] : {GLOBAL}"""
+    _, outcome = run(kernel(f"%f = memref.load %X[%t] : {GLOBAL}" + body))
+    assert kinds(outcome) == {"race"}
+    assert "writes" in outcome.findings[0].message and "(0, 0, 0) read, and nothing" in outcome.findings[0].message
+
+
+def test_threads_part_and_come_together():
+    """Loops of different length, with a branch inside, and their results in lanes."""
+    y, outcome = run(kernel(f"""
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %sum = scf.for %i = %c0 to %t step %c1 iter_args(%a = %zero) -> (f32) {{
+      %odd = arith.remui %i, %c2 : index
+      %even = arith.cmpi eq, %odd, %c0 : index
+      %next = scf.if %even -> (f32) {{
+        %more = arith.addf %a, %one : f32
+        scf.yield %more : f32
+      }} else {{
+        scf.yield %a : f32
+      }}
+      scf.yield %next : f32
+    }}
+    memref.store %sum, %Y[%t] : {GLOBAL}"""))
+    assert np.array_equal(y, (np.arange(THREADS) + 1) // 2)
+    assert not outcome.findings
+
+
+def test_a_while_loop_ends_for_each_thread_when_it_does():
+    y, outcome = run(kernel(f"""
+    %n = scf.while (%i = %t) : (index) -> index {{
+      %more = arith.cmpi ult, %i, %threads : index
+      scf.condition(%more) %i : index
+    }} do {{
+    ^bb0(%i: index):
+      %next = arith.addi %i, %c32 : index
+      scf.yield %next : index
+    }}
+    %k = arith.index_cast %n : index to i32
+    %f = arith.sitofp %k : i32 to f32
+    memref.store %f, %Y[%t] : {GLOBAL}"""))
+    assert np.array_equal(y, THREADS + np.arange(THREADS) % 32)
+    assert not outcome.findings
+
+
+def test_warps_that_wait_for_each_other_in_turn_leave_the_group():
+    """Two warps run the same code in different turns of a named barrier: in step they could not go on."""
+    y, outcome = run(kernel(f"""
+    %w = gpu.subgroup_id : index
+    %first = arith.cmpi eq, %w, %c0 : index
+    %n = arith.constant 64 : i32
+    %one = arith.constant 1 : i32
+    scf.if %first {{
+      memref.store %f, %s[%t] : {SHARED}
+      nvvm.barrier id = %one number_of_threads = %n
+    }} else {{
+      nvvm.barrier id = %one number_of_threads = %n
+      %o = arith.subi %t, %c32 : index
+      %v = memref.load %s[%o] : {SHARED}
+      memref.store %v, %Y[%t] : {GLOBAL}
+    }}""".replace("%w = ", f"%f = memref.load %X[%t] : {GLOBAL}\n    %w = ")))
+    assert np.array_equal(y[32:], np.arange(32))
+    assert not outcome.findings
+
+
+@pytest.mark.parametrize("threads, found", [(32, {"deadlock"}), (5, {"deadlock", "divergent-barrier"})])
+def test_a_barrier_that_not_all_come_to(threads, found):
+    _, outcome = run(kernel(f"""
+    %some = arith.constant {threads} : index
+    %p = arith.cmpi ult, %t, %some : index
+    scf.if %p {{
+      gpu.barrier
+    }}"""))
+    assert kinds(outcome) == found
+    deadlock = next(finding for finding in outcome.findings if finding.kind == "deadlock")
+    assert "warp 0 of block (0, 0, 0) at gpu.barrier" in deadlock.message
+    assert f"{threads} of {THREADS} threads are there" in deadlock.message
+
+
+def test_barriers_at_different_places_are_divergent():
+    _, outcome = run(kernel("""
+    %p = arith.cmpi ult, %t, %c32 : index
+    scf.if %p {
+      gpu.barrier
+    } else {
+      gpu.barrier
+    }"""))
+    assert kinds(outcome) == {"divergent-barrier"}
+
+
+def test_out_of_bounds_names_the_thread_and_the_element():
+    y, outcome = run(kernel(f"""
+    %r = arith.addi %t, %c1 : index
+    %v = memref.load %X[%r] : {GLOBAL}
+    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    (finding,) = outcome.findings
+    assert finding.kind == "out-of-bounds"
+    assert "thread 63 of block (0, 0, 0) touches element [64] of 64xf32" in finding.message
+    assert np.array_equal(y[:-1], np.arange(1, THREADS))
+
+
+def test_a_view_that_reaches_beyond_what_it_is_of():
+    _, outcome = run(kernel(f"""
+    %v = memref.subview %X[%t] [2] [1] : {GLOBAL} to memref<2xf32, strided<[1], offset: ?>>"""))
+    assert kinds(outcome) == {"out-of-bounds"}
+
+
+def test_shared_memory_begins_uninitialized():
+    y, outcome = run(kernel(f"""
+    %v = memref.load %s[%t] : {SHARED}
+    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    assert kinds(outcome) == {"uninitialized"}
+    assert np.isnan(y).all()
+
+
+def test_different_values_to_one_place():
+    _, outcome = run(kernel(f"""
+    %v = memref.load %X[%t] : {GLOBAL}
+    memref.store %v, %Y[%c0] : {GLOBAL}"""))
+    assert kinds(outcome) == {"race"}
+    _, outcome = run(kernel(f"""
+    %v = memref.load %X[%c1] : {GLOBAL}
+    memref.store %v, %Y[%c0] : {GLOBAL}"""))
+    assert not outcome.findings, "the same value is no harm"
+
+
+def test_blocks_that_write_the_same_place():
+    _, outcome = run(kernel(f"""
+    %v = memref.load %X[%t] : {GLOBAL}
+    memref.store %v, %Y[%t] : {GLOBAL}""", blocks=2))
+    (finding,) = outcome.findings
+    assert finding.kind == "race" and "another block wrote" in finding.message
+
+
+def test_a_shuffle_takes_the_value_of_another_lane():
+    y, outcome = run(kernel(f"""
+    %v = memref.load %X[%t] : {GLOBAL}
+    %one = arith.constant 1 : i32
+    %width = arith.constant 32 : i32
+    %o, %valid = gpu.shuffle xor %v, %one, %width : f32
+    memref.store %o, %Y[%t] : {GLOBAL}"""))
+    assert np.array_equal(y, np.arange(THREADS) ^ 1)
+    assert not outcome.findings
+
+
+def test_an_endless_loop_ends_with_an_error():
+    text = kernel("""
+    scf.while : () -> () {
+      %true = arith.constant true
+      scf.condition(%true)
+    } do {
+      scf.yield
+    }""")
+    with pytest.raises(StepladderError, match="stopped after 1000 steps, at scf.while") as error:
+        run(text, max_steps=1000)
+    assert error.value.location.startswith("kernel.mlir:")
+
+
+def test_bank_conflicts_are_counted():
+    """Threads two rows of banks apart meet in one bank: 32 passes for a warp instead of one."""
+    stride = "memref<64x32xf32, #gpu.address_space<workgroup>>"
+    body = """
+    %m = memref.alloc() : {type}
+    memref.store %f, %m[{index}] : {type}"""
+    for index, conflicts in (("%t, %c0", 2 * 31), ("%c0, %l", 0)):
+        text = kernel(f"%f = memref.load %X[%t] : {GLOBAL}\n%l = arith.remui %t, %c32 : index"
+                      + body.format(type=stride, index=index))
+        _, outcome = run(text)
+        (row,) = [row for row in outcome.counters.traffic.values() if row.space == "shared"]
+        assert (row.wavefronts, row.conflicts) == (2 + conflicts, conflicts)
+
+
+def test_global_sectors_are_counted():
+    _, outcome = run(kernel(f"""
+    %v = memref.load %X[%t] : {GLOBAL}
+    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    assert outcome.counters.as_dict()["global"] == {"bytes": 2 * THREADS * 4, "sectors": 2 * THREADS * 4 // 32}
+
+
+@pytest.mark.parametrize("text, message", [
+    ("func.func private @f()", "no function with a body"),
+    ("func.func @f() { return }\nfunc.func @g() { return }", "several functions"),
+    ("func.func @f(%x: index) {\n  %0 = shape.const_size 1\n  return\n}", "does not know shape.const_size"),
+])
+def test_modules_that_cannot_be_run(text, message):
+    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as error:
+        Emulation(engine.parse_payload(text, "module.mlir"), name="module.mlir")
+    assert error.value.location.startswith("module.mlir")
+
+
+@pytest.mark.parametrize("inputs, message", [
+    ([np.zeros(4, np.float16)], "takes 2 inputs, and 1 were given"),
+    ([np.zeros(5, np.float16), np.zeros(4, np.int8)], "input 0 is 5, and argument 0 of @f is 4"),
+    ([np.zeros(4, np.float32), np.zeros(4, np.int8)], "input 0 is float32, and argument 0 of @f is f16"),
+])
+def test_inputs_that_do_not_fit(inputs, message):
+    text = "func.func @f(%x: memref<4xf16>, %y: memref<4xi8>) { return }"
+    with engine.mlir_context():
+        emulation = Emulation(engine.parse_payload(text, "module.mlir"))
+        with pytest.raises(StepladderError, match=message):
+            emulation.check_inputs(inputs)

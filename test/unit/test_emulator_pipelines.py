@@ -1,0 +1,139 @@
+"""The IR after every step of every pipeline gives the right numbers, and the sanitizer finds nothing in it.
+
+The exact check compares with the reference over integers, so that one dropped or doubled product shows.
+"""
+
+import pytest
+
+from stepladder import build, engine, library
+from stepladder.emulator import matmul
+from stepladder.errors import StepladderError
+from stepladder.payload import find_problem, matmul_text
+
+WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
+TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "warpgroups": 1}
+PERSISTENT = {**TILES, "blocks": 2}
+
+KNOBS = {"wmma": WARPS, "wmma_upstream": {}, "mma_sync": WARPS, "wgmma_single_stage": TILES,
+         "wgmma_multistage": TILES, "wgmma": PERSISTENT}
+
+# One tile, several, and a long way along k; rows that no tile divides where a pipeline takes them.
+WHOLE = [(64, 64, 64), (128, 64, 96), (64, 128, 160)]
+LARGE = [(128, 128, 64), (256, 128, 96), (128, 256, 64)]
+ANY = [(64, 64, 64), (136, 72, 104), (1, 8, 168)]
+SHAPES = {"wmma": WHOLE, "wmma_upstream": LARGE, "mma_sync": WHOLE, "wgmma_single_stage": ANY,
+          "wgmma_multistage": ANY, "wgmma": ANY}
+
+# What is below the emulator: the LLVM dialect.
+LLVM = {"lower_to_nvvm", "lower_to_inline_ptx"}
+
+CASES = [(pipeline, shape, accumulate, sums) for pipeline, shapes in SHAPES.items() for shape in shapes
+         for accumulate in (True, False) for sums in ("f32", "f16")]
+
+
+def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), **types) -> list[str]:
+    """Runs a pipeline and the IR after each of its steps; returns the names of the steps whose IR was run."""
+    checked, known = [], {}
+
+    def check(step: str, text: str) -> None:
+        if text not in known:
+            known[text] = matmul.check_step(step, text, f"{step}.mlir", problem, {0: "a", 1: "b", 2: "c"})
+        report = known[text]
+        if report.passed is None:
+            assert step in LLVM, f"{step}: {report.unknown}"
+            return
+        assert report.check.passed, f"{step}: {report.check.describe()}"
+        assert not report.findings, f"{step}: {report.findings[0].render()}"
+        checked.append(step)
+
+    with engine.mlir_context():
+        text = matmul_text(*shape, **types)
+        problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
+        engine.run(text, "payload.mlir", engine.Request(pipeline, settings, without=without),
+                   begun=lambda input_: check("input", input_), progress=lambda step: check(step.name, step.text))
+    return checked
+
+
+@pytest.mark.parametrize("pipeline, shape, accumulate, sums", CASES)
+def test_every_step(pipeline, shape, accumulate, sums):
+    checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
+    with engine.mlir_context():
+        steps = library.load(pipeline).steps
+    unconditional = {step.name for step in steps if step.condition is None}
+    assert unconditional - set(checked) <= LLVM
+
+
+FORMS = {
+    "one buffer": ("wmma", {**WARPS, "buffers": 1}, (64, 64, 96)),
+    "asynchronous copies": ("wmma", {**WARPS, "latency": "asynchronous", "buffers": 3}, (64, 64, 160)),
+    "block rows in groups": ("wmma", {**WARPS, "raster": 4}, (384, 64, 32)),
+    "two consumers": ("wgmma", {**PERSISTENT, "block_m": 128, "warpgroups": 2}, (264, 72, 104)),
+    "clusters that share B": ("wgmma", {**TILES, "cluster_m": 2, "blocks": 4}, (136, 200, 104)),
+    "clusters that share A": ("wgmma", {**TILES, "cluster_n": 2, "blocks": 4}, (136, 200, 104)),
+    "clusters that share both": ("wgmma", {**TILES, "cluster_m": 2, "cluster_n": 2, "blocks": 4}, (128, 256, 96)),
+    "divided reduction": ("wgmma", {**TILES, "split_k": 4, "blocks": 0, "epilogue": "registers"}, (136, 64, 256)),
+    "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "alternating"}, (136, 200, 104)),
+    "consumers in turn, sums from registers": (
+        "wgmma", {**PERSISTENT, "schedule": "alternating", "epilogue": "registers"}, (136, 200, 104)),
+    "sums from registers": ("wgmma", {**PERSISTENT, "epilogue": "registers"}, (65, 9 * 8, 104)),
+    "shared last tiles": ("wgmma", {**TILES, "blocks": 3, "last_tiles": "shared"}, (256, 128, 192)),
+    "shared last tiles in clusters": (
+        "wgmma", {**TILES, "blocks": 4, "cluster_m": 2, "last_tiles": "shared"}, (384, 192, 192)),
+    "tiles in groups": ("wgmma", {**PERSISTENT, "raster": 2}, (320, 192, 64)),
+    "launches in order": ("wgmma", {**PERSISTENT, "launches": "ordered"}, (64, 64, 64)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form(form):
+    assert check_all(*FORMS[form])
+
+
+TYPES = [
+    ("mma_sync", {}, {"a_type": "bf16", "b_type": "bf16", "a_layout": "column", "b_layout": "column"}),
+    ("mma_sync", {}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
+    ("mma_sync", {"block_k": 64}, {"a_type": "i8", "b_type": "i8", "acc_type": "i32", "c_type": "i32"}),
+    ("wgmma", {}, {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16", "accumulate": False}),
+    ("wgmma", {"block_n": 192}, {"c_type": "f16", "accumulate": False}),
+    ("wgmma", {}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
+    ("wgmma", {}, {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "b_layout": "column"}),
+    ("wgmma", {}, {"a_layout": "column", "b_layout": "row"}),
+    ("wgmma", {}, {"a_layout": "column", "b_layout": "column"}),
+]
+
+
+@pytest.mark.parametrize("pipeline, knobs, types", TYPES)
+def test_every_type(pipeline, knobs, types):
+    shape = (128, 64, 192) if pipeline == "mma_sync" else (144, 208, 112)
+    assert check_all(pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)
+
+
+def _left_out() -> list[tuple[str, str]]:
+    found = []
+    for pipeline in KNOBS:
+        with engine.mlir_context():
+            found += [(pipeline, step.name) for step in library.load(pipeline).steps if step.optimization]
+    return found
+
+
+@pytest.mark.parametrize("pipeline, step", _left_out())
+def test_every_pipeline_without_a_step(pipeline, step):
+    """An optimization, and all that need it, can be left out, and every other step's IR stays right.
+
+    Where a lowering needs it, the pipeline says so.
+    """
+    with engine.mlir_context():
+        steps = library.load(pipeline).steps
+    without = {step}
+    for later in steps:
+        if later.optimization and without & set(later.needs):
+            without.add(later.name)
+    decided = {knob for later in steps if later.name in without for knob in later.left_out}
+    settings = {knob: value for knob, value in KNOBS[pipeline].items() if knob not in decided}
+    needed = [later.name for later in steps if later.condition is None and later.name not in without
+              and without & set(later.needs)]
+    if needed:
+        with pytest.raises(StepladderError, match=f"step '{needed[0]}' needs"):
+            check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
+    else:
+        assert check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
