@@ -1,18 +1,22 @@
 """llvm: structs, pointers and constants, as they stand beside nvvm's ops before the rest is lowered.
 
 A struct of numbers of one type is `asynchronous.Sums`, an array with a place for each: so wgmma gives and takes them.
-Any other struct is a `Struct` of values. A pointer is an address, or a TMA descriptor.
+Any other struct is a `Struct` of values. A pointer is an address, or a TMA descriptor. Memory is read by pointers into the
+shared memory of a cluster's blocks, as `nvvm.mapa` makes them: for what memrefs cannot say.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator import elements, values
+from stepladder.emulator import elements, memory, synchronization, values
 from stepladder.emulator.asynchronous import Sums
 from stepladder.emulator.machine import Unsupported
 from stepladder.emulator.registry import executes
 from stepladder.emulator.types import BOOL, Opaque
+
+_SHARED_OF_CLUSTER = "!llvm.ptr<7>"
+_DYNAMIC = -2**31  # an index of getelementptr that is an operand
 
 _NUMBERS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": bool, "i8": np.int8, "i16": np.int16,
             "i32": np.int32, "i64": np.int64}
@@ -133,3 +137,40 @@ def bitcast(fiber, op, value):
 def trunc(fiber, op, value):
     """The lower bits of an integer."""
     return elements.wrapped(value, op.result_types[0].element)
+
+
+@executes("llvm.getelementptr")
+def getelementptr(fiber, op, pointer, *indices):
+    """The address of an element, so many behind another."""
+    if list(op.attributes["rawConstantIndices"]) != [_DYNAMIC] or len(indices) != 1:
+        raise Unsupported(op, "with other indices than one that is computed")
+    return pointer + indices[0] * op.attributes["elem_type"].dtype.itemsize
+
+
+@executes("llvm.load")
+def load(fiber, op, pointer):
+    """A number or vector from the shared memory of a block of the cluster."""
+    group, type_ = fiber.group, op.result_types[0]
+    if _text(op.operand_types[0]) != _SHARED_OF_CLUSTER:
+        raise Unsupported(op, f"from {_text(op.operand_types[0])}")
+    address = values.lanes(np.asarray(pointer), fiber.count, 0)
+    block = (address >> memory.RANK_SHIFT) - 1
+    block = np.where(block < 0, group.block_of_lane, block)
+    if group.sanitizer.enabled:
+        synchronization.note_remote(fiber, op, block, "reads shared memory")
+    item, count = type_.element.dtype.itemsize, int(np.prod(type_.shape, dtype=int))
+    place = (address % (1 << memory.RANK_SHIFT))[fiber.lanes]
+    alignment = op.attributes.get("alignment") or count * item
+    if np.any(place % alignment):
+        group.sanitizer.misaligned(fiber, op, int(place[place % alignment != 0][0]), alignment)
+    window = group.window
+    inside = (place + count * item <= window.size)[:, None] & np.ones(count, bool)
+    if not inside.all():
+        view = memory.contiguous(window, type_.element, (window.size // item,))
+        group.sanitizer.out_of_bounds(fiber, op, view, [place[:, None] // item + np.arange(count)], ~inside, 1)
+    positions = (block[fiber.lanes] * (window.size // item) + place // item)[:, None] + np.arange(count)
+    access = memory.Access(window, type_.element, positions, None if inside.all() else inside, True)
+    group.sanitizer.read(fiber, op, access)
+    if group.counters is not None:
+        group.counters.access(fiber, op, access, "load")
+    return memory.spread(fiber, memory.gather(access).reshape(-1, *type_.shape))
