@@ -29,6 +29,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @specialize_warps(!transform.any_op {transform.readonly})
   transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @fit_boxes(!transform.any_op {transform.readonly})
   transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
   transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
@@ -54,7 +55,8 @@ module attributes {transform.with_named_sequence} {
         producer_registers = "32 if consumers > 2 else 24 if sums > 160 else 40",
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
-        shared_bytes = "ring_bytes + store_bytes + 1024"
+        parts_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 else 0",
+        shared_bytes = "ring_bytes + store_bytes + parts_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
@@ -73,13 +75,13 @@ module attributes {transform.with_named_sequence} {
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     // Blocks that divide a tile's reduction, for products with few tiles.
-    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 4, 8] -> !transform.param<i64>
+    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
     // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
     %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
     %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
-    // Whether the tiles of the last round are shared among all blocks.
+    // Whether the tiles of the last wave are shared among all blocks.
     %last_tiles = transform.tune.knob<"last_tiles"> = "whole" from options = ["whole", "shared"] -> !transform.any_param
     // Whether a kernel may prepare itself while the one before it ends.
     %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
@@ -114,6 +116,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @fit_boxes failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"launches"> selected_region = 1
         attributes {knobs = {selected_region_attr = "launches == 'overlapped'"}} {
     }, {
@@ -128,7 +131,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
-    // The round in which there are fewer tiles than blocks.
+    // The wave in which there are fewer tiles than blocks.
     transform.tune.alternatives<"last_tiles"> selected_region = 0
         attributes {knobs = {selected_region_attr = "last_tiles == 'shared'"}} {
     }, {

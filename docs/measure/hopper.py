@@ -9,6 +9,8 @@ Two halves, since the machine with the GPU need not have MLIR (it needs PyTorch)
     python docs/measure/hopper.py stages FOLDER RESULT.json                                     on the GPU
     python docs/measure/hopper.py sizes FOLDER RESULT.json --types f16-f32 [--only PROBLEM ...] on the GPU
     python docs/measure/hopper.py beside FOLDER RESULT.json                                     on the GPU
+    python docs/measure/hopper.py few_rows FOLDER RESULT.json                                   on the GPU
+    python docs/measure/hopper.py clusters RESULT.json                                          on the GPU
 
 A PROBLEM is `squares`, `shapes`, a size or MxNxK. `tune` and `sizes` write after every problem and begin none after
 `--limit` seconds. What `tune` finds, `defaults.py` makes the pipeline's defaults of; `build --only sizes beside` then
@@ -35,7 +37,7 @@ from measure import Job, build_jobs, refusal  # noqa: E402  (a plain checkout is
 from pieces import said_command  # noqa: E402
 from stepladder import climb  # noqa: E402
 
-PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside")
+PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside", "few_rows")
 
 # Element types of A and B, of the sums and of C that are measured over sizes.
 TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"), "f16-f16": ("f16", "f32", "f16")}
@@ -43,8 +45,6 @@ SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12
 
 # Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
 # re`g`isters), `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
-SMALL = ("64x128 w1 s8", "128x64 w1 s8", "64x64 w1 s8", "128x128 a s5")
-NARROW = ("64x32 w1 s8", "64x64 w1 s8", "64x128 w1 s8", "64x64 w1 s4 k128")
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
 LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 l", "256x128 e1 c1x2")
 CANDIDATES = {
@@ -68,15 +68,15 @@ SHAPES = {
     (4096, 4096, 14336): CANDIDATES[4096],
     (4096, 14336, 4096): LARGE,
     (4096, 11008, 4096): (*LARGE, "256x160 s3 e1"),
-    (8192, 1024, 8192): MIDDLE,
+    (8192, 1024, 8192): ("128x256 r16", "128x256 r16 o", "128x256 b128 r16 o", "256x128 e1"),
     (1024, 8192, 1024): MIDDLE,
-    (2048, 5120, 5120): ("256x160 s3 e1", "128x256", "128x192 a s4 e1"),
+    (2048, 5120, 5120): ("256x160 s3 e1", "256x160 s3 e1 o", "256x160 s3 e1 b128 o"),
     (3072, 1024, 1024): ("192x128 w3 s4 e1", "128x128 a s5", "64x128 w1 s8"),
-    (512, 512, 16384): ("128x128 s5 p8", "128x128 s5 p4", "128x256 s4 p8", "64x128 w1 s8 p4", "64x64 w1 s8"),
-    (128, 8192, 8192): ("128x64 w1 s8", "128x128 s5 p2", "128x256 s4 p4", "64x128 w1 s8"),
-    (64, 14336, 4096): ("64x128 w1 s8", "64x64 w1 s8", "64x256 w1 s4 p2", "64x128 w1 s8 p2"),
-    (16, 4096, 4096): ("64x128 w1 s8", "64x128 w1 s8 c1x4", "64x64 w1 s8 c1x4", "64x64 w1 s8 c1x2", "64x32 w1 s8 c1x4"),
-    (1, 4096, 4096): ("64x128 w1 s8", "64x128 w1 s8 c1x4", "64x64 w1 s8 c1x4", "64x64 w1 s8 c1x2", "64x32 w1 s8 c1x4"),
+    (512, 512, 16384): ("128x128 w1 s4 p6 o", "128x128 w1 s3 p6 o", "128x128 w1 s2 p6 o", "128x128 s3 p6 o"),
+    (128, 8192, 8192): ("128x64 w1 s8", "128x128 s4 p2", "128x128 s3 p2", "128x128 w1 s3 p2"),
+    (64, 14336, 4096): ("64x128 w1 s8", "64x128 w1 s8 o", "64x64 w1 s8 o", "64x224 w1 s4 p2 o"),
+    (16, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x64 w1 s4 k128 p2", "64x64 w1 s4 k128 p2 o"),
+    (1, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x64 w1 s4 k128 p2", "64x64 w1 s4 k128 p2 o"),
     (16384, 512, 2048): MIDDLE,
     (256, 16384, 1024): MIDDLE,
     (32768, 256, 4096): MIDDLE,
@@ -86,7 +86,7 @@ SHAPES = {
     (5000, 2568, 1544): ("192x192 w3 s4 e1", "192x192 w3 s4 e1 c2x1", "192x192 w3 s4 e1 c1x2", "128x256 b128 c2x1",
                          "256x128 e1 c1x2"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): ("128x192", "128x192 c2x1", "128x192 c1x2", "192x128 w3 s4 e1 c1x2"),
+    (777, 3080, 2056): ("128x192 c1x2", "192x128 w3 s4 e1 c1x2", "192x128 w3 s4 e1 c1x2 o"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -103,6 +103,13 @@ LAST_RUNGS = (("+ sums leave by TMA", CLIMB_KNOBS), ("+ 128 blocks", "128x256 c2
 STAGES = tuple(range(1, 8))
 STAGES_K = (1024, 2048, 4096, 8192, 16384)
 STAGES_MN = (7296, 256)
+
+# What steps gain where A has few rows: a title, the candidate, and what is left out.
+FEW_ROWS = (16, 4096, 4096)
+FEW_ROWS_RUNGS = (("64x32", "64x32 w1 s8", ("fit_boxes",)), ("64x32, boxes as short as A", "64x32 w1 s8", ()),
+                  ("64x64 in two parts", "64x64 w1 s8 p2", ("fit_boxes",)),
+                  ("64x64 in two parts, boxes as short as A", "64x64 w1 s8 p2", ()),
+                  ("64x64 in two parts, longer steps, boxes as short as A", "64x64 w1 s4 k128 p2", ()))
 
 BESIDE_SIZES = (2048, 4096, 8192)
 BESIDE_TYPES = "f16-f16"
@@ -130,11 +137,22 @@ LAUNCHES = 1000
 
 # Seconds and rounds on the GPU.
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5
-TUNE_SUSTAINED, TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 0.5, 3, 3
-SIZES_SUSTAINED, SIZES_ROUNDS = 0.5, 7
+TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST = 3, 3
+SUSTAINED, SIZES_ROUNDS = 0.5, 7
+BESIDE_SUSTAINED, BESIDE_ROUNDS = 0.5, (7, 3)
 # Kernels are checked in groups, some at a time; a group has so many seconds, and so many for each kernel.
 PROCESSES, GROUP_SIZE = 6, 12
 GROUP_SECONDS, CHECK_SECONDS = 30, 5
+
+# Blocks of so much shared memory have a multiprocessor each.
+CLUSTERS_BYTES = 200 * 1024
+CLUSTERS_KERNEL = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+.visible .entry nothing() { ret; }
+"""
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
 _WORDS: dict[str, dict[str, int | str]] = {
@@ -243,6 +261,12 @@ def stages_jobs(folder: Path) -> list[Job]:
     return jobs
 
 
+def few_rows_jobs(folder: Path) -> list[Job]:
+    """A product with few rows, with boxes of whole tiles and of the rows there are."""
+    return [_job(folder / f"{number}", FEW_ROWS, TYPES["f16-f32"], knobs_of(candidate), without=without)
+            for number, (_, candidate, without) in enumerate(FEW_ROWS_RUNGS)]
+
+
 def numbers_jobs(folder: Path) -> list[Job]:
     """Every combination, the random shapes, and the kernel that is launched again and again."""
     jobs = []
@@ -306,7 +330,8 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
             "tune": lambda: tune_jobs(folder / "tune", types, only),
             "ablation": lambda: ablation_jobs(folder / "ablation"), "stages": lambda: stages_jobs(folder / "stages"),
             "sizes": lambda: sizes_jobs(folder / "sizes", types, only),
-            "beside": lambda: beside_jobs(folder / "beside")}
+            "beside": lambda: beside_jobs(folder / "beside"),
+            "few_rows": lambda: few_rows_jobs(folder / "few_rows")}
     chosen = [job for part in parts for job in jobs[part]()]
     # Candidates of an earlier list must not stay beside those of this one. What `sizes` builds has fixed places.
     for place in {job.path.parent for job in chosen if job.path.relative_to(folder).parts[0] != "sizes"}:
@@ -348,7 +373,7 @@ def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], l
             _write(out, result)
 
 
-def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float) -> None:
+def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float, seconds: float) -> None:
     """Every candidate in bursts, the best of them sustained as well."""
     from stepladder.bench import Mode
     from stepladder.bundle import read_bundle
@@ -358,7 +383,7 @@ def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], l
 
     _over_problems(folder / "tune", out, types, only, limit, read,
                    {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0),
-                    "sustained": (Mode(TUNE_SUSTAINED, 0.0), TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST)})
+                    "sustained": (Mode(seconds, 0.0), TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST)})
 
 
 def measure_sizes(folder: Path, out: Path, types: list[str], only: list[str], limit: float, rounds: int,
@@ -389,7 +414,7 @@ def measure_ablation(folder: Path, out: Path) -> None:
 def measure_stages(folder: Path, out: Path) -> None:
     """Every number of stages at every k, in bursts."""
     import duel
-    from stepladder.bench import MODES
+    from stepladder.bench import Mode
     from stepladder.bundle import read_bundle
     from stepladder.launch import Device
 
@@ -398,7 +423,7 @@ def measure_stages(folder: Path, out: Path) -> None:
         for k in STAGES_K:
             place = folder / "stages" / str(k)
             bundles = {path.name: read_bundle(path) for path in sorted(place.iterdir()) if path.is_dir()}
-            measured = duel.measure(device, bundles, {"burst": (MODES["burst"], 7, 0)})
+            measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
             result["problems"].append(measured | {"refused": _refusals(place)})
             print(f"k = {k}: {duel.line(measured)}", flush=True)
             _write(out, result)
@@ -408,7 +433,7 @@ def measure_beside(folder: Path, out: Path) -> None:
     """Ours, cuBLAS, Triton, and Pallas where it is."""
     import beside
     import duel
-    from stepladder.bench import MODES
+    from stepladder.bench import MODES, Mode
     from stepladder.bundle import read_bundle
     from stepladder.launch import Device
 
@@ -419,13 +444,58 @@ def measure_beside(folder: Path, out: Path) -> None:
             versions: dict[str, str] = {}
             measured = duel.measure(
                 device, {"wgmma": read_bundle(folder / "beside" / str(size))},
-                {"burst": (MODES["burst"], 7, 0), "sustained": (MODES["sustained"], 5, 3)},
+                {"burst": (MODES["burst"], BESIDE_ROUNDS[0], 0),
+                 "sustained": (Mode(BESIDE_SUSTAINED, 0.0), BESIDE_ROUNDS[1], 2)},
                 lambda operands: beside.triton_contestants(operands, notes, versions))
             measured |= {"notes": notes, "versions": versions,
                          "mosaic": beside.measure_mosaic(device, size, notes, versions)}
             result["problems"].append(measured)
             print(f"{size}: {duel.line(measured)}; {notes}", flush=True)
             _write(out, result)
+
+
+def measure_few_rows(folder: Path, out: Path) -> None:
+    """Every rung of FEW_ROWS_RUNGS, in bursts."""
+    import duel
+    from stepladder.bench import Mode
+    from stepladder.bundle import read_bundle
+    from stepladder.launch import Device
+
+    bundles = {str(number): read_bundle(folder / "few_rows" / str(number)) for number in range(len(FEW_ROWS_RUNGS))}
+    with Device() as device:
+        measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
+        _write(out, duel.header(device) | {"titles": [title for title, _, _ in FEW_ROWS_RUNGS]} | measured)
+    print(duel.line(measured), flush=True)
+
+
+def measure_clusters(out: Path) -> None:
+    """How many clusters of each size a card has room for, of blocks that need a multiprocessor each."""
+    import duel
+    from cuda.bindings import driver
+    from stepladder.launch import Device
+
+    with Device() as device:
+        error, module = driver.cuModuleLoadData(CLUSTERS_KERNEL.encode() + b"\0")
+        error, kernel = driver.cuModuleGetFunction(module, b"nothing")
+        driver.cuFuncSetAttribute(kernel, driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  CLUSTERS_BYTES)
+        result = duel.header(device) | {"shared_memory": CLUSTERS_BYTES, "clusters": {}}
+        for size in range(1, 9):
+            config = driver.CUlaunchConfig()
+            config.gridDimX, config.blockDimX = size * device.multiprocessors, 256
+            config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1
+            config.sharedMemBytes = CLUSTERS_BYTES
+            attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = size, 1, 1
+            attribute.value = value
+            config.attrs, config.numAttrs = [attribute], 1
+            error, count = driver.cuOccupancyMaxActiveClusters(kernel, config)
+            if error != driver.CUresult.CUDA_SUCCESS:
+                raise SystemExit(f"clusters of {size}: {error}")
+            result["clusters"][str(size)] = count
+        _write(out, result)
+    print(result["clusters"], flush=True)
 
 
 def measure_numbers(folder: Path, out: Path) -> None:
@@ -542,6 +612,9 @@ def main() -> None:
     if sys.argv[1:2] == ["check"]:
         check([Path(path) for path in sys.argv[2:]])
         return
+    if sys.argv[1:2] == ["clusters"]:
+        measure_clusters(Path(sys.argv[2]))
+        return
     if sys.argv[1:2] == ["repeat"]:
         repeat(Path(sys.argv[2]))
         return
@@ -554,7 +627,7 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these")
     parser.add_argument("--rounds", type=int, default=SIZES_ROUNDS, help="of sizes")
-    parser.add_argument("--seconds", type=float, default=SIZES_SUSTAINED, help="of a sustained run of sizes")
+    parser.add_argument("--seconds", type=float, default=SUSTAINED, help="of a sustained run of tune and sizes")
     parser.add_argument("--workers", type=int, default=2, help="processes that build")
     args = parser.parse_args()
     if args.what == "build":
@@ -565,12 +638,12 @@ def main() -> None:
     if args.result is None:
         parser.error("name the file for the result")
     if args.what == "tune":
-        measure_tuning(args.folder, args.result, args.types, args.only, args.limit)
+        measure_tuning(args.folder, args.result, args.types, args.only, args.limit, args.seconds)
     elif args.what == "sizes":
         measure_sizes(args.folder, args.result, args.types, args.only, args.limit, args.rounds, args.seconds)
     else:
         parts = {"numbers": measure_numbers, "ablation": measure_ablation, "stages": measure_stages,
-                 "beside": measure_beside}
+                 "beside": measure_beside, "few_rows": measure_few_rows}
         parts[args.what](args.folder, args.result)
 
 

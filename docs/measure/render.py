@@ -209,7 +209,10 @@ def counters_table() -> str:
         ablation = result(f"{entry['climb']}_ablation")
         rows.append({"climb": entry["climb"], "kernel": ablation["bars"][entry["rung"]]["title"]}
                     | {title: entry["metrics"][title] for title in counters["columns"]})
-    return table(rows) + f"\n{counters['card']}, {counters['date'][:10]}, `{counters['tool']}`.\n"
+    card = counters["card"]
+    if isinstance(card, dict):
+        card = f"{card['name']}, driver {card['driver_version']}"
+    return table(rows) + f"\n{card}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
 def emulator_table(climb: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from statistics import geometric_mean
 
+from hopper import SQUARES
 from pieces import DOCS, median, ratio, result, save, table, where
 
 RESULTS = DOCS / "results"
@@ -93,8 +94,9 @@ def _sizes(types: str) -> tuple[dict, list[dict]]:
 
 
 def _is_square(measured: dict) -> bool:
+    """Tells whether a problem is one of the sizes; 1000^3, whose rows are not aligned, is one of the other shapes."""
     problem = measured["problem"]
-    return problem["m"] == problem["n"] == problem["k"]
+    return problem["m"] == problem["n"] == problem["k"] and problem["m"] in SQUARES
 
 
 def _spread(measured: dict, mode: str, kernel: str = "wgmma") -> str:
@@ -240,6 +242,62 @@ def numbers_table() -> str:
     return text
 
 
+def sanitizer_table() -> str:
+    """What compute-sanitizer found."""
+    sanitizer = result("sanitizer")
+    rows = []
+    for kernel in sanitizer["kernels"]:
+        row = {"kernel": kernel["name"], "m x n x k": " x ".join(map(str, kernel["size"]))}
+        for tool, report in kernel["tools"].items():
+            row[tool] = report["summary"] if report["numbers_right"] else f"{report['summary']}, WRONG NUMBERS"
+        rows.append(row)
+    return table(rows) + (f"\nC = AB + C, f16 x f16 -> f32, every launch of `stepladder run`, whose checks passed. "
+                          f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. "
+                          f"{where(sanitizer)}.\n")
+
+
+def few_rows_table() -> str:
+    """What boxes as short as A gain."""
+    few = result("hopper_few_rows")
+    rows = [{"kernel": title, "TFLOP/s": f"{_rates(few, 'burst', str(number))[0]:.1f}",
+             "of cuBLAS": _spread(few, "burst", str(number))} for number, title in enumerate(few["titles"])]
+    problem = few["problem"]
+    return table(rows) + (f"\n{problem['m']} x {problem['n']} x {problem['k']}, f16 x f16 -> f32, C = AB, bursts. "
+                          f"{where(few)}.\n")
+
+
+def clusters_table() -> str:
+    """How many clusters a card has room for."""
+    clusters = result("hopper_clusters")
+    rows = [{"blocks of a cluster": "clusters at once"} | {size: str(count) for size, count in
+                                                           clusters["clusters"].items()}]
+    return table(rows) + (f"\nBlocks of {clusters['shared_memory'] // 1024} KiB of shared memory, one a "
+                          f"multiprocessor. {where(clusters)}.\n")
+
+
+# What the listing of the main loop shows; of the rest it says how many there are.
+_SHOWN = ("HGMMA", "WARPGROUP", "SYNCS", "BRA")
+
+
+def listing() -> str:
+    """The main loop as the disassembler reads it, without the arithmetic in between."""
+    found = result("hopper_listing")
+    lines, left_out = [], 0
+    for instruction in [*found["main_loop"], None]:
+        if instruction is not None and not any(word in instruction for word in _SHOWN):
+            left_out += 1
+            continue
+        if left_out:
+            lines.append(f"      ... {left_out} more")
+        left_out = 0
+        if instruction is not None:
+            lines.append(instruction if instruction.startswith("@") else f"      {instruction}")
+    knobs = found["knobs"]
+    return ("```\n" + "\n".join(lines) + f"\n```\n\n{found['problem']}, tile {_tile(knobs)}, {knobs['stages']} stages, "
+            f"cluster {knobs['cluster_m']}x{knobs['cluster_n']}; "
+            + ", ".join(f"{tool} {version}" for tool, version in found["tools"].items()) + ".\n")
+
+
 def _or_not_measured(make: Callable[[], str]) -> str:
     try:
         return make()
@@ -250,7 +308,8 @@ def _or_not_measured(make: Callable[[], str]) -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     f"hopper {name}": partial(_or_not_measured, make)
     for name, make in {"ablation": ablation_table, "stages": stages_table, "beside": beside_table,
-                       "numbers": numbers_table, "summary": summary_table}.items()}
+                       "numbers": numbers_table, "summary": summary_table, "sanitizer": sanitizer_table,
+                       "listing": listing, "few rows": few_rows_table, "clusters": clusters_table}.items()}
 for _types in TYPES:
     REGIONS[f"hopper sizes {_types}"] = partial(_or_not_measured, partial(sizes_table, _types, True))
     REGIONS[f"hopper shapes {_types}"] = partial(_or_not_measured, partial(sizes_table, _types, False))

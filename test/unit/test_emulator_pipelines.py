@@ -72,6 +72,9 @@ FORMS = {
     "clusters that share A": ("wgmma", {**TILES, "cluster_n": 2, "blocks": 4}, (136, 200, 104)),
     "clusters that share both": ("wgmma", {**TILES, "cluster_m": 2, "cluster_n": 2, "blocks": 4}, (128, 256, 96)),
     "divided reduction": ("wgmma", {**TILES, "split_k": 4, "blocks": 0, "epilogue": "registers"}, (136, 64, 256)),
+    "divided reduction of few rows": ("wgmma", {**TILES, "split_k": 3, "blocks": 0, "epilogue": "registers"},
+                                      (5, 72, 200)),
+    "one place": ("wgmma", {**PERSISTENT, "stages": 1}, (136, 72, 104)),
     "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "alternating"}, (136, 200, 104)),
     "consumers in turn, sums from registers": (
         "wgmma", {**PERSISTENT, "schedule": "alternating", "epilogue": "registers"}, (136, 200, 104)),

@@ -181,7 +181,7 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
             assert later == sorted(later)
     every = Counter({(64 * i, 32 * j, 64 * s): 1 for i in range(height) for j in range(width) for s in range(steps)})
     assert computed == every
-    # Tiles of whole rounds are one part, the others at most three.
+    # Tiles of whole waves are one part, the others at most three.
     assert max(parts.values()) <= 3
     whole = width * height // (rows * columns) % min(blocks // (rows * columns), width * height // (rows * columns))
     assert sum(count > 1 for count in parts.values()) <= whole * rows * columns

@@ -62,7 +62,7 @@ def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
 
 
 def test_tiles_that_come_out_uneven_are_avoided(pipeline):
-    """At 8192, 1376 tiles of 256 x 192 are 10.4 rounds of 132 blocks, of 128 x 256 exactly 16 of 128."""
+    """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
                     entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128))
     assert blocks_m(tuned.candidates(path, problem(8192, 8192, 8192))) == [128, 256]

@@ -19,6 +19,11 @@ _MOST_BLOCKS = 16  # of a cluster
 _SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
 
 
+def is_shared(type_) -> bool:
+    """Whether a pointer's type says that it is of shared memory."""
+    return type_.text == f"!llvm.ptr<{SHARED}>"
+
+
 def _nearest(fiber, address: int) -> Allocation | None:
     """Returns the memory that an address is of, or the nearest; None where there is none."""
     if address < _SHARED_END and fiber.group.window is not None:

@@ -332,3 +332,31 @@ def wait_at(fiber, op, address, parity) -> None:
         raise Blocked("; ".join(sorted(reasons)), ready if ready.any() else None)
     for mask, barrier in passed:
         group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
+
+
+def note_remote(fiber, op, block: np.ndarray, what: str) -> None:
+    """Notes when warps touch other blocks' shared memory, for those blocks not to end before.
+
+    Args:
+        block: for each lane, whose memory it is.
+        what: what they do there, for messages.
+    """
+    group = fiber.group
+    if "remote" not in group.state:
+        group.state["remote"] = {}
+        group.at_end.append(lambda: _check_ends(group))
+    clocks = group.sanitizer.clocks
+    for lane in fiber.lanes:
+        if block[lane] != group.block_of_lane[lane]:
+            warp = int(group.warp_of_lane[lane])
+            group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp], what
+
+
+def _check_ends(group) -> None:
+    """The blocks end: says which did not know of all that others did in their shared memory."""
+    sanitizer = group.sanitizer
+    for (_, block, warp), (op, time, what) in group.state["remote"].items():
+        own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)
+        if sanitizer.clocks[own, warp].max() < time:
+            sanitizer.report("order", f"{group.warp_name(warp)} {what} of another block, and nothing keeps that block "
+                             "from ending before", op)

@@ -7,6 +7,7 @@ from stepladder.extension import (  # noqa: F401  (an op registers itself when i
     alternate_tiles,
     convert_to_warpgroup_mma,
     dialect,
+    fit_boxes,
     form_clusters,
     insert_barrier,
     issue_loads_ahead,

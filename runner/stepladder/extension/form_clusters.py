@@ -27,7 +27,7 @@ class FormClusters(Tc.Operation, name="form_clusters"):
     columns: ir.IntegerAttr
 
 
-_LIMIT = 8  # blocks
+CLUSTER_LIMIT = 8  # blocks
 
 
 def block_ids(launch) -> list:
@@ -59,8 +59,8 @@ def form_clusters(payload, op, rewriter) -> None:
     size = rows * columns
     if size == 1:
         return
-    if size > _LIMIT:
-        raise Refusal(launch, f"a cluster of {rows} x {columns} blocks: more than {_LIMIT} are not portable")
+    if size > CLUSTER_LIMIT:
+        raise Refusal(launch, f"a cluster of {rows} x {columns} blocks: more than {CLUSTER_LIMIT} are not portable")
     width, height, _ = building.launch_sizes(launch, building.GRID)
     x, y = block_ids(launch)
     for extent, blocks, id_, name in ((rows, height, y, "rows"), (columns, width, x, "columns")):

@@ -12,6 +12,8 @@ class KeepProductsInFlight(Tc.Operation, name="keep_products_in_flight"):
     Waiting for each product leaves the tensor cores idle between two. Now a step waits for the product before its own,
     and releases the slot that that one has read; behind the loop the last is waited for, and its slot released.
 
+    In a ring of one slot nothing changes: the next product needs the slot that the last one reads.
+
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: a main loop that does not release one slot a step.
     """
@@ -22,8 +24,9 @@ class KeepProductsInFlight(Tc.Operation, name="keep_products_in_flight"):
 @transform_op(KeepProductsInFlight)
 def keep_products_in_flight(payload, op, rewriter) -> None:
     """Treats the main loop of the one launch below `payload`; see the op."""
-    loop = ring.main_loop(building.find_launch(payload))
-    if loop is None:
+    launch = building.find_launch(payload)
+    loop = ring.main_loop(launch)
+    if loop is None or ring.slots_of(launch) == 1:
         return
     releases = ring.releases_below(loop)
     if len(releases) != 1:

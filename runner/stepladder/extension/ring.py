@@ -21,6 +21,12 @@ def releases_below(root) -> list:
                                                              branch.regions[0].blocks[0].operations)]
 
 
+def slots_of(launch) -> int:
+    """Returns how many slots the ring has."""
+    rings = [alloc for alloc in walk(launch, "memref.alloc") if "operand_a" in alloc.attributes]
+    return ir.MemRefType(rings[0].results[0].type).shape[0]
+
+
 def products_below(root) -> list:
     """Returns the products of warpgroups."""
     return walk(root, *PRODUCTS)

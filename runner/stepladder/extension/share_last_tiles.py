@@ -1,4 +1,4 @@
-"""`tc.share_last_tiles`: the tiles of the last, partial round are divided along k among all blocks (stream-K)."""
+"""`tc.share_last_tiles`: the tiles of the last, partial wave are divided along k among all blocks (stream-K)."""
 
 from stepladder.bindings import arith, ext, ir, memref, nvvm, scf, transform
 from stepladder.extension import building, tma
@@ -10,7 +10,7 @@ from stepladder.traverse import walk
 
 
 class ShareLastTiles(Tc.Operation, name="share_last_tiles"):
-    """Divides the steps of k of the tiles that are left after the last whole round among all blocks.
+    """Divides the steps of k of the tiles that are left after the last whole wave among all blocks.
 
     With T tiles and P blocks, T mod P tiles are left when each block has computed as many as all have. Their steps of k
     stand in one row, tile behind tile, and each block takes an equal, contiguous part, of half a tile's steps at least:
@@ -54,7 +54,7 @@ def _stores(tiles) -> list:
 
 
 class _Share:
-    """How the steps of the last tiles are divided: `whole` rounds, then parts of `length` steps."""
+    """How the steps of the last tiles are divided: `whole` waves, then parts of `length` steps."""
 
     def __init__(self, tiles: int, cells: int, steps: int):
         self.cells, self.steps = cells, steps
@@ -65,7 +65,7 @@ class _Share:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether sharing ends earlier than a round of whole tiles would."""
+        """Whether sharing ends earlier than a wave of whole tiles would."""
         return 0 < self.total and self.length < self.steps
 
 
@@ -118,7 +118,7 @@ class _Part:
 
 
 def _divide(tiles, loop, share: _Share, step: int) -> _Part:
-    """Lets a loop over tiles run over rounds: those of whole tiles, then the parts; returns what a round computes.
+    """Lets a loop over tiles run over waves: those of whole tiles, then the parts; returns what a wave computes.
 
     A block whose part reaches into two tiles begins with the second: its beginning, for which another block may wait,
     waits for nobody.

@@ -70,6 +70,11 @@ def specialize_warps(payload, op, rewriter) -> None:
     building.set_launch_sizes(launch, building.BLOCK, [threads + WARPGROUP, 1, 1])
     barrier = ring.block_of_prologue(launch)
     both = ring.ops_behind(barrier)
+    # A tile in shared memory is one, whoever uses it.
+    tiles = [op for op in both if op.name == "memref.alloc"]
+    for tile in tiles:
+        tile.move_before(barrier)
+    both = [op for op in both if op not in tiles]
     with ir.InsertionPoint(both[0]), launch.location:
         is_producer = building.equal(building.uniform_warpgroup_number(), index(threads // WARPGROUP))
         roles = scf.IfOp(is_producer, has_else=True)

@@ -1,27 +1,29 @@
 """`tc.split_reduction`: the blocks of a cluster divide a tile's reduction, and sum their parts in the end (split-K)."""
 
-import math
-
-from stepladder.bindings import affine, arith, ext, gpu, ir, linalg, memref, nvvm, scf, transform
+from stepladder.bindings import affine, arith, ext, gpu, ir, linalg, llvm, memref, nvvm, scf, transform
 from stepladder.extension import building
-from stepladder.extension.building import index
+from stepladder.extension.building import index, integer
 from stepladder.extension.dialect import Refusal, Tc, producer, transform_op
 from stepladder.extension.epilogue import extents_of
-from stepladder.extension.form_clusters import block_ids
+from stepladder.extension.form_clusters import CLUSTER_LIMIT, block_ids
 from stepladder.traverse import walk
 
 
 class SplitReduction(Tc.Operation, name="split_reduction"):
     """Lets a cluster of `parts` blocks compute a tile, each a part of the steps of k.
 
-    Each block writes its sums to a workspace in global memory, a tile each. Behind a barrier of the cluster each block
-    takes its share of the tile's rows, sums them over the parts, in order, and writes or adds them to C, rounded to its
-    type. So a result does not depend on who is first.
+    Each block writes its sums to a tile in its shared memory. Behind a barrier of the cluster each block takes a share
+    of the tile's elements, sums them over the parts, in order, from the shared memory of all of them, and writes or
+    adds them to C, rounded to its type. So a result does not depend on who is first. A second barrier keeps blocks from
+    ending while others read their sums.
+
+    Rows of the tile of sums are longer by `PAD_BYTES`, so that warps, which write eight rows at once, meet no bank
+    conflicts.
 
     Operands: a handle to any op with one `gpu.launch` below, on buffers, with a loop over k.
     Attributes: parts; threads, that sum.
-    Refuses: fewer steps of k than parts; rows of a tile that the parts do not divide; rows of C that four neighbours do
-        not divide; a workspace above 256 MiB.
+    Refuses: fewer steps of k than parts; more parts than a cluster may have blocks; rows of C that four neighbours do
+        not divide.
     """
 
     target: ext.Operand[transform.AnyOpType]
@@ -29,9 +31,12 @@ class SplitReduction(Tc.Operation, name="split_reduction"):
     threads: ir.IntegerAttr
 
 
-_WORKSPACE = "partial_sums"
-_LIMIT = 256 * 1024 * 1024  # bytes
+_MARK = "partial_sums"
+PAD_BYTES = 32
+_DYNAMIC = -2**31  # an index of llvm.getelementptr that is an operand
 _WIDTH = 4  # neighbours in a row that a thread sums at once
+# Address spaces of pointers into a block's own shared memory, and into that of any block of its cluster.
+_SHARED, _SHARED_OF_CLUSTER = "!llvm.ptr<3>", "!llvm.ptr<7>"
 
 
 @transform_op(SplitReduction)
@@ -45,6 +50,8 @@ def split_reduction(payload, op, rewriter) -> None:
     loops = building.loops_around(product) if product is not None else []
     if not loops:
         raise Refusal(launch, f"k has one step, which cannot be split into {parts} parts")
+    if parts > CLUSTER_LIMIT:
+        raise Refusal(launch, f"a cluster of {parts} blocks: more than {CLUSTER_LIMIT} are not portable")
     loop = loops[-1]
     first, last, step = (building.static_value(loop.operands[number]) for number in range(3))
     steps = (last - first) // step
@@ -53,8 +60,8 @@ def split_reduction(payload, op, rewriter) -> None:
         raise Refusal(loop, f"k has {steps} steps, and {parts} parts of {share} leave some without any")
     sums = product.operands[2]
     rows, columns = ir.MemRefType(sums.type).shape
-    if rows % parts or columns % _WIDTH:
-        raise Refusal(product, f"a tile of {rows} x {columns} cannot be summed by {parts} blocks, a share of rows each")
+    if columns % _WIDTH:
+        raise Refusal(product, f"rows of a tile of {rows} x {columns} cannot be summed {_WIDTH} neighbours at once")
 
     width, height, _ = building.launch_sizes(launch, building.GRID)
     x, y = block_ids(launch)
@@ -67,7 +74,6 @@ def split_reduction(payload, op, rewriter) -> None:
     with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), launch.location:
         across, down = gpu.cluster_id(gpu.Dimension.x), gpu.cluster_id(gpu.Dimension.y)
         rank = building.block_in_cluster()
-        tile = building.apply(lambda c, r: r * width + c, across, down)
         begin = building.times(rank, share * step)
         end = affine.AffineMinOp(ir.AffineMap.get(0, 1, [
             ir.AffineExpr.get_symbol(0) + share * step, ir.AffineExpr.get_constant(last)]), [begin]).result
@@ -75,26 +81,7 @@ def split_reduction(payload, op, rewriter) -> None:
         if id_ is not None:
             rewriter.replace_op(id_, [number])
     loop.operands[0], loop.operands[1] = begin, end
-    workspace = _workspace(payload, launch, sums, width * height, parts)
-    _sum_parts(launch, sums, workspace, tile, rank, parts, op.threads.value, rewriter)
-
-
-def _workspace(payload, launch, sums, tiles: int, parts: int):
-    """Makes the workspace, and returns its type."""
-    type_ = ir.MemRefType(sums.type)
-    shape = [tiles, parts, *type_.shape]
-    size = math.prod(shape) * type_.element_type.width // 8
-    if size > _LIMIT:
-        raise Refusal(launch, f"{tiles} tiles in {parts} parts take a workspace of {size // 2**20} MiB, more than "
-                              f"{_LIMIT // 2**20}: there are blocks enough without splitting")
-    workspace = ir.MemRefType.get(shape, type_.element_type, memory_space=ir.Attribute.parse(
-        "#gpu.address_space<global>"))
-    with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
-        ir.Operation.create("memref.global", attributes={
-            "sym_name": ir.StringAttr.get(_WORKSPACE), "sym_visibility": ir.StringAttr.get("private"),
-            "type": ir.TypeAttr.get(workspace), "initial_value": ir.UnitAttr.get(),
-            "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 16)})
-    return workspace
+    _sum_parts(launch, sums, rank, parts, op.threads.value, rewriter)
 
 
 def _reader_of(sums):
@@ -120,59 +107,85 @@ def _start_from_zero(sums, rewriter) -> bool:
     return bool(copies)
 
 
-def _sum_parts(launch, sums, workspace, tile, rank, parts: int, threads: int, rewriter) -> None:
-    """Replaces what takes the sums to C: to the workspace first, then, a share of rows a block, summed to C."""
+def _own_tile(launch, sums):
+    """Makes the tile in shared memory for a block's sums; returns it, and its rows without their padding."""
+    type_ = ir.MemRefType(sums.type)
+    rows, columns = type_.shape
+    pitch = columns + PAD_BYTES * 8 // type_.element_type.width
+    # In front of all that roles have copies of: there is one tile.
+    with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), launch.location:
+        tile = memref.alloc(ir.MemRefType.get([rows, pitch], type_.element_type, memory_space=type_.memory_space),
+                            [], [])
+        tile.owner.attributes[_MARK] = ir.UnitAttr.get()
+    return tile, building.view(tile, [0, 0], [rows, columns])
+
+
+def _tiles_of_cluster(tile, parts: int) -> list:
+    """Returns pointers to the tiles of sums of all blocks of the cluster."""
+    own = memref.extract_aligned_pointer_as_index(tile)
+    own = llvm.inttoptr(ir.Type.parse(_SHARED), arith.index_cast(ir.IntegerType.get_signless(64), own))
+    return [nvvm.mapa(ir.Type.parse(_SHARED_OF_CLUSTER), own, integer(part, 32)) for part in range(parts)]
+
+
+def _sum_parts(launch, sums, rank, parts: int, threads: int, rewriter) -> None:
+    """Replaces what takes the sums to C: to shared memory first, then, a share a block, summed to C."""
     reader = _reader_of(sums)
     adds = _start_from_zero(sums, rewriter)
     c_tile = reader.operands[len(reader.operands) - 1]
     rows, columns = ir.MemRefType(sums.type).shape
-    own_rows = rows // parts
     pitch = ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0]
     if pitch % _WIDTH:
         raise Refusal(reader, f"rows of C have {pitch} elements, and parts are summed {_WIDTH} neighbours at once: "
                               f"make its rows a multiple of {_WIDTH} elements")
     with ir.InsertionPoint(reader), reader.location:
-        everything = memref.get_global(workspace, _WORKSPACE)
-        mine = building.view(everything, [tile, rank, 0, 0], [1, 1, rows, columns], drop=2)
+        tile, mine = _own_tile(launch, sums)
         linalg.copy(sums, outs=[mine])
         nvvm.cluster_arrive()
         nvvm.cluster_wait()
-        extents = extents_of(c_tile, (rows, columns))
-        units = own_rows * columns // _WIDTH
-        loop = scf.ForOp(building.thread_number(), index(units), index(threads))
+        tiles = _tiles_of_cluster(tile, parts)
+        rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
+        # Neighbouring threads, and then neighbouring blocks, take neighbouring units of the rows that there are.
+        per_row = columns // _WIDTH
+        units = index(rows * per_row) if rows_of_c is None else building.times(rows_of_c, per_row)
+        first = building.apply(lambda r, t: r * threads + t, rank, building.thread_number())
+        loop = scf.ForOp(first, units, index(parts * threads))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
-            row = building.apply(lambda n, r: ir.AffineExpr.get_floor_div(n, columns // _WIDTH) + r * own_rows, number,
-                                 rank)
-            column = building.apply(lambda n: ir.AffineExpr.get_mod(n, columns // _WIDTH) * _WIDTH, number)
-            inside = None
-            guards = [arith.cmpi(arith.CmpIPredicate.ult, place, extent)
-                      for place, extent in zip((row, column), extents) if extent is not None]
-            for guard in guards:
-                inside = guard if inside is None else arith.andi(inside, guard)
-            if inside is None:
-                _sum_unit(everything, tile, parts, row, column, c_tile, adds)
+            row = building.apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), number)
+            column = building.apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * _WIDTH, number)
+            if columns_of_c is None:
+                _sum_unit(tiles, tile, row, column, c_tile, adds)
             else:
-                with building.if_(inside):
-                    _sum_unit(everything, tile, parts, row, column, c_tile, adds)
+                with building.if_(arith.cmpi(arith.CmpIPredicate.ult, column, columns_of_c)):
+                    _sum_unit(tiles, tile, row, column, c_tile, adds)
             scf.yield_([])
+        nvvm.cluster_arrive()
+        nvvm.cluster_wait()
     rewriter.erase_op(reader)
 
 
-def _sum_unit(everything, tile, parts: int, row, column, c_tile, adds: bool) -> None:
+def _sum_unit(tiles: list, tile, row, column, c_tile, adds: bool) -> None:
     """Sums `_WIDTH` neighbours over the parts, in order, and writes or adds them to C."""
-    sum_type = ir.MemRefType(everything.type).element_type
+    tile_type = ir.MemRefType(tile.type)
+    sum_type = tile_type.element_type
     c_type = ir.MemRefType(c_tile.type).element_type
     type_ = ir.VectorType.get([_WIDTH], sum_type)
+    i64 = ir.IntegerType.get_signless(64)
 
     def aligned(element) -> dict:
-        return {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _WIDTH * element.width // 8)}
+        return {"alignment": ir.IntegerAttr.get(i64, _WIDTH * element.width // 8)}
 
-    total = None
-    for part in range(parts):
-        value = ir.Operation.create("vector.load", results=[type_], attributes=aligned(sum_type),
-                                    operands=[everything, tile, index(part), row, column]).results[0]
-        total = value if total is None else arith.addf(total, value)
+    pitch = tile_type.shape[1]
+    place = arith.index_cast(i64, building.apply(lambda r, c: r * pitch + c, row, column))
+    pointer = ir.Type.parse(_SHARED_OF_CLUSTER)
+    values = []
+    for of_part in tiles:
+        there = llvm.getelementptr(pointer, of_part, [place], [_DYNAMIC], sum_type, None)
+        values.append(ir.Operation.create("llvm.load", results=[type_], operands=[there],
+                                          attributes=aligned(sum_type)).results[0])
+    total = values[0]
+    for value in values[1:]:
+        total = arith.addf(total, value)
     if c_type != sum_type:
         total = arith.truncf(ir.VectorType.get([_WIDTH], c_type), total)
     if adds:

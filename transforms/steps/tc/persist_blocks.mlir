@@ -3,7 +3,7 @@
 // A block for each tile begins with the initialisation of barriers and the fetch of descriptors, and ends with nothing
 // to do while its sums are written. A block that stays does the first once, and, its roles divided, already loads the
 // next tile while it stores this one. 128 blocks can do better than the 132 that an H200 has room for: where both need
-// as many rounds, fewer tiles are in flight, and more of what they read is in the L2 cache.
+// as many waves, fewer tiles are in flight, and more of what they read is in the L2 cache.
 //
 // Upstream has no op that puts the body of a launch into a loop over its grid.
 //

@@ -1,14 +1,14 @@
-// Divides the tiles that are left after the last whole round along k, so that all blocks have work (stream-K).
+// Divides the tiles that are left after the last whole wave along k, so that all blocks have work (stream-K).
 //
-// 1376 tiles on 132 blocks are 10 rounds and 56 tiles: an eleventh round in which 76 blocks have nothing to do.
-// Divided, the 56 tiles are 112 halves, and the round is half as long. In general the steps of k of the tiles that are
+// 1376 tiles on 132 blocks are 10 waves and 56 tiles: an eleventh wave in which 76 blocks have nothing to do.
+// Divided, the 56 tiles are 112 halves, and the wave is half as long. In general the steps of k of the tiles that are
 // left stand in one row, and each block takes an equal part of it, of half a tile at least.
 //
 // The parts of a tile are summed in C: who has its beginning stores, the others add, in the order of k, by TMA. Whose
 // turn it is, is counted in global memory. So the result does not depend on who is first, and the sums of a tile are
 // the same from launch to launch.
 //
-// It pays where the last round is nearly empty and a product takes few rounds. It needs sums of C's own type: parts
+// It pays where the last wave is nearly empty and a product takes few waves. It needs sums of C's own type: parts
 // that are rounded would be rounded twice.
 //
 // Osama, Merrill, Cecka, Garland, Owens, "Stream-K" (PPoPP 2023), in the form that shares the last tiles only. Upstream
@@ -19,7 +19,7 @@
 //     scf.for %k = 0 to 8192 step 64 { ... }
 //     nvgpu.tma.async.store ...
 // After:
-//   scf.for %round = 0 to 10 + %parts {
+//   scf.for %wave = 0 to 10 + %parts {
 //     %tile, %first, %last = ...
 //     scf.for %k = %first * 64 to %last * 64 step 64 { ... }
 //     if %first != 0 { wait for the turn }

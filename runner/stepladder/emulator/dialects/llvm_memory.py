@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepladder.bindings import ir
@@ -108,34 +106,29 @@ def _terms(op) -> tuple[int, list[int]]:
 
 
 def _access(fiber, op, pointer, type_) -> tuple:
-    """Checks an access; returns the element and the shape that it is of, and whether it is known to be of shared
-    memory."""
+    """Checks an access; returns the element and the shape that it is of."""
     if isinstance(type_, Opaque):
         raise Unsupported(op, f"of {type_.text}")
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
         raise Unsupported(op, "that is atomic")
-    if "access" not in op.cache:
-        pointer_type = next(other.text for other in op.operand_types[::-1] if isinstance(other, Opaque))
-        space = re.search(r"<(\d+)>", pointer_type)
-        alignment = op.attributes.get("alignment", layout(text_of(type_)).alignment)
-        op.cache["access"] = alignment, bool(space) and int(space[1]) == pointers.SHARED
-    alignment, is_shared = op.cache["access"]
-    pointers.check_alignment(fiber, op, pointer, alignment)
-    return type_.element, type_.shape, is_shared
+    if "alignment" not in op.cache:
+        op.cache["alignment"] = op.attributes.get("alignment", layout(text_of(type_)).alignment)
+    pointers.check_alignment(fiber, op, pointer, op.cache["alignment"])
+    return type_.element, type_.shape
 
 
 @executes("llvm.load")
 def load(fiber, op, pointer):
     """A number or a vector."""
-    element, shape, is_shared = _access(fiber, op, pointer, op.result_types[0])
-    return pointers.read(fiber, op, pointer, element, shape, shared=is_shared)
+    element, shape = _access(fiber, op, pointer, op.result_types[0])
+    return pointers.read(fiber, op, pointer, element, shape, shared=pointers.is_shared(op.operand_types[0]))
 
 
 @executes("llvm.store")
 def store(fiber, op, value, pointer) -> None:
     """A number or a vector."""
-    element, shape, is_shared = _access(fiber, op, pointer, op.operand_types[0])
-    pointers.write(fiber, op, pointer, value, element, shape, shared=is_shared)
+    element, shape = _access(fiber, op, pointer, op.operand_types[0])
+    pointers.write(fiber, op, pointer, value, element, shape, shared=pointers.is_shared(op.operand_types[1]))
 
 
 @executes("llvm.intr.prefetch")

@@ -460,6 +460,7 @@ executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register
 # PTX in text.
 
 
+@executes("nvvm.mapa")
 def _map_address(fiber, op, address, rank):
     """The address of another block's shared memory: 0 above stands for the thread's own block."""
     return address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT)
@@ -470,31 +471,8 @@ def _arrive_in_cluster(fiber, op, address) -> None:
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, fiber.group.block_of_lane, block)
     if fiber.group.sanitizer.enabled:
-        _note_remote(fiber, op, block)
+        synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
     synchronization.arrive_at(fiber, op, address % (1 << RANK_SHIFT), block=block)
-
-
-def _note_remote(fiber, op, block: np.ndarray) -> None:
-    """Notes when warps touch other blocks' shared memory, for those blocks not to end before."""
-    group = fiber.group
-    if "remote" not in group.state:
-        group.state["remote"] = {}
-        group.at_end.append(lambda: _check_ends(group))
-    clocks = group.sanitizer.clocks
-    for lane in fiber.lanes:
-        if block[lane] != group.block_of_lane[lane]:
-            warp = int(group.warp_of_lane[lane])
-            group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp]
-
-
-def _check_ends(group) -> None:
-    """The blocks end: says which did not know of all that others did in their shared memory."""
-    sanitizer = group.sanitizer
-    for (_, block, warp), (op, time) in group.state["remote"].items():
-        own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)
-        if sanitizer.clocks[own, warp].max() < time:
-            sanitizer.report("order", f"{group.warp_name(warp)} arrives at an mbarrier of another block, and nothing "
-                             "keeps that block from ending before", op)
 
 
 def _fence_async(fiber, op) -> None:

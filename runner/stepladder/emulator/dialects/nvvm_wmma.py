@@ -1,0 +1,201 @@
+"""nvvm: matrices that a warp holds (WMMA), loaded, multiplied and stored.
+
+Which thread holds which element is something that only the hardware knows. Here the elements are dealt out in order,
+and again from the first where threads hold more of them than the matrix has: by rows, or by columns for an operand that
+is loaded by columns, which the product must say too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.emulator import memory, pointers, warpgroups
+from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.machine import Unsupported
+from stepladder.emulator.registry import executes
+from stepladder.emulator.types import Scalar
+from stepladder.emulator.values import is_uniform, lanes
+
+_REGISTER_BYTES = 4
+_F16_REGISTERS = 8  # of A and B, for every shape
+# Of what a warp loads and stores, in bytes. Source: CUDA programming guide, "Warp Matrix Functions".
+_ADDRESS_ALIGNMENT = 32
+_STRIDE_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class _Fragment:
+    """A matrix in a warp.
+
+    Attributes:
+        rows, columns: of the matrix; `type`: of an element, by PTX's name.
+        registers: of a thread; `by_columns`: the order of the elements.
+    """
+
+    rows: int
+    columns: int
+    type: str
+    registers: int
+    by_columns: bool
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's type of an element."""
+        return np.dtype({"f32": np.float32, "f64": np.float64, "s32": np.int32}.get(
+            self.type, warpgroups.TYPES.get(self.type)))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a register is a vector of two; else it is a number, one element or several."""
+        return self.type == "f16"
+
+    @property
+    def held(self) -> int:
+        """Elements that a thread holds."""
+        return self.registers * max(1, _REGISTER_BYTES // self.dtype.itemsize)
+
+    def divide(self, matrices: np.ndarray) -> np.ndarray:
+        """Returns what threads hold of matrices: (warps, rows, columns) to (warps, 32, elements)."""
+        flat = (matrices.swapaxes(1, 2) if self.by_columns else matrices).reshape(len(matrices), -1)
+        copies = 32 * self.held // flat.shape[1]
+        return np.tile(flat, (1, copies)).reshape(len(matrices), 32, self.held)
+
+    def join(self, held: np.ndarray) -> np.ndarray:
+        """Returns the matrices that threads hold: (warps, 32, elements) to (warps, rows, columns)."""
+        flat = held.reshape(len(held), -1)[:, :self.rows * self.columns]
+        if self.by_columns:
+            return flat.reshape(len(held), self.columns, self.rows).swapaxes(1, 2)
+        return flat.reshape(len(held), self.rows, self.columns)
+
+
+def _word(text: str) -> str:
+    return re.search(r"(\w+)>$", text).group(1)
+
+
+def _fragment(op, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
+    m, n, k = (op.attributes[name] for name in "mnk")
+    rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[operand]
+    kinds = ("f16", "f32", "f64", "s32", *warpgroups.TYPES)
+    if type_ not in kinds:
+        raise Unsupported(op, f"of {type_}")
+    found = _Fragment(rows, columns, type_, 1, by_columns and operand != "c")
+    registers = _F16_REGISTERS if type_ == "f16" and operand != "c" else rows * columns // 32 // found.held
+    return _Fragment(rows, columns, type_, registers, found.by_columns)
+
+
+def _of_access(op, operand: str) -> _Fragment:
+    if "fragment" not in op.cache:
+        op.cache["fragment"] = _fragment(op, operand, _word(op.attributes["eltype"]), by_columns=_word(
+            op.attributes["layout"]) == "col")
+    return op.cache["fragment"]
+
+
+def _registers(fiber, fragment: _Fragment, held: np.ndarray, threads: np.ndarray):
+    """Returns a struct of registers of what threads hold, (warps, 32, elements)."""
+    whole = np.zeros((fiber.count, fragment.held), fragment.dtype)
+    whole[threads] = held
+    if fragment.has_vectors:
+        pairs = whole.reshape(fiber.count, fragment.registers, -1)
+        return Struct(tuple(pairs[:, number] for number in range(fragment.registers)))
+    if fragment.type in ("f32", "f64", "s32"):
+        return Sums(whole)
+    return Sums(whole.view(np.int32))
+
+
+def _held(fiber, fragment: _Fragment, registers, threads: np.ndarray) -> np.ndarray:
+    """Returns what threads hold of a matrix, (warps, 32, elements), given their registers."""
+    rank = 1 if fragment.has_vectors else 0
+    whole = np.stack([lanes(register, fiber.count, rank)[threads] for register in registers], axis=2)
+    if not fragment.has_vectors:
+        kind = fragment.dtype if fragment.type in ("f32", "f64", "s32") else np.dtype(np.int32)
+        whole = np.ascontiguousarray(whole.astype(kind, copy=False)).view(fragment.dtype)
+    return whole.reshape(*threads.shape, fragment.held)
+
+
+def _elements(fiber, op, fragment: _Fragment, pointer, stride, operand_type) -> list[tuple]:
+    """Returns, by the memory that they are in, fibers of one thread a warp and the elements of their matrices."""
+    if not is_uniform(pointer):
+        own = pointer[fiber.lanes]
+        if (own != pointer[fiber.representatives().lanes][np.searchsorted(
+                fiber.warps, fiber.group.warp_of_lane[fiber.lanes])]).any():
+            fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
+    stride = int(fiber.first(stride))
+    item = fragment.dtype.itemsize
+    pointers.check_alignment(fiber, op, pointer, _ADDRESS_ALIGNMENT)
+    if stride * item % _STRIDE_ALIGNMENT:
+        fiber.group.sanitizer.report("misaligned", f"rows are {stride * item} bytes apart, no multiple of "
+                                     f"{_STRIDE_ALIGNMENT}", op)
+    shape = fragment.rows, fragment.columns
+    row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]
+    offsets = column * stride + row if _word(op.attributes["layout"]) == "col" else row * stride + column
+    element = Scalar(fragment.type, fragment.dtype, 8 * item)
+    found = []
+    for part, allocation, start in pointers.parts(fiber.representatives(), op, pointer,
+                                                  shared=pointers.is_shared(operand_type)):
+        view, places = pointers.elements(allocation, start, element, offsets, 2)
+        access = memory.locate(part, op, view, [places], shape)
+        found.append((part, access if access.per_lane else memory.with_lanes(access, len(part.lanes))))
+    return found
+
+
+@executes("nvvm.wmma.load")
+def load(fiber, op, pointer, stride):
+    """A matrix from memory."""
+    fragment = _of_access(op, _word(op.attributes["frag"]))
+    threads = nvgpu.warps_of(fiber, op)
+    group = fiber.group
+    matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
+    for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
+        group.sanitizer.read(part, op, access)
+        if group.counters is not None:
+            group.counters.matrix(part, op, access, "load")
+        matrices[part.warps] = memory.gather(access)
+    return _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
+
+
+@executes("nvvm.wmma.store")
+def store(fiber, op, pointer, *operands) -> None:
+    """A matrix to memory."""
+    *registers, stride = operands
+    fragment = _of_access(op, "c")
+    threads = nvgpu.warps_of(fiber, op)
+    group = fiber.group
+    matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
+    matrices[fiber.warps] = fragment.join(_held(fiber, fragment, registers, threads))
+    for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
+        mine = matrices[part.warps]
+        group.sanitizer.write(part, op, access, mine)
+        if group.counters is not None:
+            group.counters.matrix(part, op, access, "store")
+        memory.scatter(access, mine)
+        group.sanitizer.written(part, op, access, mine)
+
+
+@executes("nvvm.wmma.mma")
+def mma(fiber, op, *operands):
+    """A product added to a matrix."""
+    if "fragments" not in op.cache:
+        types = [_word(op.attributes[name]) for name in ("eltypeA", "eltypeA", "eltypeB")]
+        columns = [_word(op.attributes["layoutA"]) == "col", _word(op.attributes["layoutB"]) == "col", False]
+        op.cache["fragments"] = [_fragment(op, operand, type_, by_columns=by_columns) for operand, type_, by_columns in
+                                 zip("abc", types, columns)]
+    fragments = op.cache["fragments"]
+    threads = nvgpu.warps_of(fiber, op)
+    matrices, rest = [], operands
+    for fragment in fragments:
+        matrices.append(fragment.join(_held(fiber, fragment, rest[:fragment.registers], threads)))
+        rest = rest[fragment.registers:]
+    a, b, c = matrices
+    if a.dtype == np.float64:
+        total = c + a @ b
+    else:
+        total = warpgroups.added(c, warpgroups.exact(a, fragments[0].type) @ warpgroups.exact(b, fragments[1].type))
+    if fiber.group.counters is not None:
+        fiber.group.counters.products(fiber, op, math.prod(op.attributes[name] for name in "mnk"))
+    return _registers(fiber, fragments[2], fragments[2].divide(total), threads)
