@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from datetime import datetime, timezone
@@ -18,6 +19,10 @@ from stepladder.payload import find_problem, matmul_text
 
 SIZE = (256, 256, 128)
 CLIMBS = ("wmma", "mma_sync")
+# Two tiles each way and a few along k, of the tiles that a profiler counted at 8192^3.
+PROFILED = {"wmma": ("128x256x64", (256, 256, 256)), "mma_sync": ("256x128x64", (512, 256, 256))}
+PROFILED_SIZE = 8192
+LOADS = ("ldmatrix", "load_matrix", "wmma.load")
 
 
 def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]:
@@ -34,6 +39,28 @@ def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]
     return reports
 
 
+def last_that_ran(reports: list[matmul.StepReport]) -> matmul.StepReport:
+    """Returns the report of the last step that is not below the emulator; its numbers are right."""
+    last = next(report for report in reversed(reports) if report.passed is not None)
+    assert last.passed, f"{last.step}: {last.check.describe()}"
+    return last
+
+
+def conflicts_of_loads(name: str) -> dict[str, int]:
+    """Returns the bank conflicts of fragments' loads for each rung of a climb, for the size that a profiler ran."""
+    tile, size = PROFILED[name]
+    knobs = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
+    rungs = climb.CLIMBS[name]
+    scale = PROFILED_SIZE**3 // math.prod(size)
+    found = {}
+    for title, without in rungs.rungs.items():
+        request = engine.Request(rungs.pipeline, rungs.settings_of(without, knobs), without=without)
+        traffic = last_that_ran(checked_steps(request, matmul_text(*size))).counters.traffic.values()
+        found[title] = scale * sum(row.conflicts for row in traffic if row.space == "shared" and row.kind == "load"
+                                   and any(load in row.op for load in LOADS))
+    return found
+
+
 def main() -> None:
     """Runs the climbs and writes the result."""
     text = matmul_text(*SIZE)
@@ -44,8 +71,7 @@ def main() -> None:
         climbs[name] = []
         for title, without in rungs.rungs.items():
             reports = checked_steps(engine.Request(rungs.pipeline, rungs.settings, without=without), text)
-            last = next(report for report in reversed(reports) if report.passed is not None)
-            assert last.passed, f"{name}, {title}: {last.check.describe()}"
+            last = last_that_ran(reports)
             counted = last.counters.as_dict()
             climbs[name].append({"title": title, "step": last.step, **{
                 key: counted[key] for key in ("global", "shared", "instructions", "multiply_adds", "barriers")}})
@@ -53,7 +79,9 @@ def main() -> None:
             seconds[name] = {report.step: round(report.seconds, 3) for report in reports if report.passed is not None}
     result = {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "command": said_command(),
               "cores": os.cpu_count(), "python": platform.python_version(), "size": SIZE, "climbs": climbs,
-              "seconds": seconds}
+              "seconds": seconds, "profiled_size": PROFILED_SIZE,
+              "profiled": {name: {"tile": PROFILED[name][0], "size": PROFILED[name][1],
+                                  "conflicts_of_loads": conflicts_of_loads(name)} for name in CLIMBS}}
     (DOCS / "results" / "emulator.json").write_text(json.dumps(result, indent=1) + "\n")
 
 

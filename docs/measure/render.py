@@ -230,6 +230,22 @@ def emulator_table(climb: str) -> str:
     return f"{size}, f16 x f16 -> f32, `{climb}`, counted by warps.\n\n" + table(rows)
 
 
+def emulator_beside_profiler() -> str:
+    """Bank conflicts as the emulator counts them, scaled up, beside those of the card's own counter."""
+    counted, profiled = result("emulator"), result("counters")
+    column = "of them from loads of fragments"
+    rows = []
+    for climb, found in counted["profiled"].items():
+        titles = list(found["conflicts_of_loads"])
+        for kernel in profiled["kernels"]:
+            if kernel["climb"] != climb or kernel["tile"] != found["tile"]:
+                continue
+            title = titles[kernel["rung"]]
+            rows.append({"climb": climb, "kernel": title, "emulator": f"{found['conflicts_of_loads'][title]:,}",
+                         "ncu, H200": kernel["metrics"][column]})
+    return f"{counted['profiled_size']}^3; the emulator ran a part of it with the same tiles.\n\n" + table(rows)
+
+
 def emulator_seconds() -> str:
     """How long the emulator takes for each step of a pipeline."""
     counted = result("emulator")
@@ -243,7 +259,7 @@ def emulator_seconds() -> str:
 REGIONS: dict[str, Callable[[], str]] = {"climb": climb_table, "counters": counters_table, "types": types_table,
                                         "product": product_table}
 REGIONS |= {f"emulator {climb}": partial(emulator_table, climb) for climb in PIPELINES}
-REGIONS |= {"emulator seconds": emulator_seconds}
+REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
 REGIONS |= {f"ablation {climb}": partial(ablation_table, climb) for climb in CLIMBS}
 REGIONS |= {f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc)
             for pipeline in PIPELINES for acc in ("f32", "f16")}

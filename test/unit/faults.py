@@ -276,6 +276,7 @@ FAULTS = [
         ("fence behind the initialization dropped", {"proxy"}, drop("nvvm.fence.mbarrier.init")),
         ("barrier behind the initialization dropped", {"race"}, drop("gpu.barrier"), "behind its initialization"),
         ("A's box loaded from the next columns", {"numbers"}, shift(_LOAD, 0, 3, 8)),
+        ("A's box loaded from between 16 bytes", {"misaligned"}, shift(_LOAD, 0, 3, 4), "of a row"),
         ("B read as if it ran along k", {"numbers"}, replace("{transposeB, ", "{"))),
     *_faults(
         "wgmma, single stage", "pack_shared_memory",
@@ -369,7 +370,9 @@ FAULTS = [
         ("barrier before the other block's sums dropped", {"race"},
          (drop("nvvm.cluster.wait"), drop("nvvm.cluster.arrive"))),
         ("wait for the cluster dropped", {"race"}, drop("nvvm.cluster.wait")),
-        ("both blocks write the same sums", {"race", "numbers"}, become("memref.subview", 4, 2, 0)),
+        ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 3, 1, 0)),
+        ("block may end while the other reads its sums", {"order"},
+         (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1))),
         ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
     *_faults(
         "wgmma, last tiles shared", "share_last_tiles",

@@ -212,7 +212,9 @@ def test_wgmma(run, columns, types, along_k, swizzle, way):
 
 WORDS = 4096  # of the image of shared memory
 TENSOR = (100, 72)
-ORIGINS = [(0, 0), (16, 8), (80, 40), (-5, -8), (99, 71), (120, 0)]
+# Rows, and 16 bytes along a row: a box that begins between two such units is an illegal instruction.
+ORIGINS = [(0, 0), (16, 1), (80, 4), (-5, -1), (99, 4), (120, 0), (40, 20)]
+UNIT = 16
 KINDS = {"f16": np.uint16, "f32": np.uint32, "i8": np.uint8}
 BOXES = [("f16", swizzle, 0) for swizzle in SWIZZLES] + [("f32", 128, 0), ("i8", 64, 0), ("f16", 128, 256),
                                                         ("f16", 64, 128)]
@@ -247,6 +249,7 @@ def loaded(run, kind, swizzle, shift, origin, *, narrow=1, multicast=False):
     """What shared memory holds behind a load, what it should, and whether the mbarrier's phase ended; of each block."""
     tensor, box = tensor_and_box(kind, swizzle, narrow)
     item = tensor.itemsize
+    origin = origin[0], origin[1] * UNIT // item
     place = 2048 + shift
     blocks = 2 if multicast else 1
     image = np.full(4 * WORDS, 0xAB, np.uint8)
@@ -274,43 +277,44 @@ def test_tma_load(run, kind, swizzle, shift, origin):
 @pytest.mark.parametrize("swizzle", (128, 64))
 def test_tma_load_of_narrow_rows(run, swizzle):
     """Rows narrower than what they are swizzled over."""
-    found, expected, ended = loaded(run, "f16", swizzle, 0, (8, 8), narrow=2)
+    found, expected, ended = loaded(run, "f16", swizzle, 0, (8, 1), narrow=2)
     assert ended.all()
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.gpu
 def test_tma_load_to_two_blocks(run):
-    found, expected, ended = loaded(run, "f16", 128, 0, (80, 40), multicast=True)
+    found, expected, ended = loaded(run, "f16", 128, 0, (80, 5), multicast=True)
     assert ended.all()
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
+@pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("add", (False, True))
-def test_tma_store(run, kind, swizzle, shift, add):
+def test_tma_store(run, kind, swizzle, shift, origin, add):
     if add and kind == "i8":
         pytest.skip("TMA does not add bytes")
-    for origin in ORIGINS:
-        tensor, box = tensor_and_box(kind, swizzle)
-        values = {"f16": np.float16, "f32": np.float32, "i8": np.uint8}[kind]
-        tensor = (tensor % 16).astype(values)
-        place = 2048 + shift
-        image = np.zeros(4 * WORDS, np.uint8)
-        stored = (np.arange(box[0] * box[1]) % 32).astype(values).reshape(box)
-        image.view(values)[box_addresses(place, box, tensor.itemsize, swizzle) // tensor.itemsize] = stored
-        descriptor, buffer = encoded(run.device, tensor, kind, box, swizzle)
-        run(layout_kernels.tma_store(place, WORDS, add=add), WARPGROUP, descriptor, origin[1], origin[0], image)
-        found = buffer.download(tensor.shape, tensor.dtype)
-        buffer.free()
-        expected = tensor.copy()
-        rows, columns = (np.arange(size) + first for size, first in zip(box, origin))
-        inside = (rows >= 0) & (rows < tensor.shape[0]), (columns >= 0) & (columns < tensor.shape[1])
-        target = np.ix_(rows[inside[0]], columns[inside[1]])
-        kept = stored[np.ix_(*inside)]
-        expected[target] = expected[target] + kept if add else kept
-        np.testing.assert_array_equal(found, expected)
+    tensor, box = tensor_and_box(kind, swizzle)
+    origin = origin[0], origin[1] * UNIT // tensor.itemsize
+    values = {"f16": np.float16, "f32": np.float32, "i8": np.uint8}[kind]
+    tensor = (tensor % 16).astype(values)
+    place = 2048 + shift
+    image = np.zeros(4 * WORDS, np.uint8)
+    stored = (np.arange(box[0] * box[1]) % 32).astype(values).reshape(box)
+    image.view(values)[box_addresses(place, box, tensor.itemsize, swizzle) // tensor.itemsize] = stored
+    descriptor, buffer = encoded(run.device, tensor, kind, box, swizzle)
+    run(layout_kernels.tma_store(place, WORDS, add=add), WARPGROUP, descriptor, origin[1], origin[0], image)
+    found = buffer.download(tensor.shape, tensor.dtype)
+    buffer.free()
+    expected = tensor.copy()
+    rows, columns = (np.arange(size) + first for size, first in zip(box, origin))
+    inside = (rows >= 0) & (rows < tensor.shape[0]), (columns >= 0) & (columns < tensor.shape[1])
+    target = np.ix_(rows[inside[0]], columns[inside[1]])
+    kept = stored[np.ix_(*inside)]
+    expected[target] = expected[target] + kept if add else kept
+    np.testing.assert_array_equal(found, expected)
 
 
 # Without a GPU: that the kernels are what an assembler takes.

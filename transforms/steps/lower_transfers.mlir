@@ -11,10 +11,10 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_transfers(%module: !transform.any_op {transform.readonly}) {
-    %eights = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 8 : i64} in %module
-      : (!transform.any_op) -> !transform.any_op
-    %fours = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 4 : i64} in %module
-      : (!transform.any_op) -> !transform.any_op
+    %eights = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 8 : i64}
+      in %module : (!transform.any_op) -> !transform.any_op
+    %fours = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 4 : i64}
+      in %module : (!transform.any_op) -> !transform.any_op
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // Two-dimensional ones are left only where sums stay in memory: the zeros that C = AB starts from there.
     transform.apply_patterns to %kernel {

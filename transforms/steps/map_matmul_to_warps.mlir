@@ -4,8 +4,8 @@
 // bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n
 // / 16 times, every fragment of B warp_m / 16 times.
 //
-// Where the tiles lie in shared memory, a second barrier stands behind the matmul: the next tile must not overwrite what
-// a slower warp still reads. `multi_buffer` can do without it.
+// Where the tiles lie in shared memory, a second barrier stands behind the matmul: the next tile must not overwrite
+// what a slower warp still reads. `multi_buffer` can do without it.
 //
 // Source: CC'22, algorithm 1 and section 3.4.
 //

@@ -1,8 +1,8 @@
 // Gives each shared tile `buffers` places, used in turn by successive iterations of the k loop.
 //
-// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough: the one
-// behind the products goes, and warps may run ahead of each other by almost an iteration. The price is shared memory.
-// With one, nothing changes.
+// With two, the copy of the next tile goes to the place that nobody reads, so one barrier an iteration is enough: the
+// one behind the products goes, and warps may run ahead of each other by almost an iteration. The price is shared
+// memory. With one, nothing changes.
 //
 // Source: beyond CC'22, which keeps one buffer and two barriers.
 //

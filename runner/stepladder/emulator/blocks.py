@@ -130,10 +130,14 @@ class _Graph:
         found: list[int | None] = []
         for block in range(count):
             others = known[block] & ~(1 << block)
-            # The nearest one is post-dominated by all others. A block that never ends has no meaningful ones.
+            # The nearest one is post-dominated by all others.
             nearest = next((other for other in _numbers(others) if known[other] == others), None)
-            found.append(nearest if nearest != end else None)
+            found.append(nearest if nearest != end and self._ends(block) else None)
         return found
+
+    def _ends(self, block: int) -> bool:
+        """Whether any way from a block leaves the region."""
+        return any(not self.successors[other] for other in self.between(block, None))
 
     def between(self, block: int, end: int | None) -> set[int]:
         """Returns the blocks that threads may come through from one until they come to another, the first included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -139,8 +140,14 @@ def _granule(program: Program) -> int:
         for type_ in (*op.operand_types, *op.result_types):
             if isinstance(type_, types.Buffer) and type_.element and op.name not in _BYTES:
                 sizes.append(type_.element.bytes)
+            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
+                size = math.prod(type_.shape) * type_.element.bytes
+                sizes.append(min(size, op.attributes.get("alignment", size)))
     return min(sizes)
 
+
+# Ops whose types do not say what is accessed, but the value does.
+_BY_POINTER = {"llvm.load", "llvm.store"}
 
 # Ops that see shared memory as a row of bytes, whatever lies in it.
 _BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}

@@ -15,6 +15,8 @@ from stepladder.emulator.values import MemRef, lanes
 # Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
 _ALIGNMENT = 1024
+# Addresses between two of them: what is computed from one, and leaves it, does not come to the other.
+_GAP = 1 << 30
 
 # Addresses of shared memory in a cluster, as `mapa` makes them: the block's rank plus one above (0 is the block's own),
 # the address below.
@@ -62,7 +64,7 @@ class Heap:
     def allocate(self, size: int, name: str = "") -> Allocation:
         """Returns a new allocation of `size` bytes."""
         allocation = Allocation(size, address=self._next, name=name)
-        self._next += -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT
+        self._next += -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT + _GAP
         self.allocations.append(allocation)
         return allocation
 

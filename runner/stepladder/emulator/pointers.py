@@ -1,21 +1,23 @@
 """Addresses, and the memory that they are of.
 
-A pointer is a number, uniform or (T,). In shared memory it counts from a block's first byte, in every address space;
-global memory's addresses are far above those. What an address is of is looked up when it is used: one that is outside
-of all memory is taken as one before or behind the nearest, and so becomes a finding.
+A pointer is a number, uniform or (T,). In shared memory it counts from a block's first byte, in every address space,
+with the rank of a block of the cluster above where it is of that one (`memory.RANK_SHIFT`); global memory's addresses
+are far above those. What an address is of is looked up when it is used: one that is outside of all memory is taken as
+one before or behind the nearest, and so becomes a finding.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator import memory, values
+from stepladder.emulator import memory, synchronization, values
+from stepladder.emulator.machine import Unsupported
 from stepladder.emulator.memory import RANK_SHIFT, Allocation, contiguous
 from stepladder.emulator.warps import narrowed
 
 SHARED = 3  # address space
 _MOST_BLOCKS = 16  # of a cluster
-# Addresses below are in shared memory: of the thread's own block, or with a block's rank above (`memory.RANK_SHIFT`).
+# Addresses below are in shared memory.
 _SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
 
 
@@ -92,6 +94,10 @@ def read(fiber, op, pointer, element, shape=(), *, shared: bool = False):
     rank, offsets = len(shape), _offsets(shape)
     found, masks = [], []
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
+        if allocation is part.group.window and not shared and _is_of_others(part, start):
+            found.append(_read_in_cluster(part, op, start, element, shape))
+            masks.append(part.active)
+            continue
         view, places = elements(allocation, start, element, offsets, rank)
         found.append(memory.read(part, op, view, [places], shape))
         masks.append(part.active)
@@ -104,8 +110,37 @@ def write(fiber, op, pointer, value, element, shape=(), *, shared: bool = False)
     """Writes neighbours, (*shape,) or (T, *shape)."""
     rank, offsets = len(shape), _offsets(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
+        if allocation is part.group.window and not shared and _is_of_others(part, start):
+            raise Unsupported(op, "to the shared memory of another block")
         view, places = elements(allocation, start, element, offsets, rank)
         memory.write(part, op, view, [places], value, shape)
+
+
+def _is_of_others(fiber, address) -> bool:
+    own = address if values.is_uniform(address) else address[fiber.lanes]
+    return bool(np.any(own >= 1 << RANK_SHIFT))
+
+
+def _read_in_cluster(fiber, op, address, element, shape) -> np.ndarray:
+    """Returns what threads read from the shared memory of blocks of their cluster."""
+    group = fiber.group
+    address = values.lanes(np.asarray(address), fiber.count)
+    block = (address >> RANK_SHIFT) - 1
+    block = np.where(block < 0, group.block_of_lane, block)
+    if group.sanitizer.enabled:
+        synchronization.note_remote(fiber, op, block, "reads shared memory")
+    window, item, count = group.window, element.bytes, int(np.prod(shape, dtype=int))
+    places = (address % (1 << RANK_SHIFT))[fiber.lanes][:, None] // item + np.arange(count)
+    inside = (places < window.size // item) & (block[fiber.lanes] < group.blocks)[:, None]
+    if not inside.all():
+        view = contiguous(window, element, (window.size // item,))
+        group.sanitizer.out_of_bounds(fiber, op, view, [memory.spread(fiber, places)], ~inside, 1)
+    access = memory.Access(window, element, block[fiber.lanes][:, None] * (window.size // item) + places,
+                           None if inside.all() else inside, True)
+    group.sanitizer.read(fiber, op, access)
+    if group.counters is not None:
+        group.counters.access(fiber, op, access, "load")
+    return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
 
 
 def _offsets(shape):

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 
-from stepladder.bindings import ir
 from stepladder.emulator import memory, synchronization, values
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.machine import Left, Unsupported

@@ -39,7 +39,7 @@ class Struct:
 class Held:
     """A sum of a wgmma that is on its way to another one: it stays in its register and may be in flight."""
 
-    __slots__ = ("sums", "place")
+    __slots__ = ("place", "sums")
 
     def __init__(self, sums: Sums, place: int):
         self.sums = sums
@@ -94,7 +94,20 @@ def zero(fiber, op):
 def constant(fiber, op):
     """A constant."""
     value, type_ = op.attributes["value"], op.result_types[0]
+    if isinstance(type_, Opaque):
+        if not isinstance(value, np.ndarray):
+            raise Unsupported(op, f"of {type_.text}")
+        return _array(value, layout(type_.text), fiber.count)
     return value if isinstance(value, np.ndarray) else elements.number(value, type_.element)
+
+
+def _array(value: np.ndarray, form: Layout, count: int):
+    """Returns an array of numbers, of vectors, or of arrays, given all its numbers."""
+    if form.kind == "vector":
+        return values.lanes(value, count, 1)
+    if form.part(0).kind == "number":
+        return Sums(values.lanes(value, count, 1))
+    return Struct(tuple(_array(part, form.part(0), count) for part in value))
 
 
 @lowers("llvm.extractvalue")
@@ -143,26 +156,33 @@ def _inserted(fiber, op, struct, value, position):
 @executes("llvm.extractelement")
 def extractelement(fiber, op, vector, place):
     """An element of a vector."""
+    place = _within(fiber, op, place)
     if not isinstance(place, np.ndarray):
-        return elements.plain(vector[..., int(place)])
-    return values.lanes(vector, fiber.count, 1)[np.arange(fiber.count), _within(op, place)]
+        return elements.plain(vector[..., place])
+    return values.lanes(vector, fiber.count, 1)[np.arange(fiber.count), place]
 
 
 @executes("llvm.insertelement")
 def insertelement(fiber, op, vector, value, place):
     """A vector with one element changed."""
+    place = _within(fiber, op, place)
     if values.is_uniform(vector, 1) and values.is_uniform(value) and not isinstance(place, np.ndarray):
         result = np.array(vector)
-        result[int(place)] = value
+        result[place] = value
         return result
     result = np.array(values.lanes(vector, fiber.count, 1))
-    result[np.arange(fiber.count), _within(op, place)] = value
+    result[np.arange(fiber.count), place] = value
     return result
 
 
-def _within(op, place):
-    """Lanes that are not active may have any number there."""
-    return np.clip(place, 0, op.operand_types[0].shape[0] - 1)
+def _within(fiber, op, place):
+    """Returns the number of an element, of one that there is; a finding where it is none."""
+    count = op.operand_types[0].shape[0]
+    own = int(place) if values.is_uniform(place) else place[fiber.lanes]
+    wrong = np.ravel((own < 0) | (own >= count))
+    if wrong.any():
+        fiber.group.sanitizer.report("out-of-bounds", f"element {np.ravel(own)[wrong][0]} of a vector of {count}", op)
+    return np.clip(place, 0, count - 1) if isinstance(place, np.ndarray) else min(max(own, 0), count - 1)
 
 
 @executes("llvm.shufflevector")

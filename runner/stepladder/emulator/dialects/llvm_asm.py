@@ -15,6 +15,7 @@ from stepladder.emulator.values import lanes
 from stepladder.errors import StepladderError
 
 _OPERAND = re.compile(r"\$(\d+)")
+_MNEMONIC = re.compile(r"(?<![\w.])(?!setp)[a-z]+\.[a-z_:]+")
 
 # A product of wgmma, as MLIR writes it: p says whether the sums are kept; then come the signs of A and B, and for
 # types of 16 bits whether they are transposed.
@@ -40,7 +41,9 @@ def lower_inline_asm(builder, op) -> None:
     if run is None or outputs > 1 and not product or len(constraints) - outputs != len(op.operands):
         raise StepladderError(f"the emulator does not know the PTX of {op.name}: {text[:200]}",
                               location=builder.location)
-    builder.emit(op.name, run, builder.used(op.operands), builder.defined(op.results), attributes)
+    # Messages and counters say which instruction it is.
+    name = f"{op.name} {_MNEMONIC.search(text)[0]}"
+    builder.emit(name, run, builder.used(op.operands), builder.defined(op.results), attributes)
 
 
 def _renamed(number: int, outputs: int) -> str:

@@ -12,7 +12,6 @@ from stepladder.emulator.memory import Allocation, contiguous
 from stepladder.emulator.program import decode_attributes
 from stepladder.emulator.registry import executes, lowers, shared
 from stepladder.emulator.types import decode
-from stepladder.emulator.values import MemRef
 
 # Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and what `pack_shared_memory` gives.
 _ALIGNMENT = 1024

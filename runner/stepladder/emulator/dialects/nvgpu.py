@@ -131,8 +131,8 @@ def load_matrices(fiber, op, view, indices, count: int, *, transposed: bool) -> 
     check_alignment(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
-    if group.counters is not None:
-        given = access.valid[:, 0]
+    given = access.valid[:, 0]
+    if group.counters is not None and given.any():
         thread = fiber.lanes[given]
         group.counters.ldmatrix(op, thread // fragments.MATRIX_ROWS, access.positions[given, 0] * item)
     rows = memory.spread(fiber, memory.gather(access))[lanes][:, :count * fragments.MATRIX_ROWS]

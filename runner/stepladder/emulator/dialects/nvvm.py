@@ -104,6 +104,8 @@ def setmaxregister(fiber, op) -> None:
 def cp_async_shared_global(fiber, op, target, source, *size) -> None:
     """Begins to copy bytes from global to shared memory; beyond `size` of them come zeros."""
     count = op.attributes["size"]
+    if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
+        fiber.group.sanitizer.report("out-of-bounds", f"is told to read more than the {count} bytes that it writes", op)
     valid = np.broadcast_to(np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count),
                             (fiber.count, count))
     for part, array, start in pointers.parts(fiber, op, source):
@@ -404,6 +406,10 @@ def shfl_sync(fiber, op, members, value, offset, limits):
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
+    left_out = (lanes(members, fiber.count) >> thread & 1)[fiber.lanes] == 0
+    if left_out.any():
+        fiber.group.sanitizer.report("divergent-barrier", f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} "
+                                     "comes to it, and is not among its members", op)
     segment = (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -451,7 +457,20 @@ _SPECIAL = {
 def _special_register(fiber, op):
     """The value of a special register."""
     value = _SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
+    if "range" in op.attributes:
+        _check_range(fiber, op, value)
     return value.astype(op.result_types[0].dtype) if isinstance(value, np.ndarray) else value
+
+
+def _check_range(fiber, op, value) -> None:
+    """Reports a number that is not in the range that LLVM is told that it is in."""
+    if "range" not in op.cache:
+        op.cache["range"] = [int(number) for number in re.findall(r"-?\d+", op.attributes["range"].split(",", 1)[1])]
+    low, high = op.cache["range"]
+    least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
+    if least < low or most >= high:
+        fiber.group.sanitizer.report("out-of-bounds", f"is from {least} to {most}, and is said to be from {low} to "
+                                     f"{high - 1}", op)
 
 
 executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register)
