@@ -261,7 +261,9 @@ def test_global_sectors_are_counted():
     _, outcome = run(kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
     memref.store %v, %Y[%t] : {GLOBAL}"""))
-    assert outcome.counters.as_dict()["global"] == {"bytes": 2 * THREADS * 4, "sectors": 2 * THREADS * 4 // 32}
+    counted = outcome.counters.as_dict()
+    assert counted["global"] == {"bytes": 2 * THREADS * 4, "sectors": 2 * THREADS * 4 // 32}
+    assert counted["blocks"] == 1 and counted["per_block"]["global"] == counted["global"]
 
 
 @pytest.mark.parametrize("text, message", [

@@ -90,8 +90,11 @@ def print_counters(counters, file=None) -> None:
              "bytes": row.bytes, "sectors": row.sectors, "wavefronts": row.wavefronts, "conflicts": row.conflicts}
             for row in counters.traffic.values()]
     if rows:
-        rows.append({"op": "in all", "at": "", "memory": "", "kind": "", "warps": counters.total("executions"),
-                     **{name: counters.total(name) for name in ("bytes", "sectors", "wavefronts", "conflicts")}})
+        for title, blocks in (("a block, on average", counters.blocks), (f"in all, {counters.blocks} blocks", 1)):
+            rows.append({"op": title, "at": "", "memory": "", "kind": "", **{
+                column: round(counters.total(name) / blocks) for column, name in (
+                    ("warps", "executions"), ("bytes", "bytes"), ("sectors", "sectors"),
+                    ("wavefronts", "wavefronts"), ("conflicts", "conflicts"))}})
         print_table(rows, title="Memory traffic, by op", file=file)
     for name, count in counters.instructions.items():
         print(f"{name}: {count} by a warp, {counters.multiply_adds} multiply-adds in all", file=file)

@@ -18,8 +18,8 @@ reference; random normal inputs must agree with a float64 product within a toler
 products and sums and K (random i8 must give exactly the reference); and two launches must give the same bits. Where the
 kernel only writes C, C holds NaN before the launch, or the smallest integer.
 
-The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle that is above LLVM on
-the CPU, with a sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
+The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
+sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
 `auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
 some minutes it leaves to --backend emulator.
 
@@ -127,7 +127,7 @@ def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, d
     with engine.mlir_context():
         name, emulation, roles = lowest(bundle)
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
-        print(f"running ir/{name}, the last IR above LLVM", file=sys.stderr, flush=True)
+        print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
         executor = EmulatedExecutor(emulation, roles, progress=blocks_done)
         reports = check_matmul(problem, executor, args.seed)
     details = {"backend": "emulator", "ir": name, "findings": [finding.as_dict() for finding in executor.findings],

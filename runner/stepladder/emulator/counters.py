@@ -49,6 +49,7 @@ class Counters:
         instructions: of the matrix units, by op: executions by a warp.
         multiply_adds: multiplications and additions of the matrix units.
         barriers: executions by a warp, by op.
+        blocks: that ran; by so many all of these are divided for what a block costs.
     """
 
     traffic: dict[tuple[int, str, str], Traffic] = field(default_factory=dict)
@@ -185,10 +186,14 @@ class Counters:
 
     def as_dict(self) -> dict:
         """Returns everything for JSON."""
+        of_global = {name: self.total(name, "global") for name in ("bytes", "sectors")}
+        of_shared = {name: self.total(name, "shared") for name in ("bytes", "wavefronts", "conflicts")}
+        blocks = max(self.blocks, 1)
         return {
-            "blocks": self.blocks,
-            "global": {name: self.total(name, "global") for name in ("bytes", "sectors")},
-            "shared": {name: self.total(name, "shared") for name in ("bytes", "wavefronts", "conflicts")},
+            "blocks": self.blocks, "global": of_global, "shared": of_shared,
+            "per_block": {"global": {name: number / blocks for name, number in of_global.items()},
+                          "shared": {name: number / blocks for name, number in of_shared.items()},
+                          "multiply_adds": self.multiply_adds / blocks},
             "instructions": self.instructions, "multiply_adds": self.multiply_adds, "barriers": self.barriers,
             "accesses": [row.as_dict() for row in self.traffic.values()],
         }

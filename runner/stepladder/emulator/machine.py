@@ -397,6 +397,8 @@ class Machine:
             window_bytes: shared memory of a block; `layout` says where in it what stands.
         """
         self.launches += 1
+        if self.counters is not None:
+            self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
         total = math.prod(clusters)
         active: list[Group] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepladder.bindings import ir
-from stepladder.emulator import cluster_memory, pointers
+from stepladder.emulator import pointers
 from stepladder.emulator.layouts import Layout, layout, text_of
 from stepladder.emulator.machine import Unsupported
 from stepladder.emulator.memory import contiguous
@@ -121,8 +121,6 @@ def _access(fiber, op, pointer, type_) -> tuple:
 def load(fiber, op, pointer):
     """A number or a vector."""
     element, shape = _access(fiber, op, pointer, op.result_types[0])
-    if op.operand_types[0].text == cluster_memory.POINTER:
-        return cluster_memory.read(fiber, op, pointer, element, shape)
     return pointers.read(fiber, op, pointer, element, shape, shared=pointers.is_shared(op.operand_types[0]))
 
 
