@@ -122,7 +122,11 @@ def main(args: argparse.Namespace) -> int:
     print_counters(outcome.counters)
     for finding in outcome.findings:
         print(finding.render())
-    found = "not looked for" if args.no_sanitize else f"{len(outcome.findings)}" if outcome.findings else "none"
+    found = f"{len(outcome.findings)}" if outcome.findings else "none"
+    if args.no_sanitize:
+        found = "not looked for"
+    elif outcome.left_out:
+        found += f", and {outcome.left_out} more that are not shown"
     print(f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}")
     return FAILED if outcome.findings else OK
 

@@ -26,7 +26,7 @@ class Outcome:
     Attributes:
         arguments: what the function's arguments hold afterwards, in order; None for those that are no arrays.
         results: what it returned.
-        findings: what it did wrong; none where the sanitizer was off.
+        findings: what it did wrong; none where the sanitizer was off. `left_out` more were found and not kept.
         counters: what it cost.
         steps: instructions that were executed; `seconds`: how long that took.
     """
@@ -34,6 +34,7 @@ class Outcome:
     arguments: list[np.ndarray | None]
     results: list
     findings: list[Finding] = field(default_factory=list)
+    left_out: int = 0
     counters: Counters | None = None
     steps: int = 0
     seconds: float = 0.0
@@ -129,8 +130,8 @@ class Emulation:
                 arguments.append(array)
         results = machine.call(self.function, arguments)
         held = [None if view is None else memory.content(view) for view in views]
-        return Outcome(held, results, list(machine.findings), machine.counters, machine.steps,
-                       time.perf_counter() - began)
+        return Outcome(held, results, list(machine.findings), machine.findings.left_out, machine.counters,
+                       machine.steps, time.perf_counter() - began)
 
 
 def _granule(program: Program) -> int:

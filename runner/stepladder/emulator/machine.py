@@ -368,7 +368,6 @@ class Machine:
         self.max_steps = max_steps
         self.steps = 0
         self.progress = progress
-        self.launches = 0
 
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
         """Returns what checks the accesses of a new group."""
@@ -396,7 +395,6 @@ class Machine:
             env_of: makes the values that a group begins with.
             window_bytes: shared memory of a block; `layout` says where in it what stands.
         """
-        self.launches += 1
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
