@@ -370,7 +370,7 @@ FAULTS = [
         ("barrier before the other block's sums dropped", {"race"},
          (drop("nvvm.cluster.wait"), drop("nvvm.cluster.arrive"))),
         ("wait for the cluster dropped", {"race"}, drop("nvvm.cluster.wait")),
-        ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 3, 1, 0)),
+        ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 1, 1, 0)),
         ("block may end while the other reads its sums", {"order"},
          (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1))),
         ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),

@@ -47,11 +47,12 @@ def _keep_loads(block, rewriter) -> None:
         rewriter.replace_op(product, [product.operands[2]])
     for descriptor in walk(block.owner, *DESCRIPTORS):
         rewriter.erase_op(descriptor)
-    for zero in walk(block.owner, ZERO):
-        with ir.InsertionPoint(zero), zero.location:
-            none = ir.Operation.create("ub.poison", results=[zero.results[0].type],
+    # What consumers' values begin with: canonicalization drops what uses it, and would keep these two themselves.
+    for begin in walk(block.owner, ZERO, "nvvm.mapa"):
+        with ir.InsertionPoint(begin), begin.location:
+            none = ir.Operation.create("ub.poison", results=[begin.results[0].type],
                                        attributes={"value": ir.Attribute.parse("#ub.poison")})
-        rewriter.replace_op(zero, [none.results[0]])
+        rewriter.replace_op(begin, [none.results[0]])
     for issue in issues:
         inner = [op.operation for op in issue.regions[0].blocks[0].operations][:-1]
         for op in inner:

@@ -6,46 +6,11 @@ import numpy as np
 
 from stepladder.bindings import ir
 from stepladder.emulator import values
-from stepladder.emulator.machine import Convergence, Left
+from stepladder.emulator.blocks import branch, join, jump, move
+from stepladder.emulator.machine import Convergence
 from stepladder.emulator.registry import lowers
 from stepladder.emulator.types import BOOL, INDEX
 from stepladder.errors import StepladderError
-
-
-def move(fiber, op, *operands):
-    """Hands values on: yielded ones to results, or to what the next iteration carries."""
-    return operands if len(operands) != 1 else operands[0]
-
-
-def jump(fiber, op) -> None:
-    """Goes on at another place."""
-    fiber.place = op.attributes["to"]
-
-
-def branch(fiber, op, condition) -> None:
-    """Goes one way, or both where threads differ."""
-    condition = fiber.agreed(condition)
-    otherwise, join = op.attributes["otherwise"], op.attributes["join"]
-    if not isinstance(condition, np.ndarray):
-        if not condition:
-            fiber.place = otherwise
-        return
-    mask = fiber.active & condition
-    meeting = Convergence(fiber.group, join, op.attributes["slots"], fiber.active)
-    fiber.stack.append(meeting)
-    other = fiber.split(fiber.active & ~mask)
-    other.place = otherwise
-    fiber.group.ready.appendleft(other)
-    fiber.group.ready.appendleft(fiber)
-    raise Left
-
-
-def join(fiber, op) -> None:
-    """Waits here for the threads that went another way, if there are any."""
-    if fiber.stack and fiber.stack[-1].place == fiber.place - 1:
-        meeting = fiber.stack[-1]
-        meeting.arrive(fiber, fiber.active.copy(), [fiber.env[slot] for slot in meeting.slots])
-        raise Left
 
 
 def leave_unless(fiber, op, condition, *carried):
