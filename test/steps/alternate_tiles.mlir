@@ -5,6 +5,7 @@
 // RUN: %stepladder payload matmul --m 512 --n 1024 --k 384 -o %t.mlir
 // RUN: %{opt} --through specialize_warps | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through alternate_tiles | FileCheck %s
+// RUN: %{opt} --through alternate_tiles | FileCheck %s --check-prefix=SUMS
 // RUN: %{opt} --through alternate_tiles --set block_m=128 --set block_n=128 --set stages=3 | FileCheck %s --check-prefix=LARGER
 // RUN: %stepladder payload matmul --m 512 --n 1024 --k 64 | %stepladder-opt - --pipeline wgmma --set schedule=alternating --set block_m=64 --set blocks=4 --through alternate_tiles | FileCheck %s --check-prefix=STEP
 
@@ -52,3 +53,9 @@
 // STEP-NEXT: nvgpu.mbarrier.try_wait.parity
 // STEP: nvgpu.warpgroup.mma %
 // STEP-NEXT: nvvm.barrier.arrive id =
+
+// Each has a tile of sums of its own.
+// SUMS: [[both:%.+]] = memref.alloc() {operand_c} : memref<2x64x256xf32, #gpu.address_space<workgroup>>
+// SUMS: [[own:%.+]] = memref.subview [[both]][%{{.*}}, 0, 0] [1, 64, 256] [1, 1, 1]
+// SUMS: nvgpu.warpgroup.mma.store %{{.*}}, [[own]]
+// SUMS: linalg.add ins([[own]]

@@ -16,7 +16,7 @@
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 32)>
 // CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 32) * 128)>
 // CHECK-DAG: #[[place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 32) * 8)>
-// CHECK: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1)
+// CHECK: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
 // 32 bytes behind each row of sums.
 // CHECK: [[sums:%.+]] = memref.alloc() {partial_sums} : memref<128x136xf32, #gpu.address_space<workgroup>>
 // CHECK: [[part:%.+]] = gpu.cluster_block_id x

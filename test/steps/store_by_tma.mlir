@@ -14,6 +14,7 @@
 // RUN: %{payload} --no-accumulate | %{opt} --set schedule=alternating --set block_n=128 --set store_buffers=1 | FileCheck %s --check-prefix=ALTERNATING
 // RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=96 | FileCheck %s --check-prefix=NARROW
 // RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=160 | FileCheck %s --check-prefix=NARROW
+// RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=192 --set block_k=32 | FileCheck %s --check-prefix=ODD
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 --no-accumulate | %{opt} | FileCheck %s --check-prefix=RAGGED
 
 // CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c32] : memref<*xf32> -> <tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b
@@ -93,3 +94,12 @@
 // NARROW: -> <tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b
 // NARROW: memref.alloc() {operand_c} : memref<2x2x64x32xf16,
 // NARROW-COUNT-3: nvgpu.tma.async.store
+
+// Three boxes in two places: the first of a tile goes where the last of the one before it went, and waits for that.
+// ODD: memref.alloc() {operand_c} : memref<2x2x64x64xf16, #gpu.address_space<workgroup>>
+// ODD: nvvm.cp.async.bulk.wait_group 0 {read}
+// ODD: nvgpu.tma.async.store
+// ODD: nvvm.cp.async.bulk.wait_group 2 {read}
+// ODD: nvgpu.tma.async.store
+// ODD: nvvm.cp.async.bulk.wait_group 1 {read}
+// ODD: nvgpu.tma.async.store
