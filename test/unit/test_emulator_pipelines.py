@@ -3,12 +3,15 @@
 The exact check compares with the reference over integers, so that one dropped or doubled product shows.
 """
 
+import json
+
 import pytest
 
 from stepladder import build, engine, library
 from stepladder.emulator import matmul
 from stepladder.errors import StepladderError
 from stepladder.payload import find_problem, matmul_text
+from stepladder.resources import transforms_dir
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "warpgroups": 1}
@@ -135,3 +138,38 @@ def test_every_pipeline_without_a_step(pipeline, step):
             check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
     else:
         assert check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
+
+
+TYPE_OF_BITS = {16: "f16", 32: "f32"}
+
+
+def _defaults() -> list:
+    """Every set of default knobs once, with the edges and the types of a problem that it was measured for."""
+    found = {}
+    for pipeline in ("wmma", "mma_sync", "wgmma"):
+        measured = json.loads((transforms_dir() / "defaults" / f"{pipeline}.json").read_text())
+        for entry in measured["problems"]:
+            knobs, size = dict(entry["knobs"]), tuple(entry[axis] for axis in "mnk")
+            if knobs.get("blocks"):  # few, so that each takes several tiles of a small problem
+                knobs["blocks"] = 2 * knobs["cluster_m"] * knobs["cluster_n"]
+            knobs["target"] = "sm_90a" if pipeline == "wgmma" else "sm_90"
+            edges = [length % knobs[f"block_{axis}"] for axis, length in zip("mnk", size)]
+            types = entry["a_bits"], entry["c_bits"]
+            if all(bits in TYPE_OF_BITS for bits in types):
+                key = pipeline, *knobs.values(), *edges, *types
+                found.setdefault(key, pytest.param(pipeline, knobs, size, types, id=f"{pipeline}-{size}-{types}"))
+    return list(found.values())
+
+
+@pytest.mark.parametrize("pipeline, knobs, size, types", _defaults())
+def test_every_default(pipeline, knobs, size, types):
+    """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
+    operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
+    rounds = pipeline == "wgmma"
+    text = matmul_text(*size, a_type=operands, b_type=operands, c_type=c_type, acc_type="f32" if rounds else c_type,
+                       accumulate=not rounds)
+    with engine.mlir_context():
+        _, report = matmul.check_small(text, "payload.mlir", engine.Request(pipeline, knobs))
+    assert report.step == ("lower_to_inline_ptx" if pipeline == "wgmma" else "lower_to_nvvm")
+    assert report.check.passed, report.check.describe()
+    assert not report.findings, report.findings[0].render()
