@@ -215,6 +215,8 @@ TENSOR = (100, 72)
 # Rows, and 16 bytes along a row: a box that begins between two such units is an illegal instruction.
 ORIGINS = [(0, 0), (16, 1), (80, 4), (-5, -1), (99, 4), (120, 0), (40, 20)]
 UNIT = 16
+# No pipeline stores at a negative origin, and what a GPU does then was not settled.
+STORED_ORIGINS = [origin for origin in ORIGINS if min(origin) >= 0]
 KINDS = {"f16": np.uint16, "f32": np.uint32, "i8": np.uint8}
 BOXES = [("f16", swizzle, 0) for swizzle in SWIZZLES] + [("f32", 128, 0), ("i8", 64, 0), ("f16", 128, 256),
                                                         ("f16", 64, 128)]
@@ -291,7 +293,7 @@ def test_tma_load_to_two_blocks(run):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
-@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("origin", STORED_ORIGINS)
 @pytest.mark.parametrize("add", (False, True))
 def test_tma_store(run, kind, swizzle, shift, origin, add):
     if add and kind == "i8":
