@@ -1,10 +1,14 @@
 """What the unit tests share: a bundle to start from, and whether a GPU is there."""
 
 import math
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+# Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
