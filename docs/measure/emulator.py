@@ -27,15 +27,10 @@ LOADS = ("ldmatrix", "load_matrix", "wmma.load")
 
 def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]:
     """Returns the reports of all steps of a pipeline, the input's first."""
-    reports = []
+    reports: list[matmul.StepReport] = []
     with engine.mlir_context():
         problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
-
-        def check(step: str, dumped: str) -> None:
-            reports.append(matmul.check_step(step, dumped, f"{step}.mlir", problem, {0: "a", 1: "b", 2: "c"}))
-
-        engine.run(text, "payload.mlir", request, begun=lambda dumped: check("input", dumped),
-                   progress=lambda step: check(step.name, step.text))
+        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, reports.append)
     return reports
 
 

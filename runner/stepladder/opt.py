@@ -81,28 +81,21 @@ def _check_each_step(text: str, name: str, request) -> None:
     small = matmul.small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
     problem = build.problem_of(small)
     print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
-    # A fresh payload has its arguments in the order A, B, C.
-    small_text = text if small == found else matmul.payload_of(small)
-    roles = found.roles if small == found else {0: "a", 1: "b", 2: "c"}
+    is_small = small == found
     rows: list[dict[str, object]] = []
-    before = ""
 
-    def check(step: str, dumped: str) -> None:
-        nonlocal before
-        if dumped == before:
-            rows.append({"step": step, "result": "as before", "s": 0.0})
-            return
-        before = dumped
-        report = matmul.check_step(step, dumped, engine.dump_name(len(rows), step), problem, roles)
-        result = f"not run: {report.unknown}" if report.passed is None else "right" if report.passed else "WRONG"
-        rows.append({"step": step, "result": result, "s": round(report.seconds, 2)})
-        print(f"  {step}: {result}", file=sys.stderr, flush=True)
+    def checked(report: matmul.StepReport) -> None:
+        result = "as before" if report.is_unchanged else f"not run: {report.unknown}" if report.passed is None else \
+            "right" if report.passed else "WRONG"
+        rows.append({"step": report.step, "result": result, "s": round(report.seconds, 2)})
+        if not report.is_unchanged:
+            print(f"  {report.step}: {result}", file=sys.stderr, flush=True)
         if report.passed is False:
-            notes = [finding.render() for finding in report.findings]
-            raise StepladderError(f"step '{step}' breaks the IR: {report.check.describe()}", status=FAILED, notes=notes)
+            raise StepladderError(f"step '{report.step}' breaks the IR: {report.check.describe()}", status=FAILED,
+                                  notes=report.notes())
 
-    engine.run(small_text, name, dataclasses.replace(request, tuned=False), begun=lambda input_: check("input", input_),
-               progress=lambda step: check(step.name, step.text))
+    matmul.check_steps(text if is_small else matmul.payload_of(small), name, dataclasses.replace(request, tuned=False),
+                       problem, found.roles if is_small else matmul.ROLES, checked)
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 
 

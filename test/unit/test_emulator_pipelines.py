@@ -33,23 +33,21 @@ CASES = [(pipeline, shape, accumulate, sums) for pipeline, shapes in SHAPES.item
 
 def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), **types) -> list[str]:
     """Runs a pipeline and the IR after each of its steps; returns the names of the steps whose IR was run."""
-    checked, known = [], {}
+    names = []
 
-    def check(step: str, text: str) -> None:
-        if text not in known:
-            known[text] = matmul.check_step(step, text, f"{step}.mlir", problem, {0: "a", 1: "b", 2: "c"})
-        report = known[text]
+    def checked(report: matmul.StepReport) -> None:
+        step = report.step
         assert report.passed is not None, f"{step}: {report.unknown}"
         assert report.check.passed, f"{step}: {report.check.describe()}"
         assert not report.findings, f"{step}: {report.findings[0].render()}"
-        checked.append(step)
+        names.append(step)
 
     with engine.mlir_context():
         text = matmul_text(*shape, **types)
         problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
-        engine.run(text, "payload.mlir", engine.Request(pipeline, settings, without=without),
-                   begun=lambda input_: check("input", input_), progress=lambda step: check(step.name, step.text))
-    return checked
+        request = engine.Request(pipeline, settings, without=without)
+        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, checked)
+    return names
 
 
 @pytest.mark.parametrize("pipeline, shape, accumulate, sums", CASES)

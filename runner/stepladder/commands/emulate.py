@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from stepladder.emulator import MAX_STEPS
 from stepladder.errors import FAILED, OK, StepladderError
 from stepladder.options import Formatter, positive
 
@@ -43,8 +44,8 @@ def add_parser(subparsers) -> None:
                         help="write what the arguments hold afterwards (argument0.npy, ...) and the results (result0.npy)")
     parser.add_argument("--report", metavar="FILE.json", help="write findings and counters")
     parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
-    parser.add_argument("--max-steps", type=positive, default=50_000_000, metavar="N",
-                        help="stop after so many ops (default: 50000000)")
+    parser.add_argument("--max-steps", type=positive, default=MAX_STEPS, metavar="N",
+                        help=f"stop after so many ops (default: {MAX_STEPS})")
 
 
 def _seed(text: str) -> int:

@@ -7,3 +7,6 @@ instructions: `program`. Threads, blocks and who runs next: `machine`, `warps`. 
 (barriers), `asynchronous` (groups of copies and products), `tma`, `warpgroups`. What executes ops: `dialects`, one module
 a dialect. A module from its inputs to its outputs: `emulation`; a matmul, and the IR after each step: `matmul`.
 """
+
+# Instructions that a run may execute unless told otherwise: an endless loop ends.
+MAX_STEPS = 50_000_000

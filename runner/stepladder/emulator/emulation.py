@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepladder.emulator import dialects, memory, types  # noqa: F401  (registers what executes ops)
+from stepladder.emulator import MAX_STEPS, dialects, memory, types  # noqa: F401  (registers what executes ops)
 from stepladder.emulator.counters import Counters
 from stepladder.emulator.machine import Machine
 from stepladder.emulator.program import Function, Program, build
 from stepladder.emulator.sanitizer import Finding
 from stepladder.errors import StepladderError
-
-MAX_STEPS = 50_000_000
 
 
 @dataclass

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stepladder.emulator import values
+from stepladder.emulator import MAX_STEPS, values
 from stepladder.emulator.memory import Allocation, Heap
 from stepladder.emulator.program import Body, Function, Instruction, Program
 from stepladder.emulator.sanitizer import WARP, Findings, NoSanitizer, Sanitizer
@@ -214,7 +214,7 @@ class Group:
         self.thread_of_lane = lane % self.threads
         self.block_of_lane = lane // self.threads
         x, y, _ = self.block_dims
-        self.thread_id = tuple(np.zeros(1, np.int64)[0].item() if size == 1 else place for size, place in zip(
+        self.thread_id = tuple(0 if size == 1 else place for size, place in zip(
             self.block_dims, (self.thread_of_lane % x, self.thread_of_lane // x % y, self.thread_of_lane // (x * y))))
         self.block_id = tuple(int(block_ids[0, axis]) if (block_ids[:, axis] == block_ids[0, axis]).all()
                               else block_ids[self.block_of_lane, axis] for axis in range(3))
@@ -355,7 +355,7 @@ class Machine:
         steps: instructions executed so far, of at most `max_steps`.
     """
 
-    def __init__(self, program: Program, *, sanitize: bool = True, counters=None, max_steps: int = 50_000_000,
+    def __init__(self, program: Program, *, sanitize: bool = True, counters=None, max_steps: int = MAX_STEPS,
                  granule: int = 2, progress: Callable[[int, int], None] | None = None):
         self.program = program
         self.heap = Heap()

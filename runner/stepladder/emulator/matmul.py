@@ -65,6 +65,11 @@ class EmulatedExecutor:
         return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
 
 
+# A fresh payload (`payload_of`) has its arguments in this order.
+ROLES = {0: "a", 1: "b", 2: "c"}
+_SHOWN = 4  # findings in a message
+
+
 @dataclasses.dataclass
 class StepReport:
     """A step's IR as it ran.
@@ -74,6 +79,7 @@ class StepReport:
         passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
         check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost.
         unknown: why it cannot be run.
+        is_unchanged: whether the step left the IR as it was.
     """
 
     step: str
@@ -83,10 +89,18 @@ class StepReport:
     counters: Counters | None = None
     unknown: str = ""
     seconds: float = 0.0
+    is_unchanged: bool = False
+
+    def notes(self) -> list[str]:
+        """Returns the first findings as notes of a message, and how many more there are."""
+        more = len(self.findings) - _SHOWN
+        shown = [finding.render() for finding in self.findings[:_SHOWN]]
+        return [*shown, f"{more} more findings"] if more > 0 else shown
 
 
-def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str], seed: int = 0) -> StepReport:
-    """Runs the IR after a step on integers for which every sum is exact, with the sanitizer; in the current context.
+def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str],
+               seed: int = 0) -> StepReport:
+    """Runs the IR after a step on integers for which every sum is exact, with the sanitizer, in the current context.
 
     Args:
         step: for the report.
@@ -106,6 +120,33 @@ def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping
         return StepReport(step, None, unknown=error.message)
     return StepReport(step, report.passed and not executor.findings, report, executor.findings, executor.counters,
                       seconds=executor.seconds)
+
+
+def check_steps(text: str, name: str, request: engine.Request, problem: Problem, roles: Mapping[int, str],
+                checked: Callable[[StepReport], None]) -> None:
+    """Runs a pipeline, and the IR after each of its steps; in the current context.
+
+    Args:
+        text: the payload, of `problem`; `name`: its file.
+        roles: which operand an argument of the function is.
+        checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
+            before it, with 0 seconds.
+    """
+    before: tuple[str, StepReport] | None = None
+    number = 0
+
+    def check(step: str, dumped: str) -> None:
+        nonlocal before, number
+        if before is not None and before[0] == dumped:
+            report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
+        else:
+            report = check_step(step, dumped, engine.dump_name(number, step), problem, roles)
+            before = dumped, report
+        number += 1
+        checked(report)
+
+    engine.run(text, name, request, begun=lambda dumped: check("input", dumped),
+               progress=lambda step: check(step.name, step.text))
 
 
 def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> payload.Problem:
@@ -134,7 +175,7 @@ def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem,
     problem = build.problem_of(small)
     run = engine.run(payload_of(small), name, dataclasses.replace(request, tuned=False))
     for step in reversed(run.steps):
-        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, {0: "a", 1: "b", 2: "c"})
+        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, ROLES)
         if report.passed is not None:
             return problem, report
     raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")

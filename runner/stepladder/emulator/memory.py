@@ -203,6 +203,25 @@ def scatter(access: Access, values) -> None:
         typed[access.positions[access.valid]] = values[access.valid]
 
 
+def take(fiber, op, access: Access, *, fill=None, is_matrix: bool = False) -> np.ndarray:
+    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads."""
+    group = fiber.group
+    group.sanitizer.read(fiber, op, access)
+    if group.counters is not None:
+        (group.counters.matrix if is_matrix else group.counters.access)(fiber, op, access, "load")
+    return gather(access, fill)
+
+
+def put(fiber, op, access: Access, values: np.ndarray, *, is_matrix: bool = False) -> None:
+    """Writes the elements of an access, checked and counted as for `take`."""
+    group = fiber.group
+    group.sanitizer.write(fiber, op, access, values)
+    if group.counters is not None:
+        (group.counters.matrix if is_matrix else group.counters.access)(fiber, op, access, "store")
+    scatter(access, values)
+    group.sanitizer.written(fiber, op, access, values)
+
+
 def spread(fiber, values: np.ndarray) -> np.ndarray:
     """Returns what the active lanes have as an array for all lanes."""
     if fiber.mask is None:
@@ -218,14 +237,10 @@ def read(fiber, op, view: MemRef, coordinates, shape=(), valid=None, fill=None):
     Args as for `locate`; elements that are not touched are `fill`.
     """
     access = locate(fiber, op, view, coordinates, shape, valid)
-    group = fiber.group
-    group.sanitizer.read(fiber, op, access)
-    if group.counters is not None:
-        group.counters.access(fiber, op, access, "load")
     if isinstance(fill, np.ndarray) and access.per_lane and access.valid is not None:
         fill = np.broadcast_to(_restricted(fiber, lanes(fill, fiber.count, 0).reshape(
             -1, *(1,) * len(shape)), len(shape)), access.positions.shape)[~access.valid]
-    values = gather(access, fill)
+    values = take(fiber, op, access, fill=fill)
     return spread(fiber, values) if access.per_lane else values
 
 
@@ -236,13 +251,7 @@ def write(fiber, op, view: MemRef, coordinates, value, shape=(), valid=None) -> 
     value = _restricted(fiber, value, len(shape))
     if value.ndim > len(shape) and not access.per_lane:  # every lane writes its own value to the same place
         access = with_lanes(access, len(fiber.lanes))
-    value = np.broadcast_to(value, access.positions.shape)
-    group = fiber.group
-    group.sanitizer.write(fiber, op, access, value)
-    if group.counters is not None:
-        group.counters.access(fiber, op, access, "store")
-    scatter(access, value)
-    group.sanitizer.written(fiber, op, access, value)
+    put(fiber, op, access, np.broadcast_to(value, access.positions.shape))
 
 
 def with_lanes(access: Access, count: int) -> Access:

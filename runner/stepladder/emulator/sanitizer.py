@@ -78,13 +78,6 @@ class Findings:
     def __iter__(self):
         return iter(self.found.values())
 
-    def __len__(self) -> int:
-        return len(self.found)
-
-    def kinds(self) -> set[str]:
-        """Returns the kinds that were found."""
-        return {finding.kind for finding in self}
-
 
 class _Shared:
     """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""

@@ -101,8 +101,8 @@ class _Box:
             self.group.sanitizer.misaligned(fiber, op, address, ALIGNMENT)
         # A GPU (H200) stops with an illegal instruction.
         if origin[-1] * self.item % _GLOBAL_ALIGNMENT:
-            self.group.sanitizer.report("misaligned", f"the box begins at byte {origin[-1] * self.item} of a row, which "
-                                        f"is no multiple of {_GLOBAL_ALIGNMENT}", op)
+            self.group.sanitizer.report("misaligned", f"the box begins at byte {origin[-1] * self.item} of a row, "
+                                        f"which is no multiple of {_GLOBAL_ALIGNMENT}", op)
 
     def fits(self, op) -> bool:
         """Whether it lies in shared memory; a finding where it does not."""

@@ -24,63 +24,23 @@ def _axis(op) -> int:
 # Numbers.
 
 
-@executes("gpu.thread_id")
-def thread_id(fiber, op):
-    """The thread's number in its block."""
-    return fiber.group.thread_id[_axis(op)]
+_NUMBERS = {
+    "gpu.thread_id": lambda group, axis: group.thread_id[axis],  # in the block
+    "gpu.block_id": lambda group, axis: group.block_id[axis],  # in the grid
+    "gpu.block_dim": lambda group, axis: group.block_dims[axis],  # threads of a block
+    "gpu.grid_dim": lambda group, axis: group.grid_dims[axis],  # blocks of the grid
+    "gpu.global_id": lambda group, axis: group.block_id[axis] * group.block_dims[axis] + group.thread_id[axis],
+    "gpu.cluster_dim_blocks": lambda group, axis: group.cluster_dims[axis],  # blocks of a cluster
+    "gpu.cluster_dim": lambda group, axis: group.grid_dims[axis] // group.cluster_dims[axis],  # clusters of the grid
+    "gpu.cluster_id": lambda group, axis: int(group.block_ids[0, axis]) // group.cluster_dims[axis],
+    "gpu.cluster_block_id": lambda group, axis: group.block_id[axis] % group.cluster_dims[axis],
+}
 
 
-@executes("gpu.block_id")
-def block_id(fiber, op):
-    """The block's number in the grid."""
-    return fiber.group.block_id[_axis(op)]
-
-
-@executes("gpu.block_dim")
-def block_dim(fiber, op):
-    """Threads of a block."""
-    return fiber.group.block_dims[_axis(op)]
-
-
-@executes("gpu.grid_dim")
-def grid_dim(fiber, op):
-    """Blocks of the grid."""
-    return fiber.group.grid_dims[_axis(op)]
-
-
-@executes("gpu.global_id")
-def global_id(fiber, op):
-    """The thread's number in the grid."""
-    axis = _axis(op)
-    group = fiber.group
-    return group.block_id[axis] * group.block_dims[axis] + group.thread_id[axis]
-
-
-@executes("gpu.cluster_dim_blocks")
-def cluster_dim_blocks(fiber, op):
-    """Blocks of a cluster."""
-    return fiber.group.cluster_dims[_axis(op)]
-
-
-@executes("gpu.cluster_dim")
-def cluster_dim(fiber, op):
-    """Clusters of the grid."""
-    axis = _axis(op)
-    return fiber.group.grid_dims[axis] // fiber.group.cluster_dims[axis]
-
-
-@executes("gpu.cluster_id")
-def cluster_id(fiber, op):
-    """The cluster's number in the grid."""
-    axis = _axis(op)
-    return int(fiber.group.block_ids[0, axis]) // fiber.group.cluster_dims[axis]
-
-
-@executes("gpu.cluster_block_id")
-def cluster_block_id(fiber, op):
-    """The block's number in its cluster."""
-    axis = _axis(op)
-    return fiber.group.block_id[axis] % fiber.group.cluster_dims[axis]
+@executes(*_NUMBERS)
+def number(fiber, op):
+    """A number of a thread, block or cluster along a dimension, or how many there are."""
+    return _NUMBERS[op.name](fiber.group, _axis(op))
 
 
 @executes("gpu.lane_id")
@@ -200,10 +160,7 @@ def load_matrix(fiber, op, view, *indices):
     """A matrix from memory."""
     group = fiber.group
     one, access = _elements(fiber, op, view, indices, op.result_types[0])
-    group.sanitizer.read(one, op, access)
-    if group.counters is not None:
-        group.counters.matrix(one, op, access, "load")
-    found = memory.gather(access)
+    found = memory.take(one, op, access, is_matrix=True)
     array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
     array[fiber.warps] = found
     return WarpMatrix(array, group)
@@ -212,16 +169,11 @@ def load_matrix(fiber, op, view, *indices):
 @executes("gpu.subgroup_mma_store_matrix")
 def store_matrix(fiber, op, matrix, view, *indices) -> None:
     """A matrix to memory."""
-    group = fiber.group
     one, access = _elements(fiber, op, view, indices, op.operand_types[0])
     mine = matrix.array[fiber.warps].astype(view.element.dtype)
     if not access.per_lane:
         access = memory.with_lanes(access, len(one.lanes))
-    group.sanitizer.write(one, op, access, mine)
-    if group.counters is not None:
-        group.counters.matrix(one, op, access, "store")
-    memory.scatter(access, mine)
-    group.sanitizer.written(one, op, access, mine)
+    memory.put(one, op, access, mine, is_matrix=True)
 
 
 @executes("gpu.subgroup_mma_compute")

@@ -152,10 +152,7 @@ def load(fiber, op, pointer, stride):
     group = fiber.group
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
     for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
-        group.sanitizer.read(part, op, access)
-        if group.counters is not None:
-            group.counters.matrix(part, op, access, "load")
-        matrices[part.warps] = memory.gather(access)
+        matrices[part.warps] = memory.take(part, op, access, is_matrix=True)
     return _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
 
 
@@ -169,12 +166,7 @@ def store(fiber, op, pointer, *operands) -> None:
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
     matrices[fiber.warps] = fragment.join(_held(fiber, fragment, registers, threads))
     for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
-        mine = matrices[part.warps]
-        group.sanitizer.write(part, op, access, mine)
-        if group.counters is not None:
-            group.counters.matrix(part, op, access, "store")
-        memory.scatter(access, mine)
-        group.sanitizer.written(part, op, access, mine)
+        memory.put(part, op, access, matrices[part.warps], is_matrix=True)
 
 
 @executes("nvvm.wmma.mma")
