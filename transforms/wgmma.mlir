@@ -55,7 +55,9 @@ module attributes {transform.with_named_sequence} {
         producer_registers = "32 if consumers > 2 else 24 if sums > 160 else 40",
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
-        parts_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 else 0",
+        parts_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and parts_in == 'cluster' else 0",
+        tiles = "((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
+        parts_bytes_in_memory = "tiles * split_k * block_m * block_n * acc_bits // 8",
         shared_bytes = "ring_bytes + store_bytes + parts_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
@@ -74,8 +76,12 @@ module attributes {transform.with_named_sequence} {
     // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
-    // Blocks that divide a tile's reduction, for products with few tiles.
-    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
+    // Blocks that divide a tile's reduction, for products with few tiles, and where they leave their sums for each other:
+    // in the shared memory of a cluster, or in global memory.
+    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+      -> !transform.param<i64>
+    %parts_in = transform.tune.knob<"parts_in"> = "cluster" from options = ["cluster", "memory"]
+      -> !transform.any_param
     // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
     %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
@@ -101,9 +107,9 @@ module attributes {transform.with_named_sequence} {
     // Buffers: the grid, its clusters, the order of tiles, and the blocks that take them.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @split_reduction failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @form_clusters failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @split_reduction failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @persist_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // TMA into the matrix unit, and the roles of warpgroups.

@@ -44,7 +44,7 @@ TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"),
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
 # Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
-# re`g`isters), `c` for the cluster, and the letters of _KNOBS; what is not said is the script's.
+# re`g`isters), `c` for the cluster, `p` or `q` for the parts of a reduction, and the letters of _KNOBS; what is not said is the script's.
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
 LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 l", "256x128 e1 c1x2")
 CANDIDATES = {
@@ -155,6 +155,7 @@ CLUSTERS_KERNEL = """
 """
 
 _KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "store_buffers"}
+_PARTS_IN = {"p": "cluster", "q": "memory"}
 _WORDS: dict[str, dict[str, int | str]] = {
     "a": {"schedule": "alternating", "warpgroups": 1}, "o": {"launches": "ordered"}, "l": {"last_tiles": "shared"},
     "g": {"epilogue": "registers"}}
@@ -168,8 +169,8 @@ def knobs_of(candidate: str) -> dict[str, int | str]:
     for word in words:
         if word in _WORDS:
             knobs |= _WORDS[word]
-        elif parts := re.fullmatch(r"p(\d)", word):
-            knobs |= {"split_k": int(parts[1]), "epilogue": "registers", "blocks": 0}
+        elif parts := re.fullmatch(r"([pq])(\d+)", word):
+            knobs |= {"split_k": int(parts[2]), "parts_in": _PARTS_IN[parts[1]], "epilogue": "registers", "blocks": 0}
         elif cluster := re.fullmatch(r"c(\d)x(\d)", word):
             knobs |= {"cluster_m": int(cluster[1]), "cluster_n": int(cluster[2])}
         else:

@@ -1,11 +1,14 @@
-// The blocks of a cluster divide the steps of k of a tile, leave their sums in their shared memory, and, once all have,
-// each adds up the parts of its share of the tile, in order, and writes C.
+// Several blocks divide the steps of k of a tile, leave their sums where the others find them, and, once all have, each
+// adds up the parts of its share of the tile, in order, and writes C.
 //
 // DEFINE: %{payload} = %stepladder payload matmul --m 512 --n 512 --k 4096
 // DEFINE: %{opt} = %stepladder-opt - --pipeline wgmma --set blocks=0 --set epilogue=registers --set block_n=128 --through split_reduction
 // RUN: %{payload} | %{opt} --set split_k=4 | FileCheck %s
 // RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set split_k=7 | FileCheck %s --check-prefix=ROUNDED
 // RUN: %stepladder payload matmul --m 500 --n 504 --k 1000 | %{opt} --set split_k=4 | FileCheck %s --check-prefix=RAGGED
+// RUN: %{payload} | %{opt} --set split_k=4 --set parts_in=memory | FileCheck %s --check-prefix=MEMORY
+// RUN: %{payload} | %{opt} --set split_k=10 --set parts_in=memory --set cluster_m=2 --set cluster_n=2 --set raster=1 | FileCheck %s --check-prefix=CLUSTERS
+// RUN: %stepladder payload matmul --m 500 --n 504 --k 1000 | %{opt} --set split_k=4 --set parts_in=memory | FileCheck %s --check-prefix=EDGES
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set blocks=0 --through split_reduction -o %t.one
 // RUN: FileCheck %s --input-file %t.one --check-prefix=ONE
 
@@ -67,13 +70,73 @@
 // ROUNDED-NEXT: vector.store {{.*}} {alignment = 8 : i64}
 
 // Only what there is of C: so many rows, and of a row so many columns.
-// RAGGED-DAG: #[[to_units:.+]] = affine_map<()[s0] -> (s0 * 32)>
 // RAGGED: nvvm.cluster.wait
-// RAGGED: [[units:%.+]] = affine.apply #[[to_units]]()
-// RAGGED: scf.for {{.*}} to [[units]] step
-// RAGGED: arith.cmpi ult
-// RAGGED: scf.if
+// RAGGED: scf.for [[unit:%.+]] = %{{.*}} to %c4096 step %c1024
+// RAGGED: [[i:%.+]] = affine.apply {{.*}}[[[unit]]]
+// RAGGED: [[j:%.+]] = affine.apply {{.*}}[[[unit]]]
+// RAGGED: [[row_inside:%.+]] = arith.cmpi ult, [[i]],
+// RAGGED-NEXT: scf.if [[row_inside]]
+// RAGGED-COUNT-4: llvm.load
+// RAGGED: [[column_inside:%.+]] = arith.cmpi ult, [[j]],
+// RAGGED-NEXT: scf.if [[column_inside]]
 // RAGGED: vector.store
+
+// In memory: four parts of a tile are four neighbours in the grid, which is otherwise as it was.
+// MEMORY-DAG: #[[part_of:.+]] = affine_map<()[s0] -> (s0 mod 4)>
+// Units of four: 32 lanes of 8 rows and 16 columns, 8 such beside each other, and two halves of 16 rows.
+// MEMORY-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 256) * 8 + (s0 mod 32) floordiv 4)>
+// MEMORY-DAG: #[[left:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8)>
+// MEMORY-DAG: #[[right:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8 + 8)>
+// MEMORY-DAG: memref.global "private" @partial_sums : memref<16x4x4096x4xf32, #gpu.address_space<global>> = uninitialized
+// MEMORY-DAG: memref.global "private" @arrivals : memref<16xi32, #gpu.address_space<global>> = dense<0>
+// MEMORY: gpu.launch blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
+// MEMORY-NOT: cluster
+// MEMORY: %block_id_x = gpu.block_id x
+// MEMORY: [[part:%.+]] = affine.apply #[[part_of]]()[%block_id_x]
+// MEMORY: scf.for
+// MEMORY: [[sums:%.+]] = memref.get_global @partial_sums
+// MEMORY-NEXT: [[own:%.+]] = memref.subview [[sums]][[[place:%.+]], [[part]], 0, 0] [1, 1, 4096, 4]
+// MEMORY: [[held:%.+]] = memref.expand_shape {{.*}} into memref<8x2x8x8x2x4x2xf32, #gpu.address_space<workgroup>>
+// MEMORY: [[units:%.+]] = memref.expand_shape [[own]]
+// MEMORY-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[units]] : {{.*}}) permutation = [0, 1, 3, 2, 5, 4, 6]
+// All threads have written, one counts, up to twice the parts, and waits for the other half; all read.
+// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
+// MEMORY: scf.if
+// MEMORY: memref.get_global @arrivals
+// MEMORY: [[before:%.+]] = nvvm.inline_ptx "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};" ro([[address:%.+]], %c7_i32 : i64, i32)
+// MEMORY-NEXT: nvvm.inline_ptx "{{.*}}ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; @!p bra WAIT;}" ro([[address]], [[before]], %c4_i32 : i64, i32, i32)
+// MEMORY-NEXT: }
+// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
+// MEMORY: scf.for [[unit:%.+]] = %{{.*}} to %c4096 step %c1024
+// MEMORY-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[unit]]]
+// MEMORY-DAG: [[j:%.+]] = affine.apply #[[left]]()[[[unit]]]
+// MEMORY-DAG: [[next:%.+]] = affine.apply #[[right]]()[[[unit]]]
+// MEMORY: [[parts:%.+]] = memref.subview [[sums]][[[place]], 0, 0, 0] [1, 4, 4096, 4]
+// MEMORY: [[part0:%.+]] = vector.load [[parts]][%c0, [[unit]], %c0] {alignment = 16 : i64}
+// MEMORY: [[part3:%.+]] = vector.load [[parts]][%c3, [[unit]], %c0] {alignment = 16 : i64}
+// MEMORY: [[sum:%.+]] = arith.addf %{{.*}}, [[part3]]
+// MEMORY: vector.shuffle [[sum]], %{{.*}} [0, 1]
+// MEMORY: vector.store %{{.*}}[[[i]], [[j]]] {alignment = 8 : i64}
+// MEMORY: vector.shuffle [[sum]], %{{.*}} [2, 3]
+// MEMORY: vector.store %{{.*}}[[[i]], [[next]]] {alignment = 8 : i64}
+// MEMORY-NOT: nvvm.cluster
+// MEMORY: gpu.terminator
+
+// Ten parts of a cluster's tiles are ten clusters beside each other.
+// CLUSTERS-DAG: affine_map<()[s0] -> (s0 mod 10)>
+// CLUSTERS-DAG: memref.global "private" @partial_sums : memref<16x10x4096x4xf32
+// CLUSTERS: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c80, %{{.*}} = %c2, %{{.*}} = %c1)
+// CLUSTERS: gpu.cluster_id x
+
+// EDGES: arith.cmpi ult
+// EDGES-NEXT: scf.if
+// EDGES-COUNT-4: vector.load %{{.*}} {alignment = 16 : i64}
+// EDGES: arith.cmpi ult
+// EDGES-NEXT: scf.if
+// EDGES: vector.store
+// EDGES: arith.cmpi ult
+// EDGES-NEXT: scf.if
+// EDGES: vector.store
 
 // ONE-NOT: {{partial_sums|cluster}}
 // ONE: gpu.launch blocks

@@ -16,6 +16,9 @@
 // RUN: %stepladder payload matmul --m 1024 --n 1001 --k 512 --b-layout column | %{opt} -o %t.odd
 // RUN: FileCheck %s --input-file %t.odd --check-prefix=ODD
 // RUN: FileCheck %s --input-file %t.odd --check-prefix=ONES
+// RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set blocks=0 --set epilogue=registers --set block_n=64 --set split_k=2 --set parts_in=memory --through store_from_registers -o %t.units
+// RUN: FileCheck %s --input-file %t.units --check-prefix=UNITS
+// RUN: FileCheck %s --input-file %t.units --check-prefix=ALL-UNITS
 
 // Row of a thread: 16 a warp, and lane / 4; column: twice lane mod 4.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (((s0 mod 128) floordiv 32) * 16 + (s0 mod 32) floordiv 4)>
@@ -80,3 +83,24 @@
 // ONES-NOT: vector.store
 // ONES-COUNT-64: memref.store
 // ONES-NOT: {{memref|vector}}.store
+
+// Where a tile is wanted as threads hold it: what one holds of two fragments beside each other, for 32 threads in a row.
+// Four groups of 16 columns, in upper and lower halves of 16 rows for each of four warps.
+// UNITS-DAG: #[[first:.+]] = affine_map<()[s0] -> (s0 + (s0 floordiv 128) * 1024 + ((s0 mod 128) floordiv 32) * 256 - (s0 floordiv 32) * 32)>
+// UNITS: nvgpu.warpgroup.mma
+// UNITS: [[units:%.+]] = memref.subview {{.*}} to memref<2048x4xf32,
+// UNITS: [[held:%.+]] = builtin.unrealized_conversion_cast %{{.*}} to vector<1x8x2x2xf32>
+// UNITS: [[unit:%.+]] = affine.apply #[[first]]()[%thread_id_x]
+// UNITS: [[left:%.+]] = vector.extract [[held]][0, 0, 0]
+// UNITS: [[right:%.+]] = vector.extract [[held]][0, 1, 0]
+// UNITS: [[both:%.+]] = vector.shuffle [[left]], [[right]] [0, 1, 2, 3]
+// UNITS: vector.store [[both]], [[units]][[[unit]], %c0] {alignment = 16 : i64}
+// UNITS: vector.extract [[held]][0, 2, 0]
+// UNITS: [[beside:%.+]] = arith.addi [[unit]], %c32
+// UNITS: vector.store %{{.*}}, [[units]][[[beside]], %c0]
+// UNITS: vector.extract [[held]][0, 0, 1]
+// UNITS: [[below:%.+]] = arith.addi [[unit]], %c128
+// UNITS: vector.store %{{.*}}, [[units]][[[below]], %c0]
+
+// ALL-UNITS-NOT: {{linalg|warpgroup.mma.store|expand_shape}}
+// ALL-UNITS-COUNT-8: vector.store %{{.*}} {alignment = 16 : i64}

@@ -184,6 +184,8 @@ BASES = {
     "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "blocks": 2, "cluster_m": 2}),
     "wgmma, split reduction": Base("wgmma", (64, 64, 192), {**_ROLES, "blocks": 0, "split_k": 2,
                                                             "epilogue": "registers"}),
+    "wgmma, split in memory": Base("wgmma", (64, 64, 192), {**_ROLES, "blocks": 0, "split_k": 2,
+                                                            "parts_in": "memory", "epilogue": "registers"}),
     "wgmma, last tiles shared": Base("wgmma", (192, 64, 128), {**_ROLES, "blocks": 2, "last_tiles": "shared"}),
 }
 
@@ -373,6 +375,14 @@ FAULTS = [
         ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 1, 1, 0)),
         ("block may end while the other reads its sums", {"order"},
          (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1))),
+        ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
+    *_faults(
+        "wgmma, split in memory", "store_from_registers",
+        ("other block not waited for", {"race"}, drop(_PTX, 1)),
+        ("waits for one block more than there are", {"deadlock"}, become(_PTX, 1, 2, 3)),
+        ("arrives before all threads have written", {"race"}, drop("nvvm.barrier", 0)),
+        ("reads before the thread that waits is back", {"race"}, drop("nvvm.barrier", 1)),
+        ("the own sums read twice", {"numbers"}, become("vector.load", 1, 1, 0)),
         ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
     *_faults(
         "wgmma, last tiles shared", "share_last_tiles",

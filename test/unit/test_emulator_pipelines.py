@@ -59,6 +59,7 @@ def test_every_step(pipeline, shape, accumulate, sums):
     assert unconditional <= set(checked)
 
 
+IN_MEMORY = {"parts_in": "memory", "blocks": 0, "epilogue": "registers"}
 FORMS = {
     "one buffer": ("wmma", {**WARPS, "buffers": 1}, (64, 64, 96)),
     "asynchronous copies": ("wmma", {**WARPS, "latency": "asynchronous", "buffers": 3}, (64, 64, 160)),
@@ -70,6 +71,13 @@ FORMS = {
     "divided reduction": ("wgmma", {**TILES, "split_k": 4, "blocks": 0, "epilogue": "registers"}, (136, 64, 256)),
     "divided reduction of few rows": ("wgmma", {**TILES, "split_k": 3, "blocks": 0, "epilogue": "registers"},
                                       (5, 72, 200)),
+    "divided reduction in memory": ("wgmma", {**TILES, **IN_MEMORY, "split_k": 4}, (136, 72, 256)),
+    "divided reduction in memory, of clusters that share B": (
+        "wgmma", {**TILES, **IN_MEMORY, "split_k": 3, "cluster_m": 2, "raster": 1}, (200, 136, 200)),
+    "divided reduction in memory, of clusters that share both": (
+        "wgmma", {**TILES, **IN_MEMORY, "split_k": 2, "cluster_m": 2, "cluster_n": 2}, (128, 128, 136)),
+    "divided reduction in memory, of two consumers": (
+        "wgmma", {**TILES, **IN_MEMORY, "split_k": 2, "block_m": 128, "warpgroups": 2}, (136, 72, 136)),
     "one place": ("wgmma", {**PERSISTENT, "stages": 1}, (136, 72, 104)),
     "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "alternating"}, (136, 200, 104)),
     "consumers in turn, sums from registers": (

@@ -22,6 +22,7 @@ from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
 
 COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
+SPLIT_IN_MEMORY = {"parts_in": "memory", "blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
 def fp8(kind):
@@ -76,6 +77,11 @@ CASES = {
         "split_k": 7, "blocks": 0, "epilogue": "registers", "block_m": 64, "block_n": 160, "warpgroups": 1}, ()),
     "split_one_role": ("wgmma", (512, 512, 2048), {},
                        {"split_k": 4, "blocks": 0, "epilogue": "registers", "block_n": 128}, ("specialize_warps",)),
+    "split_in_memory": ("wgmma", (512, 512, 4096), {}, SPLIT_IN_MEMORY | {"split_k": 7}, ()),
+    "split_in_memory_clusters": ("wgmma", (500, 504, 1992), ROUNDED | {"c_type": "f16"},
+                                 SPLIT_IN_MEMORY | {"split_k": 4, "cluster_m": 2, "cluster_n": 2}, ()),
+    "split_in_memory_one_role": ("wgmma", (512, 512, 2048), {}, SPLIT_IN_MEMORY | {"split_k": 4},
+                                 ("specialize_warps",)),
     "bf16": ("wgmma", (520, 512, 264), ROUNDED | {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}, {}, ()),
     "f16_sums": ("wgmma", (520, 512, 264), {"acc_type": "f16", "c_type": "f16"}, {"block_n": 128}, ()),
     "tf32": ("wgmma", (520, 512, 264), {"a_type": "f32", "b_type": "f32", "b_layout": "column"}, {"block_k": 32}, ()),

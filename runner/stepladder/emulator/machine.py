@@ -349,7 +349,7 @@ class Machine:
     Attributes:
         heap: global memory.
         globals: views of the module's globals in global memory, by name.
-        published: what writers of numbers in global memory knew who released them, by address.
+        published: by address of a number in global memory, what each knew who released it: clocks by group.
         findings: what the sanitizer found.
         counters: `counters.Counters`, or None.
         steps: instructions executed so far, of at most `max_steps`.

@@ -109,9 +109,8 @@ class _Global:
         count = -(-len(allocation.data) // granule)
 
         def last():
-            return {"group": np.full(count, -1, np.int32), "epoch": np.zeros(count, np.int32),
-                    "actor": np.zeros(count, np.int32), "at": np.zeros(count, np.int32),
-                    "by": np.full(count, -1, np.int32)}
+            return {"group": np.full(count, -1, np.int32), "actor": np.zeros(count, np.int32),
+                    "at": np.zeros(count, np.int32), "by": np.full(count, -1, np.int32)}
 
         self.write = last()
         self.read = last()
@@ -124,6 +123,16 @@ class Touch:
     memory: object
     actors: np.ndarray
     places: np.ndarray
+
+
+def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
+    """Returns what those with the one and those with the other past know together."""
+    if left is None or right is None:
+        return right if left is None else left
+    if len(left) != len(right):
+        size = max(len(left), len(right))
+        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
+    return np.maximum(left, right)
 
 
 class NoSanitizer:
@@ -159,8 +168,7 @@ class Sanitizer:
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
         self.fenced = np.zeros(0, np.int32)  # when each warp last made its writes visible to the async proxy
-        self.epoch = 1
-        self.known: dict[int, int] = {}  # group -> the epoch of it that this one has been told of
+        self.known: dict[int, np.ndarray] = {}  # group -> the clocks of its actors that this one has been told of
         self.told: dict[int, tuple[int, int]] = {}  # group -> the warp that was told last, and when
 
     def attach(self, group) -> None:
@@ -223,18 +231,14 @@ class Sanitizer:
         self.fenced[warps] = self.clocks[warps, warps]
         self.clocks[warps, warps] += 1
 
-    def publish(self) -> int:
-        """Returns the group's epoch for other groups to be told of (a release to the whole GPU), and begins another."""
-        self.epoch += 1
-        return self.epoch - 1
-
-    def learn(self, warp: int, group: int, epoch: int, others: dict[int, int]) -> None:
-        """Tells this group of what another had published (an acquire from the whole GPU), and of what that knew."""
+    def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
+        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it."""
         self.clocks[warp, warp] += 1  # fences before this are none behind it
-        for number, known in [*others.items(), (group, epoch)]:
-            if known > self.known.get(number, 0):
-                self.known[number] = known
-                self.told[number] = warp, self.clocks[warp, warp]
+        for group, clocks in known.items():
+            more = together(self.known.get(group), clocks)
+            if not np.array_equal(more, self.known.get(group)):
+                self.known[group] = more
+                self.told[group] = warp, self.clocks[warp, warp]
 
     # Accesses of threads.
 
@@ -357,7 +361,10 @@ class Sanitizer:
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
-                late = (group == number) & (last["epoch"][touch.places] > self.known.get(int(number), 0))
+                known = self.known.get(int(number), np.zeros(1, np.int32))
+                actor = last["actor"][touch.places]
+                told = np.where(actor < len(known), known[np.minimum(actor, len(known) - 1)], 0)
+                late = (group == number) & (last["at"][touch.places] > told)
                 if late.any():
                     place = touch.places[late.argmax()]
                     self._add("race", f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
@@ -370,8 +377,8 @@ class Sanitizer:
         now = self.clocks[touch.actors, touch.actors]
         if touch.memory.space == "global":
             last = shadow.write if writes else shadow.read
-            for name, value in (("group", self.group.number), ("epoch", self.epoch), ("actor", touch.actors),
-                                ("at", now), ("by", op.number)):
+            for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now),
+                                ("by", op.number)):
                 last[name][touch.places] = value
         elif writes:
             shadow.initialized[touch.places] = True

@@ -12,19 +12,9 @@ import numpy as np
 
 from stepladder.emulator import values
 from stepladder.emulator.machine import Blocked
-from stepladder.emulator.sanitizer import WARP
+from stepladder.emulator.sanitizer import WARP, together
 
 _BARRIERS = 16  # of a block, by number
-
-
-def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
-    """Returns what those with the one and those with the other past know together."""
-    if left is None or right is None:
-        return right if left is None else left
-    if len(left) != len(right):
-        size = max(len(left), len(right))
-        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
-    return np.maximum(left, right)
 
 
 def warps_of(fiber, mask: np.ndarray) -> np.ndarray:

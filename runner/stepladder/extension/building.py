@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from stepladder.bindings import affine, arith, gpu, ir, scf
@@ -85,6 +86,12 @@ def if_(condition):
     return ir.InsertionPoint(end.operation)
 
 
+def if_below(number, extent):
+    """Returns the insertion point inside a new `scf.if` of a number below an extent, as a context; without an extent
+    (None), the insertion point stays."""
+    return contextlib.nullcontext() if extent is None else if_(arith.cmpi(arith.CmpIPredicate.ult, number, extent))
+
+
 def static_value(value) -> int | None:
     """Returns the value of a constant index, or None for what is no constant."""
     source = producer(value)
@@ -142,11 +149,21 @@ def extend_yield(loop, values: list) -> None:
     old.erase()
 
 
+def aligned(type_) -> dict:
+    """Returns the attributes of an access to a vector that lies where a multiple of its size does."""
+    bytes_ = type_.shape[0] * type_.element_type.width // 8
+    return {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
+
+
+# Ops that show a buffer, or a part of it, in another shape.
+VIEWS = ("memref.subview", "memref.expand_shape", "memref.collapse_shape")
+
+
 def linalg_uses(tile) -> list:
     """Returns (op, number of the operand) for the linalg ops that use a tile, wholly or by views of it."""
     views = [tile]
     for view in views:  # which grows
-        views += [use.owner.results[0] for use in view.uses if use.owner.name == "memref.subview"]
+        views += [use.owner.results[0] for use in view.uses if use.owner.name in VIEWS]
     return [(use.owner.operation, use.operand_number) for view in views for use in view.uses
             if use.owner.name.startswith("linalg.")]
 
@@ -221,6 +238,33 @@ def relaunch(launch, segment: int, values: list, rewriter):
         old.replace_all_uses_with(fresh)
     rewriter.erase_op(launch)
     return new
+
+
+def expand(source, shape: list[int], groups: list[list[int]]):
+    """Returns a `memref.expand_shape`: a buffer of static shape, each of whose dimensions becomes a group of them."""
+    return _reshape("memref.expand_shape", source, shape, groups,
+                    {"static_output_shape": ir.DenseI64ArrayAttr.get(shape)})
+
+
+def collapse(source, groups: list[list[int]]):
+    """Returns a `memref.collapse_shape`: a buffer of static shape, each group of whose dimensions becomes one."""
+    sizes = ir.MemRefType(source.type).shape
+    return _reshape("memref.collapse_shape", source, [math.prod(sizes[axis] for axis in group) for group in groups],
+                    groups, {})
+
+
+def _reshape(name: str, source, shape: list[int], groups: list[list[int]], attributes: dict):
+    type_ = ir.MemRefType(source.type)
+    strides, offset = type_.get_strides_and_offset()
+    rows = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    assert strides == [math.prod(type_.shape[axis + 1:]) for axis in range(len(type_.shape))], "expected whole rows"
+    layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, rows)
+    result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
+    i64 = ir.IntegerType.get_signless(64)
+    reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group])
+                                      for group in groups])
+    return ir.Operation.create(name, results=[result], operands=[source],
+                               attributes={"reassociation": reassociation} | attributes).results[0]
 
 
 def view(source, offsets: list, sizes: list[int], *, drop: int = 0):

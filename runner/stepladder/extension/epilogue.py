@@ -67,7 +67,7 @@ class Epilogue:
     def erase(self, rewriter) -> None:
         """Removes the general form, once C is written in another way."""
         views = [value for value in [self.store.operands[1], *self.consumer.operands]
-                 if producer(value) is not None and producer(value).name == "memref.subview"]
+                 if producer(value) is not None and producer(value).name in building.VIEWS]
         rewriter.erase_op(self.store)
         rewriter.erase_op(self.consumer)
         for view in dict.fromkeys(views):
@@ -104,7 +104,7 @@ def find_epilogues(launch) -> list[Epilogue]:
     for store, consumer in zip(stores, consumers):
         sums = _tile_of(store)
         adds = consumer.name == "linalg.add"
-        if consumer.name not in ("linalg.copy", "linalg.add") and not _is_rounding(consumer):
+        if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose") and not _is_rounding(consumer):
             raise Refusal(consumer, "between the product and C this pipeline rounds and does nothing else")
         found.append(Epilogue(store, consumer, sums, consumer.operands[len(consumer.operands) - 1], adds))
     return found

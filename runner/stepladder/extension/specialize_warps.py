@@ -28,8 +28,9 @@ class SpecializeWarps(Tc.Operation, name="specialize_warps"):
 
 
 # What consumers do and the producer does not.
-_OF_CONSUMERS = (*STORES, "linalg.copy", "linalg.add", "linalg.generic", "nvvm.wgmma.wait.group.sync.aligned",
-                 "vector.store", "nvvm.cluster.arrive", "nvvm.cluster.wait")
+_OF_CONSUMERS = (*STORES, "linalg.copy", "linalg.add", "linalg.generic", "linalg.transpose",
+                 "nvvm.wgmma.wait.group.sync.aligned", "vector.store", "nvvm.cluster.arrive", "nvvm.cluster.wait",
+                 "nvvm.barrier", "nvvm.inline_ptx")
 
 
 def _keep_loads(block, rewriter) -> None:
@@ -41,7 +42,7 @@ def _keep_loads(block, rewriter) -> None:
     for wait in walk(block.owner, tma.WAIT):
         if not any(ring.is_inside(wait, issue) for issue in issues):
             rewriter.erase_op(wait)
-    for op in walk(block.owner, *_OF_CONSUMERS):
+    for op in reversed(walk(block.owner, *_OF_CONSUMERS)):  # uses before what they use
         rewriter.erase_op(op)
     for product in ring.products_below(block.owner):
         rewriter.replace_op(product, [product.operands[2]])

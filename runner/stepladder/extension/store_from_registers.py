@@ -1,7 +1,7 @@
 """`tc.store_from_registers`: each thread writes the sums that it holds to C."""
 
-from stepladder.bindings import arith, ext, ir, transform
-from stepladder.extension import building, epilogue
+from stepladder.bindings import arith, ext, ir, transform, vector
+from stepladder.extension import building, epilogue, fragment_order
 from stepladder.extension.building import index
 from stepladder.extension.convert_to_warpgroup_mma import ROWS
 from stepladder.extension.dialect import Tc, producer, transform_op
@@ -20,23 +20,6 @@ class StoreFromRegisters(Tc.Operation, name="store_from_registers"):
     target: ext.Operand[transform.AnyOpType]
 
 
-class _Guard:
-    """Runs what is written inside only where a number is below an extent; always, where there is no extent."""
-
-    def __init__(self, number, extent):
-        self.point = None
-        if extent is not None:
-            self.point = building.if_(arith.cmpi(arith.CmpIPredicate.ult, number, extent))
-
-    def __enter__(self):
-        if self.point is not None:
-            self.point.__enter__()
-
-    def __exit__(self, *exception):
-        if self.point is not None:
-            self.point.__exit__(*exception)
-
-
 def _rows_take_pairs(tile) -> bool:
     """Tells whether every row of a view of C begins where a pair is aligned, and ends with one."""
     strides, _ = ir.MemRefType(tile.type).get_strides_and_offset()
@@ -46,12 +29,12 @@ def _rows_take_pairs(tile) -> bool:
 def _store(sums, found, place: tuple[int, int, int], row, column, columns) -> None:
     """Writes the pair of sums at `place`, left of column number `columns` of the tile (None: anywhere)."""
     if _rows_take_pairs(found.tile):
-        with _Guard(column, columns):
+        with building.if_below(column, columns):
             _write(sums.pair(*place), found, row, column)
         return
     for side in (0, 1):
         own = arith.addi(column, index(side)) if side else column
-        with _Guard(own, columns):
+        with building.if_below(own, columns):
             _write(_element(sums.pair(*place), side), found, row, own)
 
 
@@ -65,9 +48,7 @@ def _write(value, found, row, column) -> None:
     """Writes a pair or one element to C, or adds it to what is there."""
     dialect, attributes = "memref", {}
     if isinstance(value.type, ir.VectorType):
-        bytes_ = 2 * found.c_type.width // 8
-        dialect = "vector"
-        attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
+        dialect, attributes = "vector", building.aligned(value.type)
     if found.adds:
         old = ir.Operation.create(f"{dialect}.load", results=[value.type], operands=[found.tile, row, column],
                                   attributes=attributes).results[0]
@@ -75,23 +56,45 @@ def _write(value, found, row, column) -> None:
     ir.Operation.create(f"{dialect}.store", operands=[value, found.tile, row, column], attributes=attributes)
 
 
+def _store_rows(found) -> None:
+    """Writes C, or a tile in rows."""
+    share, columns = found.shape
+    whole = ir.MemRefType(found.sums.results[0].type).shape[-2:]
+    rows_of_tile, columns_of_tile = epilogue.extents_of(found.tile, whole)
+    sums = found.held_sums()
+    first_row = arith.addi(found.first_row(), epilogue.thread_row())
+    first_column = epilogue.thread_column()
+    column_numbers = [arith.addi(first_column, index(epilogue.FRAGMENT * number))
+                      for number in range(columns // epilogue.FRAGMENT)]
+    for block in range(share // ROWS):
+        for half in (0, 1):
+            row = arith.addi(first_row, index(ROWS * block + epilogue.FRAGMENT * half))
+            with building.if_below(row, rows_of_tile):
+                for number, column in enumerate(column_numbers):
+                    _store(sums, found, (block, number, half), row, column, columns_of_tile)
+
+
+def _store_units(found) -> None:
+    """Writes a tile in the order of fragments."""
+    share, columns = found.shape
+    units = fragment_order.units_of(found.consumer)
+    sums = found.held_sums()
+    first = fragment_order.unit_of_thread(found.first_row(), columns)
+    for distance, (block, number, half) in fragment_order.units_of_thread(columns, share // ROWS):
+        left, right = sums.pair(block, number, half), sums.pair(block, number + 1, half)
+        four = vector.shuffle(left, right, [0, 1, 2, 3])
+        place = arith.addi(first, index(distance))
+        ir.Operation.create("vector.store", operands=[four, units, place, index(0)],
+                            attributes=building.aligned(four.type))
+
+
 @transform_op(StoreFromRegisters)
 def store_from_registers(payload, op, rewriter) -> None:
     """Writes the epilogues of the one launch below `payload`; see the op."""
     for found in epilogue.find_epilogues(building.find_launch(payload)):
-        share, columns = found.shape
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            whole = ir.MemRefType(found.sums.results[0].type).shape[-2:]
-            rows_of_tile, columns_of_tile = epilogue.extents_of(found.tile, whole)
-            sums = found.held_sums()
-            first_row = arith.addi(found.first_row(), epilogue.thread_row())
-            first_column = epilogue.thread_column()
-            column_numbers = [arith.addi(first_column, index(epilogue.FRAGMENT * number))
-                              for number in range(columns // epilogue.FRAGMENT)]
-            for block in range(share // ROWS):
-                for half in (0, 1):
-                    row = arith.addi(first_row, index(ROWS * block + epilogue.FRAGMENT * half))
-                    with _Guard(row, rows_of_tile):
-                        for number, column in enumerate(column_numbers):
-                            _store(sums, found, (block, number, half), row, column, columns_of_tile)
+            if found.consumer.name == "linalg.transpose":
+                _store_units(found)
+            else:
+                _store_rows(found)
         found.erase(rewriter)

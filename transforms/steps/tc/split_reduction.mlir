@@ -1,13 +1,21 @@
-// Divides the reduction of a tile among the blocks of a cluster (split-K), for products with few tiles.
+// Divides the reduction of a tile among several blocks (split-K), for products with few tiles.
 //
 // A product with fewer tiles than the card has multiprocessors leaves the others idle, and the fewer and smaller the
 // tiles are made, the more of shared memory and of the L2 cache each product costs. With a long k the tiles can stay
-// large: each block of a cluster sums a part of the steps and leaves its sums in its shared memory; behind the
-// cluster's barrier each takes a share of the tile's elements, reads the parts of all blocks from where they lie, adds
-// them up, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 is 64 tiles; in two parts it is 128 blocks.
+// large: each block sums a part of the steps and leaves its sums where the others find them; when all have, each takes
+// a share of the tile's elements, adds up the parts of all blocks, in order, and writes C. 16 x 4096 x 4096 in tiles of
+// 64 x 64 is 64 tiles; in two parts it is 128 blocks.
 //
-// Blocks of a cluster reach each other's shared memory without a way through the L2 cache. That limits the parts to 8,
-// and how many clusters fit on a card at once depends on how many of its multiprocessors lie together.
+// There are two places for partial sums (the knob parts_in). Blocks of a cluster reach each other's shared memory
+// without a way through the L2 cache. That limits the parts to 8, how many clusters fit on a card at once depends on how
+// many of its multiprocessors lie together, and there is no other use for clusters then. In global memory, which is to
+// say in L2, parts are free of all that: clusters can share tiles (`multicast_tiles`), at the price of a write and a
+// read of all parts. Sums go there as threads hold them, 16 bytes a thread and 512 a warp: rows would be written 8 bytes
+// at a time.
+//
+// Who reads must know that all have written. In a cluster that is the cluster's barrier. In memory it is a number for
+// each tile, to which each of its blocks adds one, and for which it then waits. Its blocks are neighbours in the grid,
+// so that none waits for one that starts after others have ended.
 //
 // Partial sums are all of the accumulators' type, and rounded to C once. Upstream's
 // `transform.structured.split_reduction` splits on tensors, into a product with one dimension more and a second kernel.
@@ -25,16 +33,28 @@
 //     %tile0 = nvvm.mapa %partial_sums, 0; ...
 //     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %tile0[...] + ... + %tile3[...] }
 //     nvvm.cluster.arrive; nvvm.cluster.wait
+// After, with split_k = 4 and parts_in = memory:
+//   memref.global @partial_sums : memref<16x4x4096x4xf32, global>      // tiles x parts x units of 4
+//   gpu.launch blocks(...) in (16, 4, 1) {
+//     %part = (gpu.block_id x) mod 4
+//     scf.for %k = %part * 1024 to %part * 1024 + 1024 step 64 { ... }
+//     linalg.transpose ins(%sums : ...) outs(%partial_sums[%tile, %part] : memref<8x2x8x8x4x2x2xf32, global>)
+//     if %thread == 0 { add one to the tile's number; wait until all have }
+//     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %partial_sums[%tile, 0, %unit] + ... }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_reduction(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {split_k = 1 : i64},
         requires = ["split_k == 1 or epilogue == 'registers'", "split_k == 1 or blocks == 0",
-          "split_k == 1 or cluster_m * cluster_n == 1", "split_k == 1 or not is_alternating",
+          "split_k == 1 or parts_in == 'memory' or split_k <= 8",
+          "split_k == 1 or parts_in == 'memory' or cluster_m * cluster_n == 1",
+          "split_k == 1 or split_k * cluster_m * cluster_n <= 64",
+          "split_k == 1 or parts_in == 'cluster' or parts_bytes_in_memory <= 256 * 1024 * 1024",
+          "split_k == 1 or not is_alternating",
           "split_k == 1 or (k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
           "split_k == 1 or n % 4 == 0"]} {
-    "tc.split_reduction"(%module) {parts = 1 : i64, threads = 256 : i64,
-      knobs = {parts = "split_k", threads = "consumers * 128"}} : (!transform.any_op) -> ()
+    "tc.split_reduction"(%module) {parts = 1 : i64, threads = 256 : i64, within = "cluster",
+      knobs = {parts = "split_k", threads = "consumers * 128", within = "parts_in"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {

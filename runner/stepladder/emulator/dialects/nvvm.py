@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -515,47 +516,77 @@ def _number_at(fiber, op, address: int):
     return allocation.typed(_INT.dtype), (address - allocation.address) // _INT.bytes
 
 
-def _published(fiber) -> dict:
-    """Returns, by address in global memory, what those knew who wrote a number there with a release."""
-    return fiber.group.machine.published
+def _acquire(fiber, op, address, is_there: Callable[[int, int], bool], wanted: Callable[[int], str]) -> None:
+    """Waits until a number at an address is as it should be, and knows then what those knew who wrote it.
 
-
-def _acquire_number(fiber, op, address, number) -> None:
-    """Waits until another number stands at an address, and knows then what its writer knew."""
+    Args:
+        is_there: tells from a lane and the number that stands there whether its wait is over.
+        wanted: says what a lane waits for.
+    """
     ready = np.zeros(fiber.count, bool)
     missing = ""
     for lane in fiber.lanes:
-        place, wanted = of_lane(address, lane), of_lane(number, lane)
+        place = of_lane(address, lane)
         numbers, index = _number_at(fiber, op, place)
-        ready[lane] = numbers is None or numbers[index] == wanted
+        ready[lane] = numbers is None or is_there(lane, int(numbers[index]))
         if not ready[lane]:
-            missing = f"the number {wanted} at {place:#x}, where {numbers[index]} stands"
+            missing = f"the number {wanted(lane)} at {place:#x}, where {numbers[index]} stands"
     if not ready[fiber.lanes].all():
         raise Blocked(missing, ready if ready.any() else None)
     group = fiber.group
     for lane in fiber.lanes:
-        found = _published(fiber).get(of_lane(address, lane))
-        if found is None:
-            continue
-        owner, epoch, others, known = found
-        if owner == group.number:
-            group.sanitizer.acquire([group.warp_of_lane[lane]], known)
-        elif group.sanitizer.enabled:
-            group.sanitizer.learn(group.warp_of_lane[lane], owner, epoch, others)
+        warp = group.warp_of_lane[lane]
+        for known in group.machine.published.get(of_lane(address, lane), ()):
+            group.sanitizer.acquire([warp], known.get(group.number))
+            group.sanitizer.learn(warp, {owner: clocks for owner, clocks in known.items() if owner != group.number})
+
+
+def _publish(fiber, lane: int, address: int) -> None:
+    """Notes, besides what is noted at an address, what a lane knows that releases a number there."""
+    group = fiber.group
+    if group.sanitizer.enabled:
+        clocks = group.sanitizer.release([group.warp_of_lane[lane]])
+        group.machine.published.setdefault(address, []).append(group.sanitizer.known | {group.number: clocks})
+
+
+def _acquire_number(fiber, op, address, number) -> None:
+    """Waits until another number stands at an address."""
+    _acquire(fiber, op, address, lambda lane, now: now == of_lane(number, lane),
+             lambda lane: f"{of_lane(number, lane)}")
+
+
+def _acquire_half(fiber, op, address, before, half) -> None:
+    """Waits until a number at an address, below a half or not as it was before, is in the other half."""
+    _acquire(fiber, op, address,
+             lambda lane, now: (now >= of_lane(half, lane)) != (of_lane(before, lane) >= of_lane(half, lane)),
+             lambda lane: f"{'0' if of_lane(before, lane) >= of_lane(half, lane) else of_lane(half, lane)} or more")
 
 
 def _release_number(fiber, op, address, number) -> None:
     """Writes a number, for those who acquire it to know what the writer knows."""
-    group = fiber.group
-    sanitizer = group.sanitizer
     for lane in fiber.lanes:
-        numbers, index = _number_at(fiber, op, of_lane(address, lane))
+        place = of_lane(address, lane)
+        numbers, index = _number_at(fiber, op, place)
         if numbers is None:
             continue
         numbers[index] = of_lane(number, lane)
-        known = sanitizer.release([group.warp_of_lane[lane]])
-        if sanitizer.enabled:
-            _published(fiber)[of_lane(address, lane)] = group.number, sanitizer.publish(), dict(sanitizer.known), known
+        fiber.group.machine.published.pop(place, None)
+        _publish(fiber, lane, place)
+
+
+def _count_up(fiber, op, address, last):
+    """Adds one to a number, or begins again behind the last; who acquires it knows what all knew who did so. Returns
+    what it was."""
+    before = np.zeros(fiber.count, op.result_types[0].dtype)
+    for lane in fiber.lanes:
+        place = of_lane(address, lane)
+        numbers, index = _number_at(fiber, op, place)
+        if numbers is None:
+            continue
+        before[lane] = numbers[index]
+        numbers[index] = 0 if numbers[index] >= of_lane(last, lane) else numbers[index] + 1
+        _publish(fiber, lane, place)
+    return before
 
 
 # Texts, with what stands for operands left as it is, and what they do.
@@ -568,6 +599,10 @@ _TEXTS = [(re.compile(pattern), function) for pattern, function in (
     ((r"\{\.reg \.pred p; \.reg \.b32 now; WAIT: ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; "
       r"setp\.ne\.b32 p, now, \{\$r1\}; @p bra WAIT;\}"), _acquire_number),
     (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number),
+    (r"atom\.release\.gpu\.global\.inc\.u32 \{\$w0\}, \[\{\$r0\}\], \{\$r1\};", _count_up),
+    ((r"\{\.reg \.pred p, q; \.reg \.b32 now; setp\.ge\.u32 q, \{\$r1\}, \{\$r2\}; WAIT: "
+      r"ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; setp\.ge\.xor\.u32 p, now, \{\$r2\}, q; @!p bra WAIT;\}"),
+     _acquire_half),
     # The loop that MLIR makes of nvvm.mbarrier.try_wait.parity.
     ((r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, \[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
       r"@P1 bra\.uni DONE; bra\.uni LAB_WAIT; DONE: \}"), mbarrier_try_wait_parity))]
