@@ -44,7 +44,8 @@ TYPES = {"f16-f32": ("f16", "f32", "f32"), "bf16-bf16": ("bf16", "f32", "bf16"),
 SQUARES = (1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 8704, 10240, 12288, 16384)
 
 # Candidates: the tile, the words of _WORDS (`a`lternating schedule, `o`rdered launches, `l`ast tiles shared, C from
-# re`g`isters), `c` for the cluster, `p` or `q` for the parts of a reduction, and the letters of _KNOBS; what is not said is the script's.
+# re`g`isters), `c` for the cluster, `p` or `q` for the parts of a reduction, in a cluster or in memory, and the letters
+# of _KNOBS; what is not said is the script's.
 MIDDLE = ("128x128 a s5", "128x192 a s4 e1", "128x256", "128x256 r16", "256x128 e1", "192x192 w3 s4 e1")
 LARGE = ("128x256 b128 c2x1", "128x256", "256x192 s3 e1 c1x2", "256x192 s3 e1 l", "256x128 e1 c1x2")
 CANDIDATES = {
@@ -72,7 +73,7 @@ SHAPES = {
     (1024, 8192, 1024): MIDDLE,
     (2048, 5120, 5120): ("256x160 s3 e1", "256x160 s3 e1 o", "256x160 s3 e1 b128 o"),
     (3072, 1024, 1024): ("192x128 w3 s4 e1", "128x128 a s5", "64x128 w1 s8"),
-    (512, 512, 16384): ("128x128 w1 s4 p6 o", "128x128 w1 s3 p6 o", "128x128 w1 s2 p6 o", "128x128 s3 p6 o"),
+    (512, 512, 16384): ("128x128 s6 q7 c2x2", "128x128 s7 q7 c2x2", "128x128 s7 q7 c1x4", "128x128 s6 q8 c1x2"),
     (128, 8192, 8192): ("128x64 w1 s8", "128x128 s4 p2", "128x128 s3 p2", "128x128 w1 s3 p2"),
     (64, 14336, 4096): ("64x128 w1 s8", "64x128 w1 s8 o", "64x64 w1 s8 o", "64x224 w1 s4 p2 o"),
     (16, 4096, 4096): ("64x64 w1 s8 p2", "64x64 w1 s6 p2", "64x64 w1 s4 k128 p2", "64x64 w1 s4 k128 p2 o"),
@@ -86,7 +87,7 @@ SHAPES = {
     (5000, 2568, 1544): ("192x192 w3 s4 e1", "192x192 w3 s4 e1 c2x1", "192x192 w3 s4 e1 c1x2", "128x256 b128 c2x1",
                          "256x128 e1 c1x2"),
     (8191, 8192, 8192): LARGE,
-    (777, 3080, 2056): ("128x192 c1x2", "192x128 w3 s4 e1 c1x2", "192x128 w3 s4 e1 c1x2 o"),
+    (777, 3080, 2056): ("192x128 w3 s4 c1x2", "192x128 w3 s4 c1x2 r1", "192x128 w3 s4 c1x2 r2"),
 }
 
 # The climb at one size: two pipelines before it, and what no step to leave out stands for behind it.
@@ -124,14 +125,15 @@ NUMBERS_VARIANTS = {
     "single_stage": ("wgmma_single_stage", "128x128 w2"), "multistage": ("wgmma_multistage", "128x128 s3"),
     "cooperative": ("wgmma", "128x128 w2 s3 b8"), "alternating": ("wgmma", "128x128 a s3 b8"),
     "shared": ("wgmma", "128x128 w2 s3 b8 l")}
-NUMBERS_SPLIT = "128x128 w2 s3 p2"
+NUMBERS_SPLIT = {"split": "128x128 w2 s3 p2", "split_in_memory": "128x128 w2 s3 q2"}
 NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
 SEEDS = (0, 1, 2)
 RANDOM_SHAPES = 40
 RANDOM_SEED = 20261121
-# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks.
+# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks, or 36 in four parts, 144 blocks, which are more
+# than the card has room for.
 REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1",
-            "shared": "128x128 w2 s3 b24 c2x1 l"}
+            "shared": "128x128 w2 s3 b24 c2x1 l", "split_in_memory": "256x128 w2 s3 c2x1 q4"}
 REPEATED_SIZE = (1016, 1032, 1288)
 LAUNCHES = 1000
 
@@ -274,10 +276,11 @@ def numbers_jobs(folder: Path) -> list[Job]:
     for (name, types), layouts in itertools.product(NUMBERS_TYPES.items(),
                                                     itertools.product(("row", "column"), repeat=2)):
         variants = {title: (pipeline, text, (False, True)) for title, (pipeline, text) in NUMBERS_VARIANTS.items()}
-        variants["split"] = ("wgmma", NUMBERS_SPLIT, (False, True))
+        variants |= {title: ("wgmma", text, (False, True)) for title, text in NUMBERS_SPLIT.items()}
         for (title, form), cluster in itertools.product(
-                (("cooperative", True), ("alternating", False), ("shared", False)), NUMBERS_CLUSTERS):
-            pipeline, text = NUMBERS_VARIANTS[title]
+                (("cooperative", True), ("alternating", False), ("shared", False), ("split_in_memory", False)),
+                NUMBERS_CLUSTERS):
+            pipeline, text, _ = variants[title]
             # C of another type than its sums is not added to.
             variants[f"{title}-{cluster}"] = (pipeline, f"{text} {cluster}", (form and types[1] == types[2],))
         for title, (pipeline, text, forms) in variants.items():

@@ -35,6 +35,7 @@ KERNELS = {
     "wgmma, last tiles shared": ("wgmma", knobs_of("128x128 w2 s3 b8 l"), (512, 384, 512), (500, 392, 520)),
     "wgmma, from registers": ("wgmma", knobs_of("128x128 w2 s3 b4 g"), (512, 512, 320), (500, 520, 328)),
     "wgmma, reduction split": ("wgmma", knobs_of("128x128 w2 s3 p3"), (256, 256, 576), (200, 264, 584)),
+    "wgmma, split in memory": ("wgmma", knobs_of("128x128 w2 s3 q3 c2x1"), (256, 256, 576), (200, 264, 584)),
     "wgmma, few rows": ("wgmma", knobs_of("64x64 w1 s4 p2"), (16, 512, 512), (1, 520, 520)),
     "mma_sync": ("mma_sync", {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64, "buffers": 3},
                  (256, 256, 256), (384, 640, 192)),
