@@ -19,6 +19,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @map_copies_to_threads(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_copies_cyclically(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_matmul_to_warps(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
@@ -45,7 +46,9 @@ module attributes {transform.with_named_sequence} {
         whole_tiles = "1", rounds_c = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         half_type = "a_type if a_bits == 16 else 'f16'",
-        run = "128 / a_bits", a_rows = "1", b_rows = "1",
+        run = "128 / a_bits",
+        a_rows = "1 if map_copies_cyclically else block_m * block_k / (threads * run)",
+        b_rows = "1 if map_copies_cyclically else block_k * block_n / (threads * run)",
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
         fragment_n = "8", fragment_k = "256 / a_bits",
@@ -78,7 +81,12 @@ module attributes {transform.with_named_sequence} {
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"copies"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "map_copies_cyclically"}} {
+      transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 

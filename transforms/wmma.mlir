@@ -42,8 +42,9 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         whole_tiles = "1", rounds_c = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        a_rows = "1 if latency == 'asynchronous' else block_m * block_k / (threads * 8)",
-        b_rows = "1 if latency == 'asynchronous' else block_k * block_n / (threads * 8)",
+        cyclic = "latency == 'asynchronous' and map_copies_cyclically",
+        a_rows = "1 if cyclic else block_m * block_k / (threads * run)",
+        b_rows = "1 if cyclic else block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",
         fragment_n = "16", fragment_k = "16",
         shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
@@ -81,7 +82,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"copies"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "latency == 'asynchronous'"}} {
+        attributes {knobs = {selected_region_attr = "latency == 'asynchronous' and map_copies_cyclically"}} {
       transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()

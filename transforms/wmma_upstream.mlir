@@ -35,7 +35,8 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         whole_tiles = "1", rounds_c = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        a_rows = "block_m * block_k / (threads * 8)", b_rows = "block_k * block_n / (threads * 8)",
+        a_rows = "block_m * block_k / (threads * run)", b_rows = "block_k * block_n / (threads * run)",
+        run = "8", a_width = "block_k", b_width = "block_n",
         fragment_n = "16", fragment_k = "16",
         shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"

@@ -18,8 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from hopper import _write  # noqa: E402
-from pieces import said_command  # noqa: E402
+from pieces import said_command, write_result  # noqa: E402
 from stepladder import climb  # noqa: E402  (a plain checkout is enough)
 
 # Climb -> the tile whose rungs are counted.
@@ -99,7 +98,7 @@ def main() -> None:
             metrics = count(args.folder / "ablation" / name / tile / str(number))
             result["kernels"].append({"climb": name, "tile": tile, "rung": number, "metrics": metrics})
             print(f"{time.monotonic() - start:.0f} s: {name}, {title}: {metrics}", flush=True)
-            _write(args.result, result)
+            write_result(args.result, result)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
 from measure import Job, build_jobs, refusal  # noqa: E402  (a plain checkout is enough)
-from pieces import said_command  # noqa: E402
+from pieces import said_command, write_result  # noqa: E402
 from stepladder import climb  # noqa: E402
 
 PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside", "few_rows")
@@ -343,13 +343,6 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
     build_jobs(chosen, workers)
 
 
-def _write(path: Path, result: dict) -> None:
-    """Replaces a result as a whole: a call that is cut off leaves the one before."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(result) + "\n")
-    part.replace(path)
-
-
 def _refusals(folder: Path) -> dict[str, str]:
     return {path.name.removesuffix(".refused"): path.read_text().strip() for path in sorted(folder.glob("*.refused"))}
 
@@ -374,7 +367,7 @@ def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], l
             measured |= {"types": name, "refused": _refusals(place)}
             result["problems"].append(measured)
             print(f"{time.monotonic() - start:.0f} s: {name} {problem_name(size)}: {duel.line(measured)}", flush=True)
-            _write(out, result)
+            write_result(out, result)
 
 
 def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float, seconds: float) -> None:
@@ -411,8 +404,8 @@ def measure_ablation(folder: Path, out: Path) -> None:
     measured = bench_bundles([read_bundle(place) for place in places], baseline="cublas", modes=("burst", "sustained"),
                              command=said_command())
     built = {place.name for place in places}
-    _write(out, {"size": ABLATION_SIZE, "bars": [bar for bar in bars if bar["name"] in built], "measured": measured,
-                 "refused": _refusals(folder / "ablation")})
+    write_result(out, {"size": ABLATION_SIZE, "bars": [bar for bar in bars if bar["name"] in built],
+                       "measured": measured, "refused": _refusals(folder / "ablation")})
 
 
 def measure_stages(folder: Path, out: Path) -> None:
@@ -430,7 +423,7 @@ def measure_stages(folder: Path, out: Path) -> None:
             measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
             result["problems"].append(measured | {"refused": _refusals(place)})
             print(f"k = {k}: {duel.line(measured)}", flush=True)
-            _write(out, result)
+            write_result(out, result)
 
 
 def measure_beside(folder: Path, out: Path) -> None:
@@ -455,7 +448,7 @@ def measure_beside(folder: Path, out: Path) -> None:
                          "mosaic": beside.measure_mosaic(device, size, notes, versions)}
             result["problems"].append(measured)
             print(f"{size}: {duel.line(measured)}; {notes}", flush=True)
-            _write(out, result)
+            write_result(out, result)
 
 
 def measure_few_rows(folder: Path, out: Path) -> None:
@@ -468,7 +461,7 @@ def measure_few_rows(folder: Path, out: Path) -> None:
     bundles = {str(number): read_bundle(folder / "few_rows" / str(number)) for number in range(len(FEW_ROWS_RUNGS))}
     with Device() as device:
         measured = duel.measure(device, bundles, {"burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0)})
-        _write(out, duel.header(device) | {"titles": [title for title, _, _ in FEW_ROWS_RUNGS]} | measured)
+        write_result(out, duel.header(device) | {"titles": [title for title, _, _ in FEW_ROWS_RUNGS]} | measured)
     print(duel.line(measured), flush=True)
 
 
@@ -498,7 +491,7 @@ def measure_clusters(out: Path) -> None:
             if error != driver.CUresult.CUDA_SUCCESS:
                 raise SystemExit(f"clusters of {size}: {error}")
             result["clusters"][str(size)] = count
-        _write(out, result)
+        write_result(out, result)
     print(result["clusters"], flush=True)
 
 
@@ -517,7 +510,7 @@ def measure_numbers(folder: Path, out: Path) -> None:
     result["cases"] = {name: found[name] for name in sorted(found)}
     result["refused"] = _refusals(place / "cases")
     result["seeds"] = list(SEEDS)
-    _write(out, result)
+    write_result(out, result)
     wrong = {name: case for name, case in found.items() if not case["passed"]}
     print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused when built", flush=True)
     for name, case in list(wrong.items())[:40]:
@@ -528,7 +521,7 @@ def measure_numbers(folder: Path, out: Path) -> None:
         result["repeated"][path.name] = found.get(path.name, {"passed": False, "error": error})
     for name, repeated in result["repeated"].items():
         print(f"{name}: {repeated}"[:300], flush=True)
-    _write(out, result)
+    write_result(out, result)
 
 
 def _in_process(arguments: list[str], seconds: float) -> tuple[dict[str, dict], str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, _write, knobs_of  # noqa: E402
+from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of  # noqa: E402
 from measure import build_jobs  # noqa: E402
-from pieces import said_command  # noqa: E402
+from pieces import said_command, write_result  # noqa: E402
 from stepladder import codegen  # noqa: E402
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
@@ -46,7 +46,7 @@ def main() -> None:
         manifest = read_bundle(place).manifest
         done = subprocess.run([codegen.find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")], capture_output=True,
                               text=True, check=True)
-    _write(Path(sys.argv[1]), {
+    write_result(Path(sys.argv[1]), {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "command": said_command(),
         "tools": codegen.tool_versions(), "problem": manifest.problem.describe(), "knobs": manifest.knobs,
         "main_loop": main_loop(done.stdout)})

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -21,11 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from pieces import said_command  # noqa: E402
+from pieces import said_command, write_result  # noqa: E402
 from stepladder import climb  # noqa: E402  (a plain checkout is enough)
 
 TARGET = "sm_90a"
-KNOBS = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "buffers", "raster")
+# A setting is a tuple of values of these, as far as the pipeline has them.
+KNOBS = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "buffers", "raster", "latency")
+Setting = tuple[int | str, ...]
 
 ABLATION_SIZE = 8192
 # Climb -> the tiles that it is measured with.
@@ -36,27 +37,32 @@ ABLATION_TILES = {
 }
 
 SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 10240, 12288, 16384)
-# Pipeline -> settings tried: for small problems, for all, and for accumulators of half the size, which leave room for
-# warp tiles of twice the size.
-TILES = {
+# Pipeline -> settings tried: for small problems; for large ones; for large ones with f32 sums; and with f16 sums, which
+# leave room for warp tiles of twice the size. More were tried before: these are the ones that were best at some size,
+# and asynchronous ones for `wmma`.
+REGISTERS, ASYNCHRONOUS = "registers", "asynchronous"
+TILES: dict[str, dict[str, tuple[Setting, ...]]] = {
     "wmma": {
-        "small": ((64, 64, 32, 32, 32, 2, 1), (64, 64, 64, 32, 32, 2, 1), (64, 64, 128, 32, 32, 2, 1),
-                  (64, 128, 64, 32, 64, 2, 1), (128, 64, 64, 64, 32, 2, 1), (128, 128, 64, 64, 32, 2, 1),
-                  (128, 128, 64, 32, 32, 2, 1)),
-        "all": ((128, 128, 64, 64, 64, 1, 1), (128, 128, 64, 64, 64, 2, 1), (128, 256, 64, 64, 64, 1, 1),
-                (128, 256, 64, 64, 64, 2, 1), (256, 128, 64, 64, 64, 1, 1), (256, 128, 64, 64, 64, 2, 1)),
-        "half": ((256, 256, 32, 64, 128, 2, 1), (256, 256, 64, 64, 128, 2, 1), (256, 256, 64, 128, 64, 2, 1),
-                 (128, 256, 64, 64, 128, 2, 1), (256, 128, 64, 128, 64, 2, 1)),
+        "small": ((64, 64, 64, 32, 32, 2, 1, REGISTERS), (64, 64, 128, 32, 32, 2, 1, REGISTERS),
+                  (128, 64, 64, 64, 32, 2, 1, REGISTERS), (64, 64, 64, 32, 32, 4, 8, ASYNCHRONOUS),
+                  (128, 64, 64, 64, 32, 4, 8, ASYNCHRONOUS)),
+        "large": ((128, 128, 64, 64, 64, 3, 8, ASYNCHRONOUS), (128, 256, 64, 64, 64, 3, 8, ASYNCHRONOUS),
+                  (256, 128, 64, 64, 64, 3, 8, ASYNCHRONOUS)),
+        "full": ((128, 128, 64, 64, 64, 2, 1, REGISTERS), (128, 256, 64, 64, 64, 2, 1, REGISTERS),
+                 (256, 128, 64, 64, 64, 2, 1, REGISTERS), (256, 128, 64, 64, 64, 4, 8, ASYNCHRONOUS)),
+        "half": ((128, 128, 64, 64, 64, 1, 1, REGISTERS), (256, 128, 64, 64, 64, 1, 1, REGISTERS),
+                 (256, 256, 32, 64, 128, 2, 1, REGISTERS), (256, 256, 32, 64, 128, 3, 8, ASYNCHRONOUS),
+                 (256, 256, 64, 64, 128, 3, 8, ASYNCHRONOUS)),
     },
     "mma_sync": {
-        "small": ((64, 64, 64, 32, 32, 4, 8), (64, 64, 128, 32, 32, 3, 8), (64, 128, 64, 32, 64, 4, 8),
-                  (128, 64, 64, 64, 32, 4, 8), (128, 128, 64, 64, 32, 4, 8)),
-        "all": ((128, 128, 64, 64, 64, 3, 8), (256, 128, 64, 64, 64, 3, 8), (256, 128, 64, 64, 64, 4, 8),
-                (128, 256, 64, 64, 64, 4, 8)),
-        "half": ((256, 256, 32, 64, 128, 3, 8), (256, 256, 64, 64, 128, 3, 8)),
+        "small": ((64, 64, 64, 32, 32, 4, 8), (128, 64, 64, 64, 32, 4, 8)),
+        "large": ((128, 128, 64, 64, 64, 3, 8), (256, 128, 64, 64, 64, 4, 8)),
+        "full": (),
+        "half": ((256, 128, 64, 64, 64, 3, 8), (256, 256, 64, 64, 128, 3, 8)),
     },
 }
-LARGEST_SMALL = 3072
+# The size at which small and large tiles are both tried.
+SMALL_AND_LARGE = 1536
 
 # Element types of A, B and C of mma_sync, with the knobs they are tried with.
 TYPES = {
@@ -73,12 +79,12 @@ TYPES_TIMED = (8192, 8192, 8192)
 SEEDS = (0, 1, 2)
 
 
-def tiles_for(pipeline: str, size: int, acc: str) -> list[tuple[int, ...]]:
-    """Returns the knob settings that are tried for a size: those whose tile divides it."""
+def tiles_for(pipeline: str, size: int, acc: str) -> list[Setting]:
+    """Returns the knob settings that are tried for a size, all of whose tiles divide it."""
     tiles = TILES[pipeline]
-    tried = (*(tiles["small"] if size <= LARGEST_SMALL else ()), *tiles["all"],
-             *(tiles["half"] if acc == "f16" else ()))
-    return [tile for tile in tried if size % tile[0] == 0 and size % tile[1] == 0]
+    small = tiles["small"] if size <= SMALL_AND_LARGE else ()
+    large = (*tiles["large"], *tiles["half" if acc == "f16" else "full"]) if size >= SMALL_AND_LARGE else ()
+    return [*small, *large]
 
 
 @dataclass(frozen=True)
@@ -127,8 +133,8 @@ def _build_one(job: Job) -> str:
     return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
 
 
-def _name(tile: tuple[int, ...]) -> str:
-    return "x".join(map(str, tile[:3])) + f"-w{tile[3]}x{tile[4]}-b{tile[5]}"
+def _name(tile: Setting) -> str:
+    return "-".join(["x".join(map(str, tile[:3])), f"w{tile[3]}x{tile[4]}", f"b{tile[5]}", *map(str, tile[7:])])
 
 
 def build_all(folder: Path, only: str) -> None:
@@ -205,8 +211,9 @@ def _check(bundle) -> list[dict]:
     return found
 
 
-def measure_sizes(folder: Path, pipeline: str, acc: str) -> dict:
-    """Measures every tile at every size, and checks the best of each size with every seed."""
+def measure_sizes(folder: Path, pipeline: str, acc: str, path: Path) -> None:
+    """Measures every tile at every size, and checks the best of each size with every seed; writes what there is after
+    every size."""
     from stepladder.bench import bench_bundles
 
     result: dict = {"pipeline": pipeline, "acc_type": acc, "sizes": {}}
@@ -218,7 +225,7 @@ def measure_sizes(folder: Path, pipeline: str, acc: str) -> dict:
         measured["best"] = best
         measured["checks_of_best"] = checks
         result["sizes"][str(size)] = measured
-    return result
+        write_result(path, result)
 
 
 def measure_types(folder: Path) -> dict:
@@ -255,12 +262,11 @@ def main() -> None:
     if args.result is None:
         parser.error("name the file for the result")
     if args.what == "ablation":
-        result = measure_ablation(args.folder, args.climb)
+        write_result(args.result, measure_ablation(args.folder, args.climb))
     elif args.what == "types":
-        result = measure_types(args.folder)
+        write_result(args.result, measure_types(args.folder))
     else:
-        result = measure_sizes(args.folder, args.pipeline, args.acc)
-    args.result.write_text(json.dumps(result) + "\n")
+        measure_sizes(args.folder, args.pipeline, args.acc, args.result)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,13 @@ def result(name: str) -> dict:
     return json.loads((DOCS / "results" / f"{name}.json").read_text())
 
 
+def write_result(path: Path, measured: dict) -> None:
+    """Replaces a result as a whole: a call that is cut off leaves the one before."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(measured) + "\n")
+    part.replace(path)
+
+
 def table(rows: list[dict[str, str]]) -> str:
     """Returns rows, which have the same columns, as a table in Markdown."""
     head = list(rows[0])

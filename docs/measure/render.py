@@ -89,6 +89,7 @@ def sizes_table(pipeline: str, acc: str) -> str:
         seeds = len({check["seed"] for check in measured["checks_of_best"]})
         rows.append({"size": size, "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
                      "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}", "buffers": str(knobs["buffers"]),
+                     **({"latency": knobs["latency"]} if "latency" in knobs else {}),
                      "TFLOP/s": f"{median(measured, best):.1f}", "cuBLAS": f"{median(measured, 'cublas'):.1f}",
                      "of cuBLAS": ratio(measured, best, "cublas"), "of the ceiling": ratio(measured, best, "ceiling"),
                      "numbers": f"right, {seeds} seeds" if right else "WRONG"})

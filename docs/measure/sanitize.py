@@ -19,8 +19,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from hopper import _write, knobs_of  # noqa: E402
+from hopper import knobs_of  # noqa: E402
 from measure import Job, build_jobs  # noqa: E402  (a plain checkout is enough)
+from pieces import write_result  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 # What differs in how threads, the copy engine and the matrix unit wait for one another: pipeline, knobs, sizes that
@@ -100,7 +101,7 @@ def run(folder: Path, out: Path, tools: list[str]) -> None:
                                      | duel.describe(bundle))
             print(name, kind, {tool: report["summary"] for tool, report in reports.items()},
                   "" if all(report["numbers_right"] for report in reports.values()) else "WRONG NUMBERS", flush=True)
-            _write(out, result)
+            write_result(out, result)
 
 
 def main() -> None:

@@ -49,6 +49,7 @@ WMMA = Climb("wmma", _rungs(
 WMMA_ASYNCHRONOUS = Climb("wmma", _rungs(
     "asynchronous copies, pipelined",
     ("+ rotated loop", ("rotate_loop",)),
+    ("+ copies mapped cyclically", ("map_copies_cyclically",)),
     ("+ copies spread", ("spread_copies",)),
     ("+ blocks rasterized", ("rasterize_blocks",))), {"latency": "asynchronous"})
 
@@ -58,6 +59,7 @@ MMA_SYNC = Climb("mma_sync", _rungs(
     ("+ L1 bypassed", ("bypass_l1",)),
     ("+ ldmatrix of four tiles", ("join_fragment_loads",)),
     ("+ rotated loop", ("rotate_loop",)),
+    ("+ copies mapped cyclically", ("map_copies_cyclically",)),
     ("+ copies spread", ("spread_copies",)),
     ("+ blocks rasterized", ("rasterize_blocks",))))
 

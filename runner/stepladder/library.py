@@ -62,7 +62,7 @@ class Condition:
 
     def describe(self) -> str:
         """Returns the condition as a table shows it."""
-        return self.expression if self.region == 1 else f"not {self.expression}"
+        return self.expression if self.region == 1 else f"not ({self.expression})"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from chosen import chosen_steps
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from stepladder import codegen, engine, library
@@ -22,11 +23,12 @@ FRAGMENT_N = {"wmma": 16, "mma_sync": 8}
 OPTIMIZATIONS = {
     "wmma": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "pad_shared_memory", "multi_buffer",
              "hoist_accumulators", "hide_latency", "issue_loads_early"],
-    "wmma_asynchronous": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "pad_shared_memory",
-                          "multi_buffer", "hoist_accumulators", "pipeline_copies", "rotate_loop", "spread_copies"],
-    "mma_sync": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "multi_buffer", "hoist_accumulators",
-                 "join_fragment_loads", "swizzle_shared_memory", "pipeline_copies", "bypass_l1", "rotate_loop",
-                 "spread_copies"],
+    "wmma_asynchronous": ["stage_in_shared_memory", "rasterize_blocks", "map_copies_cyclically", "vectorize_copies",
+                          "pad_shared_memory", "multi_buffer", "hoist_accumulators", "pipeline_copies", "rotate_loop",
+                          "spread_copies"],
+    "mma_sync": ["stage_in_shared_memory", "rasterize_blocks", "map_copies_cyclically", "vectorize_copies",
+                 "multi_buffer", "hoist_accumulators", "join_fragment_loads", "swizzle_shared_memory",
+                 "pipeline_copies", "bypass_l1", "rotate_loop", "spread_copies"],
 }
 # Types of A and B, of C; only mma_sync takes more than f16, and operands by columns.
 TYPES = {"wmma": [("f16", "f32"), ("f16", "f16")],
@@ -116,10 +118,9 @@ def test_any_optimizations_may_be_left_out(form, data):
 @forms
 def test_the_list_of_optimizations_is_whole(form):
     pipeline, knobs = FORMS[form]
-    latency = 1 if "latency" in knobs else 0
+    settings = {"latency": "asynchronous"} if "latency" in knobs else {}
     with engine.mlir_context():
-        assert OPTIMIZATIONS[form] == [step.name for step in library.load(pipeline).steps if step.optimization
-                                       and (step.condition is None or step.condition.region == latency)]
+        assert OPTIMIZATIONS[form] == [step.name for step in chosen_steps(pipeline, settings) if step.optimization]
 
 
 def test_literals_are_the_defaults():

@@ -1,8 +1,9 @@
 // Deals the copies into shared memory out to the threads of the block, and lets all wait for the last of them.
 //
-// A thread takes runs of eight f16, 16 bytes: the widest access there is. Threads that follow each other take runs that
-// follow each other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile is block_k / 8 threads wide,
-// a row of B's block_n / 8; with fewer threads than runs, a thread takes several rows that follow each other.
+// A thread takes runs of `run` elements, 16 bytes: the widest access there is. Threads that follow each other take runs
+// that follow each other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile as it is stored is
+// `a_width` elements long and a_width / run threads wide, a row of B's b_width / run; with fewer threads than runs, a
+// thread takes several rows that follow each other. `map_copies_cyclically` does it in another order.
 //
 // One barrier stands behind both copies: what a warp reads, other threads have written.
 //
@@ -20,14 +21,14 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         "block_m % warp_m == 0", "block_n % warp_n == 0",
-        "threads * 8 % block_k == 0", "block_m * block_k % (threads * 8) == 0",
-        "threads * 8 % block_n == 0", "block_k * block_n % (threads * 8) == 0"
+        "threads * run % a_width == 0", "block_m * block_k % (threads * run) == 0",
+        "threads * run % b_width == 0", "block_k * block_n % (threads * run) == 0"
       ]} {
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a num_threads [32, 4]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * 8 / block_k, block_k / 8]"}}
+      {knobs = {static_num_threads = "[threads * run / a_width, a_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch_a = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
@@ -38,7 +39,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %b_slice, %b_threads = transform.structured.tile_using_forall %b num_threads [8, 16]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * 8 / block_n, block_n / 8]"}}
+      {knobs = {static_num_threads = "[threads * run / b_width, b_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     %launch_b = transform.gpu.map_nested_forall_to_threads %launch_a block_dims = [128, 1, 1]
       sync_after_distribute = true {knobs = {block_dims = "[threads, 1, 1]"}}

@@ -21,7 +21,9 @@ module attributes {transform.with_named_sequence} {
   }
 
   transform.named_sequence @broken(%module: !transform.any_op {transform.consumed})
-      attributes {derived = {threads = "block_m / warp_m * (block_n / warp_n) * 32"}} {
+      attributes {derived = {
+        threads = "block_m / warp_m * (block_n / warp_n) * 32", run = "8", a_width = "block_k", b_width = "block_n"
+      }} {
     %block_m = transform.tune.knob<"block_m"> = 64 from options = [64, 128] -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 64 from options = [64, 128] -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32] -> !transform.param<i64>

@@ -4,6 +4,10 @@
 // the whole block apart (r rows, c threads a row). A row's place in its swizzle pattern, its number modulo eight, is
 // then the same for all rows of a thread: one address in a register, and the rest are constants in the instructions.
 // `copy_asynchronously` and `spread_copies` profit most, since they issue the copies of a thread one by one.
+// And the rows that a warp writes at a time follow each other: where they are shorter than the 128 bytes of all banks,
+// they fill different ones, which rows of threads that each take several in a row do not.
+//
+// Left out, `map_copies_to_threads` takes its place.
 //
 // A run is 16 bytes, `run` elements; a row of a stored tile is `a_width` or `b_width` elements long, whatever the
 // operand's layout.
@@ -21,7 +25,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_copies_cyclically(%module: !transform.any_op {transform.readonly})
-      attributes {requires = [
+      attributes {optimization, requires = [
         "block_m % warp_m == 0", "block_n % warp_n == 0",
         "threads * run % a_width == 0", "block_m * block_k % (threads * run) == 0",
         "threads * run % b_width == 0", "block_k * block_n % (threads * run) == 0"

@@ -1,0 +1,15 @@
+"""Which steps of a pipeline run with some knobs."""
+
+from collections.abc import Mapping
+
+from stepladder import engine, library
+from stepladder.expressions import Scope, evaluate
+
+
+def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[library.Step]:
+    """Returns the steps of a pipeline that run with these knobs where none is left out, in the current MLIR context."""
+    pipeline = library.load(name)
+    knobs = engine.choose_knobs(pipeline, engine.Request(name, settings))
+    scope = Scope({**{step.name: True for step in pipeline.steps}, **knobs}, pipeline.derived)
+    return [step for step in pipeline.steps
+            if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region]
