@@ -114,6 +114,12 @@ def _rates(measured: dict, mode: str, kernel: str = "wgmma") -> tuple[float, flo
     return run["kernels"][kernel]["tflops_spread"]["median"], run["baseline"]["tflops_spread"]["median"]
 
 
+def _parts(knobs: dict) -> str:
+    """Returns how many parts a reduction has, and where they meet; nothing for one."""
+    # Bundles made before there was a choice have them in a cluster.
+    return f"{knobs['split_k']} in {knobs.get('parts_in', 'cluster')}" if knobs["split_k"] > 1 else ""
+
+
 def sizes_table(types: str, square: bool) -> str:
     """The kernels with default knobs beside cuBLAS."""
     header, problems = _sizes(types)
@@ -131,7 +137,8 @@ def sizes_table(types: str, square: bool) -> str:
         row = {"size" if square else "m x n x k": name, "tile": _tile(knobs),
                "schedule": {"cooperative": "", "alternating": "alternating"}[knobs["schedule"]],
                "warpgroups": str(knobs["warpgroups"]), "stages": str(knobs["stages"]), "blocks": str(knobs["blocks"]),
-               "cluster": f"{knobs['cluster_m']}x{knobs['cluster_n']}", "raster": str(knobs["raster"])}
+               "cluster": f"{knobs['cluster_m']}x{knobs['cluster_n']}", "raster": str(knobs["raster"]),
+               "parts of k": _parts(knobs)}
         for mode in MODES:
             own, library = _rates(measured, mode)
             row |= {f"TFLOP/s, {mode}": f"{own:.0f}", f"cuBLAS, {mode}": f"{library:.0f}",
@@ -139,6 +146,8 @@ def sizes_table(types: str, square: bool) -> str:
         rows.append(row)
     if not rows:
         return NOT_MEASURED
+    empty = [column for column in ("schedule", "parts of k") if not any(row[column] for row in rows)]
+    rows = [{column: text for column, text in row.items() if column not in empty} for row in rows]
     rounds = sorted({measured["modes"]["burst"]["rounds"] for measured in problems
                      if measured["modes"] and _is_square(measured) == square})
     text = table(rows) + "".join(f"\n{line}\n" for line in bad)
@@ -237,7 +246,7 @@ def numbers_table() -> str:
                           f"{len(numbers['refused'])} combinations are refused at build time. {where(numbers)}.\n")
     for name, repeated in numbers.get("repeated", {}).items():
         same = "the same bits each time" if repeated["passed"] else "DIFFERENT BITS"
-        text += (f"\n{name}, {repeated.get('launches', 0)} launches of one kernel that stays, "
+        text += (f"\n{name}, {repeated.get('launches', 0)} launches of one kernel, "
                  f"{repeated.get('problem', '')}, {repeated.get('blocks', '?')} blocks: {same}.\n")
     return text
 
