@@ -20,9 +20,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @split_reduction(!transform.any_op {transform.readonly})
   transform.named_sequence private @form_clusters(!transform.any_op {transform.readonly})
   transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @split_reduction(!transform.any_op {transform.readonly})
   transform.named_sequence private @persist_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @keep_products_in_flight(!transform.any_op {transform.readonly})
@@ -76,8 +76,8 @@ module attributes {transform.with_named_sequence} {
     // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
-    // Blocks that divide a tile's reduction, for products with few tiles, and where they leave their sums for each other:
-    // in the shared memory of a cluster, or in global memory.
+    // Blocks that divide a tile's reduction, for products with few tiles, and where they leave their sums for each
+    // other: in the shared memory of a cluster, or in global memory.
     %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
       -> !transform.param<i64>
     %parts_in = transform.tune.knob<"parts_in"> = "cluster" from options = ["cluster", "memory"]

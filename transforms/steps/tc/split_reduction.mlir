@@ -7,11 +7,11 @@
 // 64 x 64 is 64 tiles; in two parts it is 128 blocks.
 //
 // There are two places for partial sums (the knob parts_in). Blocks of a cluster reach each other's shared memory
-// without a way through the L2 cache. That limits the parts to 8, how many clusters fit on a card at once depends on how
-// many of its multiprocessors lie together, and there is no other use for clusters then. In global memory, which is to
-// say in L2, parts are free of all that: clusters can share tiles (`multicast_tiles`), at the price of a write and a
-// read of all parts. Sums go there as threads hold them, 16 bytes a thread and 512 a warp: rows would be written 8 bytes
-// at a time.
+// without a way through the L2 cache. That limits the parts to 8, how many clusters fit on a card at once depends on
+// how many of its multiprocessors lie together, and there is no other use for clusters then. In global memory, which is
+// to say in L2, parts are free of all that: clusters can share tiles (`multicast_tiles`), at the price of a write and a
+// read of all parts. Sums go there as threads hold them, 16 bytes a thread and 512 a warp: to rows they would be
+// written 8 bytes at a time.
 //
 // Who reads must know that all have written. In a cluster that is the cluster's barrier. In memory it is a number for
 // each tile, to which each of its blocks adds one, and for which it then waits. Its blocks are neighbours in the grid,
