@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from statistics import mean
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
+
+from stepladder.targets import TARGETS, Target  # noqa: E402  (a plain checkout is enough)
 
 ROOT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
@@ -22,6 +27,24 @@ def _entry(problem: dict, bundle: dict) -> dict:
     knobs = {name: value for name, value in bundle["knobs"].items() if name not in _NOT_TUNED}
     return {"m": problem["m"], "n": problem["n"], "k": problem["k"], "a_bits": _BITS[problem["a_type"]],
             "c_bits": _BITS[problem["c_type"]], "knobs": knobs}
+
+
+def _fits(bundle: dict, target: Target) -> bool:
+    """Tells whether a target has the shared memory that a kernel takes, and the copies that it makes."""
+    needed = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
+    has_copies = target.compute_capability >= (8, 0) or "copy_asynchronously" not in bundle["steps"]
+    return needed <= target.shared_memory and has_copies
+
+
+def fastest_entries(measured: dict) -> list[dict]:
+    """Returns an entry with the fastest kernel of a size, and one with the fastest that fits each target that this one
+    does not, the fastest first: the first that a target can have is the best that is known for it."""
+    rates = {name: kernel["tflops_spread"]["median"] for name, kernel in measured["modes"]["burst"]["kernels"].items()
+             if name in measured["bundles"]}
+    ordered = sorted(rates, key=lambda name: -rates[name])
+    chosen = {next((name for name in ordered if _fits(measured["bundles"][name], target)), None)
+              for target in TARGETS.values()} | {measured["best"]}
+    return [_entry(measured["problem"], measured["bundles"][name]) for name in ordered if name in chosen]
 
 
 def scores(measured: dict) -> dict[str, float]:
@@ -68,8 +91,7 @@ def main() -> None:
         pipeline, _ = _NAME.fullmatch(path.stem).groups()
         for measured in json.loads(path.read_text())["sizes"].values():
             card = measured["card"]["name"]
-            pipelines.setdefault(pipeline, []).append(
-                _entry(measured["problem"], measured["bundles"][measured["best"]]))
+            pipelines.setdefault(pipeline, []).extend(fastest_entries(measured))
     for path in sorted(results.glob("*_types.json")):
         problems = pipelines[path.stem.removesuffix("_types")]
         for layouts in json.loads(path.read_text())["types"].values():

@@ -33,7 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from measure import Job, build_jobs, refusal  # noqa: E402  (a plain checkout is enough)
+from measure import Job, build_jobs  # noqa: E402  (a plain checkout is enough)
 from pieces import said_command, write_result  # noqa: E402
 from stepladder import climb  # noqa: E402
 
@@ -130,8 +130,8 @@ NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
 SEEDS = (0, 1, 2)
 RANDOM_SHAPES = 40
 RANDOM_SEED = 20261121
-# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks, or 36 in four parts, 144 blocks, which are more
-# than the card has room for.
+# A kernel that is launched again and again: 72 tiles for 16 or 24 blocks, or 36 in four parts, 144 blocks, which are
+# more than the card has room for.
 REPEATED = {"cooperative": "128x128 w2 s3 b16 c2x1", "alternating": "128x128 a s3 b16 c2x1",
             "shared": "128x128 w2 s3 b24 c2x1 l", "split_in_memory": "256x128 w2 s3 c2x1 q4"}
 REPEATED_SIZE = (1016, 1032, 1288)

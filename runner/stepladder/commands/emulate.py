@@ -41,7 +41,7 @@ def add_parser(subparsers) -> None:
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
     given.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
     parser.add_argument("--output", metavar="DIR",
-                        help="write what the arguments hold afterwards (argument0.npy, ...) and the results (result0.npy)")
+                        help="write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)")
     parser.add_argument("--report", metavar="FILE.json", help="write findings and counters")
     parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
     parser.add_argument("--max-steps", type=positive, default=MAX_STEPS, metavar="N",

@@ -74,7 +74,8 @@ def factor(value, element: Scalar, dtype: np.dtype) -> np.ndarray:
     """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped."""
     value = np.asarray(value).astype(dtype, copy=False)
     if element.name == "tf32":
-        return (value.astype(np.float32).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED).view(np.float32).astype(dtype)
+        bits = value.astype(np.float32).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED
+        return bits.view(np.float32).astype(dtype)
     return value
 
 

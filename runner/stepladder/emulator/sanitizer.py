@@ -41,7 +41,8 @@ class Finding:
     def render(self) -> str:
         """Returns the finding as compilers say such things."""
         prefix = f"{self.location}: " if self.location else ""
-        lines = [f"{prefix}{self.kind}: {self.op}: {self.message}" if self.op else f"{prefix}{self.kind}: {self.message}"]
+        place = f"{self.op}: " if self.op else ""
+        lines = [f"{prefix}{self.kind}: {place}{self.message}"]
         if self.other:
             lines.append(f"{self.other_location}: note: the other is {self.other}" if self.other_location else
                          f"note: the other is {self.other}")

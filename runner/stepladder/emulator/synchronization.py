@@ -300,7 +300,7 @@ def arrive_at(fiber, op, address, *, expected=0, arrivals: int = 1, block=None) 
 
 
 def wait_at(fiber, op, address, parity) -> None:
-    """Waits until the phase of the mbarrier with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
+    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
     group = fiber.group
     ready = np.zeros(fiber.count, bool)
     reasons, passed = set(), []

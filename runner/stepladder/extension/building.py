@@ -10,6 +10,7 @@ from stepladder.extension.dialect import Refusal, producer
 from stepladder.traverse import attributes_of, walk
 
 WARPGROUP = 128  # threads
+GLOBAL = "#gpu.address_space<global>"
 
 # Operand segments of gpu.launch: async dependencies; grid, block and cluster sizes, three each; dynamic shared memory.
 GRID, BLOCK, CLUSTER, DYNAMIC_SIZE = 1, 4, 7, 10
@@ -178,6 +179,26 @@ def find_launch(payload):
     if len(launches) != 1:
         raise Refusal(payload, f"expected one gpu.launch, found {len(launches)}")
     return launches[0]
+
+
+def make_global(launch, name: str, type_, initial: int | None = None) -> None:
+    """Makes a `memref.global` of the module around a launch: memory that there is once for all blocks and all launches.
+
+    Args:
+        launch: the `gpu.launch`.
+        name: of the global.
+        type_: of the buffer, whose memory space is global.
+        initial: of every element, integers; None leaves them uninitialized.
+    """
+    content = ir.UnitAttr.get() if initial is None else ir.DenseElementsAttr.get_splat(
+        ir.RankedTensorType.get(type_.shape, type_.element_type), ir.IntegerAttr.get(type_.element_type, initial))
+    module = launch.parent
+    while module.name != "builtin.module":
+        module = module.parent
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), launch.location:
+        ir.Operation.create("memref.global", attributes={
+            "sym_name": ir.StringAttr.get(name), "sym_visibility": ir.StringAttr.get("private"),
+            "type": ir.TypeAttr.get(type_), "initial_value": content})
 
 
 def _segments(launch) -> list[int]:

@@ -16,11 +16,10 @@ from stepladder.extension.persist_blocks import grid_of_tiles, tile_numbers
 
 WIDTH = fragment_order.UNIT  # elements of a row that a thread sums at once
 PAD_BYTES = 32
-_MARK = "partial_sums"
+_MARK, _ARRIVALS = "partial_sums", "arrivals"
 _DYNAMIC = -2**31  # an index of llvm.getelementptr that is an operand
 # Address spaces of pointers into a block's own shared memory, and into that of any block of its cluster.
 _SHARED, _SHARED_OF_CLUSTER = "!llvm.ptr<3>", "!llvm.ptr<7>"
-_GLOBAL = "#gpu.address_space<global>"
 # Named barriers: 0 is that of the block.
 _BARRIER = 1
 
@@ -107,11 +106,11 @@ class InCluster:
 
 
 class InMemory:
-    """In global memory, that is in the L2 cache: the blocks of a tile need not be a cluster, and may belong to one each.
+    """In global memory, that is in the L2 cache: the blocks of a tile need no cluster, and each may belong to one.
 
     They are neighbours in the grid, so that they start together. A number for each tile says how many have written
     their sums; it runs to twice the parts and begins again, so that a launch finds it at zero or half way, and waits
-    until it is in the other half.
+    until it is in the other half. Launches of one loaded kernel share numbers and sums: they follow each other.
 
     Attributes:
         launch: of a block a part.
@@ -149,20 +148,22 @@ class InMemory:
         type_ = ir.MemRefType(sums.type)
         rows, self._columns = type_.shape
         self.units = rows * self._columns // WIDTH
-        self._sums = self._global(_MARK, [self._tiles, self.parts, self.units, WIDTH], type_.element_type,
-                                  ir.UnitAttr.get())
+        sums_type = ir.MemRefType.get([self._tiles, self.parts, self.units, WIDTH], type_.element_type,
+                                      memory_space=ir.Attribute.parse(building.GLOBAL))
+        building.make_global(self.launch, _MARK, sums_type)
+        self._sums = memref.get_global(sums_type, _MARK)
         fragment_order.write(sums, building.view(self._sums, [self._place, self.part, 0, 0],
                                                  [1, 1, self.units, WIDTH], drop=2))
 
     def meet(self) -> None:
         """Waits until all blocks have written their sums."""
         i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
-        zeros = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([self._tiles], i32), ir.IntegerAttr.get(i32, 0))
+        arrivals = ir.MemRefType.get([self._tiles], i32, memory_space=ir.Attribute.parse(building.GLOBAL))
+        building.make_global(self.launch, _ARRIVALS, arrivals, 0)
         threads = integer(self.threads, 32)
         nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=threads)
         with building.if_(building.equal(building.thread_number(), index(0))):
-            start = memref.extract_aligned_pointer_as_index(
-                self._global("arrivals", [self._tiles], i32, zeros))
+            start = memref.extract_aligned_pointer_as_index(memref.get_global(arrivals, _ARRIVALS))
             address = arith.index_cast(i64, arith.addi(start, building.times(self._place, 4)))
             before = nvvm.inline_ptx([i32], [address, integer(2 * self.parts - 1, 32)], [],
                                      "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};", memory_clobber=True)
@@ -185,15 +186,3 @@ class InMemory:
 
     def leave(self) -> None:
         """Nothing: what is in global memory outlasts the block, and the next launch begins behind this one."""
-
-    def _global(self, name: str, shape: list[int], element, initial):
-        """Returns a global of the module, which is made at the first time."""
-        type_ = ir.MemRefType.get(shape, element, memory_space=ir.Attribute.parse(_GLOBAL))
-        module = self.launch.parent
-        while module.operation.name != "builtin.module":
-            module = module.parent
-        with ir.InsertionPoint.at_block_begin(module.operation.regions[0].blocks[0]), self.launch.location:
-            ir.Operation.create("memref.global", attributes={
-                "sym_name": ir.StringAttr.get(name), "sym_visibility": ir.StringAttr.get("private"),
-                "type": ir.TypeAttr.get(type_), "initial_value": initial})
-        return memref.get_global(type_, name)

@@ -90,7 +90,7 @@ def share_last_tiles(payload, op, rewriter) -> None:
     share = _Share(bounds[0], bounds[1], (k_bounds[1] - k_bounds[0]) // k_bounds[2])
     if not share.is_worthwhile:
         return
-    turns = _Turns(payload, launch, share)
+    turns = _Turns(launch, share)
     for tiles, loop in zip(loops, main):
         part = _divide(tiles, loop, share, k_bounds[2])
         stores = _stores(tiles)
@@ -179,19 +179,15 @@ def _begin_at(loop, first, step: int) -> None:
 class _Turns:
     """The numbers in global memory that say whose turn it is to add to a tile."""
 
-    def __init__(self, payload, launch, share: _Share):
+    def __init__(self, launch, share: _Share):
         self.share = share
         blocks = building.launch_sizes(launch, building.CLUSTER)[0]
         self.warpgroups = building.launch_sizes(launch, building.BLOCK)[0] // building.WARPGROUP
         self.blocks = blocks
         count = -(-share.total // share.steps) * blocks * self.warpgroups
-        i32 = ir.IntegerType.get_signless(32)
-        self.type = ir.MemRefType.get([count], i32, memory_space=ir.Attribute.parse("#gpu.address_space<global>"))
-        zeros = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([count], i32), ir.IntegerAttr.get(i32, 0))
-        with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
-            ir.Operation.create("memref.global", attributes={
-                "sym_name": ir.StringAttr.get(_TURNS), "sym_visibility": ir.StringAttr.get("private"),
-                "type": ir.TypeAttr.get(self.type), "initial_value": zeros})
+        self.type = ir.MemRefType.get([count], ir.IntegerType.get_signless(32),
+                                      memory_space=ir.Attribute.parse(building.GLOBAL))
+        building.make_global(launch, _TURNS, self.type, 0)
 
     def take(self, stores: list, part: _Part) -> None:
         """Lets the stores of a tile be those of a part: in turn, and added where it is not the first."""

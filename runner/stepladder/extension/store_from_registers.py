@@ -4,7 +4,7 @@ from stepladder.bindings import arith, ext, ir, transform, vector
 from stepladder.extension import building, epilogue, fragment_order
 from stepladder.extension.building import index
 from stepladder.extension.convert_to_warpgroup_mma import ROWS
-from stepladder.extension.dialect import Tc, producer, transform_op
+from stepladder.extension.dialect import Tc, transform_op
 
 
 class StoreFromRegisters(Tc.Operation, name="store_from_registers"):

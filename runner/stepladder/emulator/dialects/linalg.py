@@ -1,7 +1,7 @@
 """Structured ops, named and generic, on tensors and on memory.
 
 Each is loops around a scalar body. Parallel loops run at once: the body gets arrays with one dimension a loop, and
-NumPy broadcasts. Reduction loops run one iteration after the other, in order, so that sums are rounded as the body says.
+NumPy broadcasts. Reduction loops run one iteration after another, in order, so that sums are rounded as the body says.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stepladder.emulator.values import MemRef
 from stepladder.emulator.warps import is_of_block, meet_in_blocks, narrowed, once_a_block, once_a_warp, varying
 from stepladder.errors import FAILED, StepladderError
 
-_ELEMENTWISE = ("abs", "add", "ceil", "copy", "div", "div_unsigned", "elementwise", "erf", "exp", "fill", "floor", "log",
-                "map", "max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square",
-                "sub", "tanh")
+_ELEMENTWISE = ("abs", "add", "ceil", "copy", "div", "div_unsigned", "elementwise", "erf", "exp", "fill", "floor",
+                "log", "map", "max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt",
+                "square", "sub", "tanh")
 _MOVING = ("broadcast", "transpose")
-_REDUCING = ("batch_matmul", "batch_matvec", "batch_mmt4d", "batch_reduce_matmul", "batch_vecmat", "contract", "conv_1d",
-             "conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d", "conv_2d_nchw_fchw", "conv_2d_nhwc_fhwc",
+_REDUCING = ("batch_matmul", "batch_matvec", "batch_mmt4d", "batch_reduce_matmul", "batch_vecmat", "contract",
+             "conv_1d", "conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d", "conv_2d_nchw_fchw", "conv_2d_nhwc_fhwc",
              "conv_2d_nhwc_hwcf", "depthwise_conv_2d_nhwc_hwc", "dot", "generic", "matmul", "matvec", "mmt4d",
              "pooling_nchw_max", "pooling_nchw_sum", "pooling_nhwc_max", "pooling_nhwc_min", "pooling_nhwc_sum",
              "reduce", "vecmat")

@@ -13,7 +13,7 @@ from stepladder.emulator.program import decode_attributes
 from stepladder.emulator.registry import executes, lowers, shared
 from stepladder.emulator.types import decode
 
-# Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and what `pack_shared_memory` gives.
+# Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
 _ALIGNMENT = 1024
 
 

@@ -432,7 +432,8 @@ def _contract_in_order(how: _Contraction, kind: str, element: Scalar, left, righ
         front = array.ndim - len(loops)
         array = array.transpose(*range(front), *(front + axis for axis in np.argsort(loops)))
         shape = iter(array.shape[front:])
-        return array.reshape((*array.shape[:front], *(next(shape) if loop in loops else 1 for loop in range(how.count))))
+        sizes = [next(shape) if loop in loops else 1 for loop in range(how.count)]
+        return array.reshape((*array.shape[:front], *sizes))
 
     left, right = aligned(left, how.left), aligned(right, how.right)
     product = left & right if element.width == 1 else left * right
