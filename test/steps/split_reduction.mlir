@@ -25,6 +25,9 @@
 // CHECK: [[part:%.+]] = gpu.cluster_block_id x
 // CHECK-DAG: [[from:%.+]] = affine.apply #[[begin]]()[[[part]]]
 // CHECK-DAG: [[to:%.+]] = affine.min #[[end]]()[[[part]]]
+// No part is empty, which LLVM is told.
+// CHECK: [[some:%.+]] = arith.cmpi slt, [[from]], [[to]]
+// CHECK-NEXT: llvm.intr.assume [[some]]
 // Every part starts from zero; C is added once.
 // CHECK: linalg.fill
 // CHECK-NOT: linalg.copy {operand_c}

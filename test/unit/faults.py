@@ -383,6 +383,7 @@ FAULTS = [
         ("arrives before all threads have written", {"race"}, drop("nvvm.barrier", 0)),
         ("reads before the thread that waits is back", {"race"}, drop("nvvm.barrier", 1)),
         ("the own sums read twice", {"numbers"}, become("vector.load", 1, 1, 0)),
+        ("promised to be what it is not", {"assumption"}, become("llvm.intr.assume", 0, 0, 0)),
         ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
     *_faults(
         "wgmma, last tiles shared", "share_last_tiles",

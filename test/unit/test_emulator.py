@@ -150,6 +150,56 @@ def test_warps_that_wait_for_each_other_in_turn_leave_the_group():
     assert not outcome.findings
 
 
+NUMBERS = "memref<1xi32, #gpu.address_space<global>>"
+BOXES = "memref<2xf32, #gpu.address_space<global>>"
+
+
+def meeting(wait: str) -> str:
+    """Returns two launches of two blocks each: Y = 2 Y + X of the other block, which has counted itself in first."""
+    text = kernel(f"""
+    %boxes = memref.get_global @boxes : {BOXES}
+    %leads = arith.cmpi eq, %t, %c0 : index
+    scf.if %leads {{
+      %number = memref.get_global @number : {NUMBERS}
+      %place = memref.extract_aligned_pointer_as_index %number : {NUMBERS} -> index
+      %address = arith.index_cast %place : index to i64
+      %latest = arith.constant 3 : i32
+      %half = arith.constant 2 : i32
+      %x = memref.load %X[%b] : {GLOBAL}
+      %y = memref.load %Y[%b] : {GLOBAL}
+      %yy = arith.addf %y, %y : f32
+      %own = arith.addf %yy, %x : f32
+      memref.store %own, %boxes[%b] : {BOXES}
+      %before = nvvm.inline_ptx "atom.release.gpu.global.inc.u32 {{$w0}}, [{{$r0}}], {{$r1}};"
+        ro(%address, %latest : i64, i32) memory_clobber = true -> i32
+      {wait}
+      %other = arith.subi %c1, %b : index
+      %read = memref.load %boxes[%other] : {BOXES}
+      memref.store %read, %Y[%b] : {GLOBAL}
+    }}""", blocks=2)
+    launch = text[text.index("  gpu.launch"):text.index("  return")]
+    return (f'memref.global "private" @number : {NUMBERS} = dense<0>\n'
+            f'memref.global "private" @boxes : {BOXES} = uninitialized\n' + text.replace(launch, launch + launch))
+
+
+WAIT_FOR_HALF = """nvvm.inline_ptx "{.reg .pred p, q; .reg .b32 now; setp.ge.u32 q, {$r1}, {$r2}; \
+WAIT: ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; \
+@!p bra WAIT;}" ro(%address, %before, %half : i64, i32, i32) memory_clobber = true"""
+
+
+def test_blocks_that_count_each_other_in_wait_for_the_other_half():
+    """A launch finds the number at zero, and the next one half way: both wait for both blocks."""
+    y, outcome = run(meeting(WAIT_FOR_HALF))
+    first = [2 * -1 + 1, 2 * -1 + 0]
+    assert y[:2].tolist() == [2 * first[1] + 1, 2 * first[0] + 0]
+    assert not outcome.findings
+
+
+def test_blocks_that_do_not_wait_for_each_other_race():
+    _, outcome = run(meeting(""))
+    assert kinds(outcome) == {"race"}
+
+
 @pytest.mark.parametrize("threads, found", [(32, {"deadlock"}), (5, {"deadlock", "divergent-barrier"})])
 def test_a_barrier_that_not_all_come_to(threads, found):
     _, outcome = run(kernel(f"""

@@ -413,6 +413,9 @@ class Machine:
                 self.progress(done, total)
         if active:
             self._deadlock(active)
+        # What follows a launch is behind all of it.
+        self.heap.forget()
+        self.published.clear()
 
     def _group(self, number: int, grid, block, cluster, clusters, window_bytes: int, layout: dict) -> Group:
         first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]

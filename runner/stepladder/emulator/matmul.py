@@ -150,7 +150,8 @@ def check_steps(text: str, name: str, request: engine.Request, problem: Problem,
 
 
 def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> payload.Problem:
-    """Returns a problem of the same kind that takes a few tiles each way: what is left over at the edges stays."""
+    """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
+    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
@@ -158,9 +159,10 @@ def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> pay
     tiles = [knobs.get(f"block_{axis}") for axis in "mnk"]
     if not all(isinstance(tile, int) for tile in tiles):
         return found
+    rows, columns, parts = (int(knobs.get(name, 1)) for name in ("cluster_m", "cluster_n", "split_k"))
     deep = int(knobs.get("stages", 2)) + 2
     m, n, k = (small(size, tile, count) for size, tile, count in
-               zip((found.m, found.n, found.k), tiles, (2, 2, deep)))
+               zip((found.m, found.n, found.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)))
     return dataclasses.replace(found, m=m, n=n, k=k)
 
 

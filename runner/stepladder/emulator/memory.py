@@ -73,6 +73,11 @@ class Heap:
         return next((allocation for allocation in self.allocations
                      if allocation.address <= address < allocation.address + max(allocation.size, 1)), None)
 
+    def forget(self) -> None:
+        """Forgets who wrote and read what."""
+        for allocation in self.allocations:
+            allocation.shadow = None
+
     def array(self, array: np.ndarray, name: str = "") -> Allocation:
         """Returns a new allocation with the content of an array."""
         allocation = self.allocate(array.nbytes, name)

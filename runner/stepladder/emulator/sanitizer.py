@@ -23,7 +23,7 @@ class Finding:
 
     Attributes:
         kind: "race", "out-of-bounds", "misaligned", "uninitialized", "in-flight", "deadlock", "divergent-barrier",
-            "transaction-bytes", "descriptor", "proxy", "unwaited" or "order".
+            "assumption", "transaction-bytes", "descriptor", "proxy", "unwaited" or "order".
         message: what happens, with threads and addresses.
         op, location: the op that does it.
         other, other_location: the op that it is at odds with, or empty.

@@ -66,8 +66,17 @@ def split_reduction(payload, op, rewriter) -> None:
         begin = building.times(place.part, share * step)
         end = affine.AffineMinOp(ir.AffineMap.get(0, 1, [
             ir.AffineExpr.get_symbol(0) + share * step, ir.AffineExpr.get_constant(last)]), [begin]).result
+        # No part is empty. Where that is not known, the sums have two beginnings, with a loop and without, and what
+        # they are merged by stands between products (C7515).
+        _assume(arith.cmpi(arith.CmpIPredicate.slt, begin, end))
     loop.operands[0], loop.operands[1] = begin, end
     _sum_parts(place, sums, threads, rewriter)
+
+
+def _assume(condition) -> None:
+    """Promises a condition to LLVM."""
+    ir.Operation.create("llvm.intr.assume", operands=[condition], attributes={
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([])})
 
 
 def _reader_of(sums):

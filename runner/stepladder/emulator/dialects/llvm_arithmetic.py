@@ -65,6 +65,14 @@ def same(fiber, op, value, *others):
     return value
 
 
-@executes("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end")
+@executes("llvm.intr.assume")
+def assume(fiber, op, condition, *operands) -> None:
+    """Nothing, where the condition holds."""
+    wrong = fiber.lanes[~np.broadcast_to(condition, fiber.count)[fiber.lanes].astype(bool)]
+    if len(wrong):
+        fiber.group.sanitizer.report("assumption", f"does not hold for {fiber.group.thread_name(wrong[0])}", op)
+
+
+@executes("llvm.intr.lifetime.start", "llvm.intr.lifetime.end")
 def nothing(fiber, op, *operands) -> None:
-    """Nothing: what is assumed is not checked."""
+    """Nothing: private memory is there all the time."""
