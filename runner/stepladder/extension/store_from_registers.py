@@ -12,9 +12,11 @@ class StoreFromRegisters(Tc.Operation, name="store_from_registers"):
 
     Where the tile may reach beyond C, rows and columns are compared with what there is of it. Where rows of C have an
     odd number of elements, so that pairs are neither aligned nor whole at their ends, elements are written one by one.
+    A tile that is to be in the order of fragments (a `linalg.transpose`, see `fragment_order`) is written in units of
+    four elements.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: sums that go another way than to C by a copy, a rounding or an addition.
+    Refuses: sums that go another way than by a copy, a rounding, an addition or such a transpose.
     """
 
     target: ext.Operand[transform.AnyOpType]

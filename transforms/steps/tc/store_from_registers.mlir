@@ -2,7 +2,7 @@
 //
 // The plain epilogue: no shared memory, no barriers. A warp writes 32 bytes of each of eight rows at once. Sums are
 // rounded to C's type, or added to C, on the way; where a tile reaches beyond C, rows and columns are compared with its
-// edges.
+// edges. Partial sums in memory (`split_reduction`) are written as threads hold them, two pairs at a time.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", whose kernels store each thread's fragments.
 //
