@@ -57,7 +57,8 @@ def scores(measured: dict) -> dict[str, float]:
 
 
 def tuned_entries(results: list[dict]) -> list[dict]:
-    """Returns an entry with the best knobs for every problem of `hopper.py tune`.
+    """Returns an entry with the best knobs for every problem of `hopper.py tune`, and where these have clusters one with
+    the best of those without, for problems alike whose tiles no cluster divides.
 
     Types of the same widths count as the same problem, whose candidates have the mean of their ratios; only candidates
     that were in the last choice for most of the types compete.
@@ -74,9 +75,15 @@ def tuned_entries(results: list[dict]) -> list[dict]:
     for key, candidates in found.items():
         most = max(map(len, candidates.values()))
         often = {name: mean(ratios) for name, ratios in candidates.items() if len(ratios) == most}
-        best = max(often, key=often.__getitem__)
-        entries.append(_entry(*described[key, best]))
+        ordered = sorted(often, key=lambda name: -often[name])
+        alone = [name for name in ordered if not _is_in_clusters(described[key, name][1])]
+        entries += [_entry(*described[key, name]) for name in dict.fromkeys([ordered[0], *alone[:1]])]
     return entries
+
+
+def _is_in_clusters(kernel: dict) -> bool:
+    """Tells whether blocks of neighbouring tiles form clusters, which not every grid can be divided into."""
+    return kernel["knobs"]["cluster_m"] * kernel["knobs"]["cluster_n"] > 1
 
 
 def main() -> None:
