@@ -112,3 +112,33 @@ def test_knobs_that_are_best_where_they_are_worse_become_defaults():
     assert defaults.tuned_entries([{"problems": [measured]}])[0]["knobs"] == {"block_m": 0}
     measured["modes"] = {}
     assert defaults.tuned_entries([{"problems": [measured]}]) == []
+
+
+def test_the_best_without_clusters_is_a_default_too():
+    import defaults
+
+    problem = {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}
+    measured = {"problem": problem, "kernels": {name: {"knobs": {"cluster_m": rows, "block_m": number}}
+                                                for number, (name, rows) in enumerate((("a", 2), ("b", 1), ("c", 1)))},
+                "modes": {"burst": {"kernels": {name: {"ratio_spread": {"median": ratio}}
+                                                for name, ratio in (("a", 1.2), ("b", 1.0), ("c", 1.1))}}}}
+    assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [0, 2]
+    measured["modes"]["burst"]["kernels"]["c"]["ratio_spread"]["median"] = 1.3
+    assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [2]
+
+
+def test_every_target_has_the_fastest_kernel_that_it_can_have():
+    import defaults
+
+    def bundle(number, kib, latency):
+        steps = ["copy_asynchronously"] if latency == "asynchronous" else []
+        return {"knobs": {"block_m": number, "latency": latency}, "static_shared_memory": 0,
+                "dynamic_shared_memory": kib * 1024, "steps": steps}
+
+    bundles = {"large": bundle(0, 200, "asynchronous"), "slow": bundle(1, 200, "asynchronous"),
+               "middle": bundle(2, 96, "asynchronous"), "old": bundle(3, 60, "registers")}
+    rates = {"cublas": 9.0, "large": 4.0, "slow": 3.0, "middle": 2.0, "old": 1.0}
+    measured = {"problem": {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}, "bundles": bundles,
+                "best": "large", "modes": {"burst": {"kernels": {name: {"tflops_spread": {"median": rate}}
+                                                                 for name, rate in rates.items()}}}}
+    assert [entry["knobs"]["block_m"] for entry in defaults.fastest_entries(measured)] == [0, 2, 3]
