@@ -57,8 +57,8 @@ def scores(measured: dict) -> dict[str, float]:
 
 
 def tuned_entries(results: list[dict]) -> list[dict]:
-    """Returns an entry with the best knobs for every problem of `hopper.py tune`, and where these have clusters one with
-    the best of those without, for problems alike whose tiles no cluster divides.
+    """Returns an entry with the best knobs for every problem of `hopper.py tune`, and where these have clusters one
+    with the best of those without, for problems alike whose tiles no cluster divides.
 
     Types of the same widths count as the same problem, whose candidates have the mean of their ratios; only candidates
     that were in the last choice for most of the types compete.

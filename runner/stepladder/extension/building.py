@@ -157,7 +157,7 @@ def aligned(type_) -> dict:
 
 
 # Ops that show a buffer, or a part of it, in another shape.
-VIEWS = ("memref.subview", "memref.expand_shape", "memref.collapse_shape")
+VIEWS = ("memref.subview", "memref.expand_shape")
 
 
 def linalg_uses(tile) -> list:
@@ -262,30 +262,25 @@ def relaunch(launch, segment: int, values: list, rewriter):
 
 
 def expand(source, shape: list[int], groups: list[list[int]]):
-    """Returns a `memref.expand_shape`: a buffer of static shape, each of whose dimensions becomes a group of them."""
-    return _reshape("memref.expand_shape", source, shape, groups,
-                    {"static_output_shape": ir.DenseI64ArrayAttr.get(shape)})
-
-
-def collapse(source, groups: list[list[int]]):
-    """Returns a `memref.collapse_shape`: a buffer of static shape, each group of whose dimensions becomes one."""
-    sizes = ir.MemRefType(source.type).shape
-    return _reshape("memref.collapse_shape", source, [math.prod(sizes[axis] for axis in group) for group in groups],
-                    groups, {})
-
-
-def _reshape(name: str, source, shape: list[int], groups: list[list[int]], attributes: dict):
+    """Returns a `memref.expand_shape`: of a buffer of static shape and whole rows, each of whose dimensions becomes a
+    group of them."""
     type_ = ir.MemRefType(source.type)
     strides, offset = type_.get_strides_and_offset()
-    rows = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
-    assert strides == [math.prod(type_.shape[axis + 1:]) for axis in range(len(type_.shape))], "expected whole rows"
-    layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, rows)
-    result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
+    assert strides == _row_major(type_.shape), "expected whole rows"
+    layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, _row_major(shape))
     i64 = ir.IntegerType.get_signless(64)
-    reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group])
-                                      for group in groups])
-    return ir.Operation.create(name, results=[result], operands=[source],
-                               attributes={"reassociation": reassociation} | attributes).results[0]
+    return ir.Operation.create(
+        "memref.expand_shape", operands=[source],
+        results=[ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)],
+        attributes={"static_output_shape": ir.DenseI64ArrayAttr.get(shape),
+                    "reassociation": ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis)
+                                                                         for axis in group])
+                                                       for group in groups])}).results[0]
+
+
+def _row_major(shape: list[int]) -> list[int]:
+    """Returns the strides of a buffer without gaps."""
+    return [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
 
 
 def view(source, offsets: list, sizes: list[int], *, drop: int = 0):
@@ -303,7 +298,7 @@ def view(source, offsets: list, sizes: list[int], *, drop: int = 0):
     is_static = start != unknown and all(isinstance(offset, int) for offset in offsets)
     offset = start + sum(o * s for o, s in zip(offsets, strides)) if is_static else unknown
     shape = sizes[drop:]
-    is_plain = offset == 0 and strides[drop:] == [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    is_plain = offset == 0 and strides[drop:] == _row_major(shape)
     layout = None if is_plain else ir.StridedLayoutAttr.get(offset, strides[drop:])
     result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
     static = [offset if isinstance(offset, int) else unknown for offset in offsets]

@@ -530,7 +530,7 @@ def _acquire(fiber, op, address, is_there: Callable[[int, int], bool], wanted: C
         numbers, index = _number_at(fiber, op, place)
         ready[lane] = numbers is None or is_there(lane, int(numbers[index]))
         if not ready[lane]:
-            missing = f"the number {wanted(lane)} at {place:#x}, where {numbers[index]} stands"
+            missing = f"the number at {place:#x} to be {wanted(lane)}, where {numbers[index]} stands"
     if not ready[fiber.lanes].all():
         raise Blocked(missing, ready if ready.any() else None)
     group = fiber.group
@@ -556,10 +556,12 @@ def _acquire_number(fiber, op, address, number) -> None:
 
 
 def _acquire_half(fiber, op, address, before, half) -> None:
-    """Waits until a number at an address, below a half or not as it was before, is in the other half."""
-    _acquire(fiber, op, address,
-             lambda lane, now: (now >= of_lane(half, lane)) != (of_lane(before, lane) >= of_lane(half, lane)),
-             lambda lane: f"{'0' if of_lane(before, lane) >= of_lane(half, lane) else of_lane(half, lane)} or more")
+    """Waits until a number at an address is in the other half than it was before: below `half`, or not."""
+    def was_below(lane: int) -> bool:
+        return of_lane(before, lane) < of_lane(half, lane)
+
+    _acquire(fiber, op, address, lambda lane, now: (now < of_lane(half, lane)) != was_below(lane),
+             lambda lane: f"{of_lane(half, lane)} or more" if was_below(lane) else f"less than {of_lane(half, lane)}")
 
 
 def _release_number(fiber, op, address, number) -> None:
