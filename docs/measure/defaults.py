@@ -37,13 +37,13 @@ def _fits(bundle: dict, target: Target) -> bool:
 
 
 def fastest_entries(measured: dict) -> list[dict]:
-    """Returns an entry with the fastest kernel of a size, and one with the fastest that fits each target that this one
-    does not, the fastest first: the first that a target can have is the best that is known for it."""
+    """Returns an entry with the fastest kernel of a size that each target can have, each once and the fastest first: so
+    the first that a target can have is the best that is known for it."""
     rates = {name: kernel["tflops_spread"]["median"] for name, kernel in measured["modes"]["burst"]["kernels"].items()
              if name in measured["bundles"]}
     ordered = sorted(rates, key=lambda name: -rates[name])
     chosen = {next((name for name in ordered if _fits(measured["bundles"][name], target)), None)
-              for target in TARGETS.values()} | {measured["best"]}
+              for target in TARGETS.values()}
     return [_entry(measured["problem"], measured["bundles"][name]) for name in ordered if name in chosen]
 
 

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 from datetime import datetime, timezone
 
-from pieces import DOCS, said_command
+from pieces import DOCS, said_command, write_result
 
 from stepladder import build, climb, engine
 from stepladder.emulator import matmul
@@ -77,7 +76,7 @@ def main() -> None:
               "seconds": seconds, "profiled_size": PROFILED_SIZE,
               "profiled": {name: {"tile": PROFILED[name][0], "size": PROFILED[name][1],
                                   "conflicts_of_loads": conflicts_of_loads(name)} for name in CLIMBS}}
-    (DOCS / "results" / "emulator.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_result(DOCS / "results" / "emulator.json", result)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,6 @@ def test_every_target_has_the_fastest_kernel_that_it_can_have():
                "middle": bundle(2, 96, "asynchronous"), "old": bundle(3, 60, "registers")}
     rates = {"cublas": 9.0, "large": 4.0, "slow": 3.0, "middle": 2.0, "old": 1.0}
     measured = {"problem": {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}, "bundles": bundles,
-                "best": "large", "modes": {"burst": {"kernels": {name: {"tflops_spread": {"median": rate}}
+                "modes": {"burst": {"kernels": {name: {"tflops_spread": {"median": rate}}
                                                                  for name, rate in rates.items()}}}}
     assert [entry["knobs"]["block_m"] for entry in defaults.fastest_entries(measured)] == [0, 2, 3]

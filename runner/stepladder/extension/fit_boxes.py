@@ -75,8 +75,8 @@ def _fill_rest(launch, tiles, rows: int) -> None:
                      building.apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row * rest), boxes), number),
                      building.apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row), rest) + rows, number),
                      building.apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, number)]
-            ir.Operation.create("vector.store", operands=[zeros, tiles, *place], attributes={
-                "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _UNIT)})
+            ir.Operation.create("vector.store", operands=[zeros, tiles, *place],
+                                attributes=building.aligned(zeros.type))
             scf.yield_([])
         nvvm.fence_proxy(ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
                          space=ir.Attribute.parse("#nvvm.shared_space<cta>"))

@@ -12,8 +12,14 @@ from stepladder.extension.epilogue import FRAGMENT, WARP
 
 UNIT = 4  # elements
 _PAIR = 2
-_WARP_ROWS = 2 * FRAGMENT  # of an accumulator's 64 rows
+_WARPS = building.WARPGROUP // WARP
+_WARP_ROWS = 2 * FRAGMENT  # of the 64 that a warpgroup multiplies at once
 _UNIT_COLUMNS = 2 * FRAGMENT
+
+
+def _warp_units(columns: int) -> int:
+    """Returns the units of a warp's rows, in a tile of so many columns."""
+    return 2 * (columns // _UNIT_COLUMNS) * WARP
 
 
 def write(tile, units) -> None:
@@ -59,10 +65,9 @@ def unit_of_thread(first_row, columns: int):
         first_row: of the tile, where the accumulator begins.
         columns: of the tile.
     """
-    of_warp = 2 * (columns // _UNIT_COLUMNS) * WARP
     return building.apply(
         lambda row, thread: (ir.AffineExpr.get_floor_div(row, _WARP_ROWS) + ir.AffineExpr.get_floor_div(
-            ir.AffineExpr.get_mod(thread, building.WARPGROUP), WARP)) * of_warp
+            ir.AffineExpr.get_mod(thread, building.WARPGROUP), WARP)) * _warp_units(columns)
         + ir.AffineExpr.get_mod(thread, WARP), first_row, building.thread_number())
 
 
@@ -75,5 +80,5 @@ def units_of_thread(columns: int, blocks: int) -> list[tuple[int, tuple[int, int
         blocks: of 64 rows, of the accumulator.
     """
     across = columns // _UNIT_COLUMNS
-    return [(((block * 4 * 2 + half) * across + group) * WARP, (block, 2 * group, half))
+    return [(block * _WARPS * _warp_units(columns) + (half * across + group) * WARP, (block, 2 * group, half))
             for block in range(blocks) for half in (0, 1) for group in range(across)]

@@ -108,9 +108,10 @@ class InCluster:
 class InMemory:
     """In global memory, that is in the L2 cache: the blocks of a tile need no cluster, and each may belong to one.
 
-    They are neighbours in the grid, so that they start together. A number for each tile says how many have written
-    their sums; it runs to twice the parts and begins again, so that a launch finds it at zero or half way, and waits
-    until it is in the other half. Launches of one loaded kernel share numbers and sums: they follow each other.
+    They are neighbours in the grid, so that they start together. A counter for each tile says how many have arrived,
+    that is have written their sums. It runs to twice the parts and begins again, so that a launch finds it at zero or
+    half way, and waits until it is in the other half. Launches of one loaded kernel share counters and workspace: they
+    follow each other.
 
     Attributes:
         launch: of a block a part.

@@ -17,10 +17,10 @@ class SplitReduction(Tc.Operation, name="split_reduction"):
     on who is first.
 
     Where the tiles of sums are: in shared memory (`within = "cluster"`; the blocks form a cluster, behind whose barrier
-    they read each other's; a second barrier keeps blocks from ending while others read their sums), or in global memory
-    (`"memory"`; the blocks are neighbours in the grid, or one of each of neighbouring clusters, and a number in global
-    memory counts who has written). Blocks that wait for each other must all run: they start in the order of their
-    numbers, and those of a tile must fit on the card together.
+    they read each other's; a second barrier keeps blocks from ending while others read their sums), or in a workspace
+    in global memory (`"memory"`; the blocks are neighbours in the grid, or one of each of neighbouring clusters, and a
+    counter for each tile says how many have written). Blocks that wait for each other must all run: they start in the
+    order of their numbers, and those of a tile must fit on the card together.
 
     Operands: a handle to any op with one `gpu.launch` below, on buffers, with a loop over k.
     Attributes: parts; threads, that sum; within, "cluster" or "memory".

@@ -147,8 +147,8 @@ class _Store:
                     for half in (0, 1):
                         pair = sums.pair(block, number * fragments + place, half)
                         own = arith.addi(row, index(ROWS * block + epilogue.FRAGMENT * half))
-                        ir.Operation.create("vector.store", operands=[pair, box, own, column], attributes={
-                            "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2 * self.bytes)})
+                        ir.Operation.create("vector.store", operands=[pair, box, own, column],
+                                            attributes=building.aligned(pair.type))
                 else:
                     first = number * fragments + 2 * place
                     pairs = [sums.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]

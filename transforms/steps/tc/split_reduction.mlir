@@ -10,12 +10,16 @@
 // without a way through the L2 cache. That limits the parts to 8, how many clusters fit on a card at once depends on
 // how many of its multiprocessors lie together, and there is no other use for clusters then. In global memory, which is
 // to say in L2, parts are free of all that: clusters can share tiles (`multicast_tiles`), at the price of a write and a
-// read of all parts. Sums go there as threads hold them, 16 bytes a thread and 512 a warp: to rows they would be
-// written 8 bytes at a time.
+// read of all parts. They go to this workspace as threads hold them, 16 bytes a thread and 512 a warp: to rows they
+// would be written 8 bytes at a time. It is for few tiles, and may have 256 MiB.
 //
-// Who reads must know that all have written. In a cluster that is the cluster's barrier. In memory it is a number for
-// each tile, to which each of its blocks adds one, and for which it then waits. Its blocks are neighbours in the grid,
-// so that none waits for one that starts after others have ended.
+// Who reads must know that all have written. In a cluster that is the cluster's barrier. In memory it is an arrival
+// counter for each tile, to which each of its blocks adds one, and for which it then waits. The blocks are neighbours
+// in the grid, so that they start together, and at most 64 with those of their clusters, so that they fit on the card
+// together.
+//
+// No part is empty, and LLVM is told: a loop that might not run at all gets a test in front, and its accumulators two
+// origins, for which ptxas may put the products in sequence (C7515).
 //
 // Partial sums are all of the accumulators' type, and rounded to C once. Upstream's
 // `transform.structured.split_reduction` splits on tensors, into a product with one dimension more and a second kernel.
@@ -39,7 +43,7 @@
 //     %part = (gpu.block_id x) mod 4
 //     scf.for %k = %part * 1024 to %part * 1024 + 1024 step 64 { ... }
 //     linalg.transpose ins(%sums : ...) outs(%partial_sums[%tile, %part] : memref<8x2x8x8x4x2x2xf32, global>)
-//     if %thread == 0 { add one to the tile's number; wait until all have }
+//     if %thread == 0 { add one to the tile's counter; wait until all have }
 //     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %partial_sums[%tile, 0, %unit] + ... }
 
 module attributes {transform.with_named_sequence} {
