@@ -28,7 +28,7 @@ for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
 
 transforms = os.path.join(here, "transforms")
 config.substitutions += [
-    ("%stepladder-opt", f"{python} -m stepladder.opt"),
+    ("%stepladder-opt", f"{python} -m stepladder.cli.opt"),
     ("%stepladder", f"{python} -m stepladder"),
     ("%python", python),
     ("%transforms", transforms),

@@ -13,7 +13,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
@@ -28,15 +28,15 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @multi_buffer(!transform.any_op {transform.readonly})
   transform.named_sequence private @hoist_accumulators(!transform.any_op {transform.readonly})
   transform.named_sequence private @convert_to_mma_sync(!transform.any_op {transform.readonly})
-  transform.named_sequence private @join_fragment_loads(!transform.any_op {transform.readonly})
-  transform.named_sequence private @copy_asynchronously(!transform.any_op {transform.readonly})
+  transform.named_sequence private @merge_ldmatrix(!transform.any_op {transform.readonly})
+  transform.named_sequence private @convert_to_cp_async(!transform.any_op {transform.readonly})
   transform.named_sequence private @swizzle_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @pipeline_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @bypass_l1(!transform.any_op {transform.readonly})
   transform.named_sequence private @rotate_loop(!transform.any_op {transform.readonly})
-  transform.named_sequence private @spread_copies(!transform.any_op {transform.readonly})
+  transform.named_sequence private @interleave_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
@@ -52,7 +52,7 @@ module attributes {transform.with_named_sequence} {
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
         fragment_n = "8", fragment_k = "256 / a_bits",
-        shared_bytes = "buffers * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
@@ -63,9 +63,9 @@ module attributes {transform.with_named_sequence} {
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     // Places for each shared tile: copies run one less than that ahead.
-    %buffers = transform.tune.knob<"buffers"> = 3 from options = [2, 3, 4, 5] -> !transform.param<i64>
+    %stages = transform.tune.knob<"stages"> = 3 from options = [2, 3, 4, 5] -> !transform.param<i64>
     // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
@@ -73,7 +73,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
@@ -98,10 +98,10 @@ module attributes {transform.with_named_sequence} {
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @convert_to_mma_sync failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @join_fragment_loads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @merge_ldmatrix failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // Copies that pass the registers by, into tiles without bank conflicts.
-    transform.include @copy_asynchronously failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // A kernel of its own.
@@ -113,7 +113,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @bypass_l1 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.include @spread_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Down to the machine.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()

@@ -15,25 +15,25 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_c_in_shared_memory(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly},
     !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @form_clusters(!transform.any_op {transform.readonly})
   transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @split_reduction(!transform.any_op {transform.readonly})
-  transform.named_sequence private @persist_blocks(!transform.any_op {transform.readonly})
+  transform.named_sequence private @split_k(!transform.any_op {transform.readonly})
+  transform.named_sequence private @make_persistent(!transform.any_op {transform.readonly})
   transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @keep_products_in_flight(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pipeline_wgmma(!transform.any_op {transform.readonly})
   transform.named_sequence private @specialize_warps(!transform.any_op {transform.readonly})
-  transform.named_sequence private @alternate_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @pingpong_consumers(!transform.any_op {transform.readonly})
   transform.named_sequence private @multicast_tiles(!transform.any_op {transform.readonly})
-  transform.named_sequence private @fit_boxes(!transform.any_op {transform.readonly})
-  transform.named_sequence private @overlap_launches(!transform.any_op {transform.readonly})
-  transform.named_sequence private @store_by_tma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
-  transform.named_sequence private @share_last_tiles(!transform.any_op {transform.readonly})
+  transform.named_sequence private @shrink_tma_boxes(!transform.any_op {transform.readonly})
+  transform.named_sequence private @enable_dependent_launch(!transform.any_op {transform.readonly})
+  transform.named_sequence private @tma_store_epilogue(!transform.any_op {transform.readonly})
+  transform.named_sequence private @direct_store_epilogue(!transform.any_op {transform.readonly})
+  transform.named_sequence private @stream_k_tail(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
@@ -46,19 +46,19 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         whole_tiles = "0", rounds_c = "1",
-        ring_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
-        is_alternating = "schedule == 'alternating'",
-        tile_warpgroups = "1 if is_alternating else warpgroups", consumers = "2 if is_alternating else warpgroups",
-        sums = "block_m / tile_warpgroups * block_n / 128",
-        consumer_registers = "160 if consumers > 2 else 240 if sums > 160 else 232",
-        producer_registers = "32 if consumers > 2 else 24 if sums > 160 else 40",
+        is_pingpong = "schedule == 'pingpong'",
+        tile_warpgroups = "1 if is_pingpong else consumer_warpgroups", consumers = "2 if is_pingpong else consumer_warpgroups",
+        accumulator_registers = "block_m / tile_warpgroups * block_n / 128",
+        consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
+        producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
-        store_bytes = "consumers * store_buffers * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
-        parts_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and parts_in == 'cluster' else 0",
+        epilogue_bytes = "consumers * epilogue_stages * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
+        cluster_workspace_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
-        parts_bytes_in_memory = "tiles * split_k * block_m * block_n * acc_bits // 8",
-        shared_bytes = "ring_bytes + store_bytes + parts_bytes + 1024"
+        global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
+        shared_bytes = "stages_bytes + epilogue_bytes + cluster_workspace_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
@@ -66,13 +66,13 @@ module attributes {transform.with_named_sequence} {
       -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     // Warpgroups that share a tile, each a part of its rows; `alternating` has two that take tiles in turn.
-    %warpgroups = transform.tune.knob<"warpgroups"> = 2 from options = [1, 2, 3] -> !transform.param<i64>
-    %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "alternating"]
+    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3] -> !transform.param<i64>
+    %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
       -> !transform.any_param
     // Places for tiles: loads run as far ahead.
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
     // Blocks that stay and take tile after tile; 0 starts one for each tile. An H200 has room for 132.
-    %blocks = transform.tune.knob<"blocks"> = 132 from options = {multiple_of = 1} -> !transform.param<i64>
+    %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1} -> !transform.param<i64>
     // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
@@ -80,17 +80,17 @@ module attributes {transform.with_named_sequence} {
     // other: in the shared memory of a cluster, or in global memory.
     %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
       -> !transform.param<i64>
-    %parts_in = transform.tune.knob<"parts_in"> = "cluster" from options = ["cluster", "memory"]
+    %split_k_workspace = transform.tune.knob<"split_k_workspace"> = "cluster" from options = ["cluster", "memory"]
       -> !transform.any_param
     // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     // How sums leave, and the boxes in shared memory that a warpgroup has for it.
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
-    %store_buffers = transform.tune.knob<"store_buffers"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
+    %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
     // Whether the tiles of the last wave are shared among all blocks.
-    %last_tiles = transform.tune.knob<"last_tiles"> = "whole" from options = ["whole", "shared"] -> !transform.any_param
+    %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel" from options = ["data_parallel", "stream_k"] -> !transform.any_param
     // Whether a kernel may prepare itself while the one before it ends.
-    %launches = transform.tune.knob<"launches"> = "overlapped" from options = ["overlapped", "ordered"]
+    %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
@@ -100,7 +100,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
@@ -109,39 +109,39 @@ module attributes {transform.with_named_sequence} {
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @form_clusters failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @split_reduction failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @persist_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @split_k failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @make_persistent failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // TMA into the matrix unit, and the roles of warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @keep_products_in_flight failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"schedule"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "is_alternating"}} {
+        attributes {knobs = {selected_region_attr = "is_pingpong"}} {
     }, {
-      transform.include @alternate_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @pingpong_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @fit_boxes failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.tune.alternatives<"launches"> selected_region = 1
-        attributes {knobs = {selected_region_attr = "launches == 'overlapped'"}} {
+    transform.include @shrink_tma_boxes failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"dependent_launch"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "dependent_launch"}} {
     }, {
-      transform.include @overlap_launches failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @enable_dependent_launch failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The way of the sums to C.
     transform.tune.alternatives<"epilogue"> selected_region = 0
         attributes {knobs = {selected_region_attr = "epilogue == 'registers'"}} {
-      transform.include @store_by_tma failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
-      transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The wave in which there are fewer tiles than blocks.
-    transform.tune.alternatives<"last_tiles"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "last_tiles == 'shared'"}} {
+    transform.tune.alternatives<"tile_scheduler"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "tile_scheduler == 'stream_k'"}} {
     }, {
-      transform.include @share_last_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @stream_k_tail failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // A kernel of its own, down to the machine.

@@ -12,15 +12,15 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @stage_c_in_shared_memory(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly},
     !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
   transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
   transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @issue_loads_ahead(!transform.any_op {transform.readonly})
-  transform.named_sequence private @store_from_registers(!transform.any_op {transform.readonly})
+  transform.named_sequence private @multistage_loads(!transform.any_op {transform.readonly})
+  transform.named_sequence private @direct_store_epilogue(!transform.any_op {transform.readonly})
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
@@ -32,8 +32,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma_multistage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         whole_tiles = "0", rounds_c = "1",
-        ring_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
-        tile_warpgroups = "warpgroups", shared_bytes = "ring_bytes + 1024"
+        stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
@@ -41,11 +41,11 @@ module attributes {transform.with_named_sequence} {
       -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     // Warpgroups that share a tile, each a part of its rows.
-    %warpgroups = transform.tune.knob<"warpgroups"> = 2 from options = [1, 2, 3, 4] -> !transform.param<i64>
+    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4] -> !transform.param<i64>
     // Places for tiles: loads run one less than that ahead.
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
     // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster = transform.tune.knob<"raster"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
@@ -54,7 +54,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
@@ -65,8 +65,8 @@ module attributes {transform.with_named_sequence} {
 
     // TMA into the matrix unit, ahead of it.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @issue_loads_ahead failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @store_from_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @multistage_loads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // A kernel of its own, down to the machine.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

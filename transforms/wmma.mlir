@@ -10,7 +10,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
@@ -28,12 +28,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @convert_to_wmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @hide_latency(!transform.any_op {transform.readonly})
-  transform.named_sequence private @issue_loads_early(!transform.any_op {transform.readonly})
-  transform.named_sequence private @copy_asynchronously(!transform.any_op {transform.readonly})
+  transform.named_sequence private @prefetch_to_registers(!transform.any_op {transform.readonly})
+  transform.named_sequence private @hoist_prefetch(!transform.any_op {transform.readonly})
+  transform.named_sequence private @convert_to_cp_async(!transform.any_op {transform.readonly})
   transform.named_sequence private @pipeline_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @rotate_loop(!transform.any_op {transform.readonly})
-  transform.named_sequence private @spread_copies(!transform.any_op {transform.readonly})
+  transform.named_sequence private @interleave_copies(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
@@ -42,12 +42,12 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         whole_tiles = "1", rounds_c = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        cyclic = "latency == 'asynchronous' and map_copies_cyclically",
+        cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
         a_rows = "1 if cyclic else block_m * block_k / (threads * run)",
         b_rows = "1 if cyclic else block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",
         fragment_n = "16", fragment_k = "16",
-        shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
@@ -61,11 +61,11 @@ module attributes {transform.with_named_sequence} {
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
     // How the next tiles arrive, through registers (CC'22) or by asynchronous copies, and places for each tile: one is
     // the two-barrier form of CC'22, and the asynchronous form wants three or four.
-    %latency = transform.tune.knob<"latency"> = "registers" from options = ["registers", "asynchronous"]
+    %prefetch = transform.tune.knob<"prefetch"> = "registers" from options = ["registers", "cp_async"]
       -> !transform.any_param
-    %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2, 3, 4, 5] -> !transform.param<i64>
+    %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2, 3, 4, 5] -> !transform.param<i64>
     // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster = transform.tune.knob<"raster"> = 1 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 1 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
@@ -73,7 +73,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
@@ -82,7 +82,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"copies"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "latency == 'asynchronous' and map_copies_cyclically"}} {
+        attributes {knobs = {selected_region_attr = "prefetch == 'cp_async' and map_copies_cyclically"}} {
       transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -106,17 +106,17 @@ module attributes {transform.with_named_sequence} {
 
     // Tensor cores, and loads that run ahead of them.
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.tune.alternatives<"latency"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "latency == 'asynchronous'"}} {
+    transform.tune.alternatives<"prefetch"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "prefetch == 'cp_async'"}} {
       // Through registers, one tile ahead.
-      transform.include @hide_latency failures(propagate) (%kernels) : (!transform.any_op) -> ()
-      transform.include @issue_loads_early failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @prefetch_to_registers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }, {
       // By asynchronous copies, `buffers` - 1 tiles ahead.
-      transform.include @copy_asynchronously failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @convert_to_cp_async failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
-      transform.include @spread_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
 
     // Down to the machine.

@@ -10,7 +10,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
@@ -23,10 +23,10 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @multi_buffer(!transform.any_op {transform.readonly})
   transform.named_sequence private @hoist_accumulators(!transform.any_op {transform.readonly})
-  transform.named_sequence private @place_shared_memory(!transform.any_op {transform.readonly})
+  transform.named_sequence private @allocate_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
   transform.named_sequence private @convert_to_wmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @hide_latency(!transform.any_op {transform.readonly})
+  transform.named_sequence private @prefetch_to_registers(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
   transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
     !transform.any_param {transform.readonly}) -> !transform.any_op
@@ -38,7 +38,7 @@ module attributes {transform.with_named_sequence} {
         a_rows = "block_m * block_k / (threads * run)", b_rows = "block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",
         fragment_n = "16", fragment_k = "16",
-        shared_bytes = "buffers * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     // The tile of C that a block computes, and the depth of one step of its k loop.
@@ -50,14 +50,14 @@ module attributes {transform.with_named_sequence} {
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
     // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
-    %buffers = transform.tune.knob<"buffers"> = 2 from options = [1, 2] -> !transform.param<i64>
+    %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2] -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
@@ -78,13 +78,13 @@ module attributes {transform.with_named_sequence} {
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // A kernel of its own.
-    transform.include @place_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @allocate_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
 
     // Tensor cores, and loads that run ahead of them.
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.include @hide_latency failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @prefetch_to_registers failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Down to the machine.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()

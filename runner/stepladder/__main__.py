@@ -2,6 +2,6 @@
 
 import sys
 
-from stepladder.cli import main
+from stepladder.cli.main import main
 
 sys.exit(main())

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from stepladder import engine
+from stepladder.pipeline import engine
 
 dumps, pipeline, *settings = sys.argv[1:]
 files = sorted(Path(dumps).glob("*.mlir"))

@@ -6,10 +6,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder import codegen
+from stepladder.codegen import kernel as codegen
 
 bundle = Path(sys.argv[1])
 target = json.loads((bundle / "manifest.json").read_text())["target"]
 with tempfile.TemporaryDirectory() as folder:
-    sys.exit(subprocess.run([codegen.find_tool("ptxas"), "-v", f"-arch={target}", str(bundle / "kernel.ptx"), "-o",
-                             str(Path(folder, "kernel.cubin"))], stderr=subprocess.STDOUT).returncode)
+    sys.exit(
+        subprocess.run(
+            [
+                codegen.find_tool("ptxas"),
+                "-v",
+                f"-arch={target}",
+                str(bundle / "kernel.ptx"),
+                "-o",
+                str(Path(folder, "kernel.cubin")),
+            ],
+            stderr=subprocess.STDOUT,
+        ).returncode
+    )

@@ -14,12 +14,16 @@ wanted, command = int(sys.argv[1]), sys.argv[2:]
 done = subprocess.run(command, stdin=sys.stdin, capture_output=True, text=True)
 print(done.stderr, end="")
 errors = [line for line in done.stderr.splitlines() if "error:" in line]
-wrong = [what for what, holds in {
-    f"exit status {done.returncode}, expected {wanted}": done.returncode != wanted,
-    f"{len(errors)} errors instead of one": len(errors) != 1,
-    "a traceback": "Traceback" in done.stderr,
-    "a message that is too long": len(done.stderr) > MAX_CHARACTERS or done.stderr.count("\n") > MAX_LINES,
-    "something on standard output": bool(done.stdout),
-}.items() if holds]
+wrong = [
+    what
+    for what, holds in {
+        f"exit status {done.returncode}, expected {wanted}": done.returncode != wanted,
+        f"{len(errors)} errors instead of one": len(errors) != 1,
+        "a traceback": "Traceback" in done.stderr,
+        "a message that is too long": len(done.stderr) > MAX_CHARACTERS or done.stderr.count("\n") > MAX_LINES,
+        "something on standard output": bool(done.stdout),
+    }.items()
+    if holds
+]
 if wrong:
     sys.exit(f"refused.py: {'; '.join(wrong)}\nstandard output: {done.stdout[:500]}")

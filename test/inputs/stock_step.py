@@ -38,22 +38,35 @@ def driver(pipeline: str, step: str) -> Path:
 
 def counts(text: str) -> collections.Counter:
     """Returns operation name -> how often it occurs; constants are left out, they come and go with folding."""
-    return collections.Counter(RENAMED.get(name, name) for name in OPERATION.findall(text)
-                               if name not in ("arith.constant", "llvm.mlir.constant", "ub.poison"))
+    return collections.Counter(
+        RENAMED.get(name, name)
+        for name in OPERATION.findall(text)
+        if name not in ("arith.constant", "llvm.mlir.constant", "ub.poison")
+    )
 
 
 def agrees(what: str, entry_point: str, script: Path, before: Path, after: Path) -> bool:
     """Runs a named sequence over `before` and tells whether the outcome has the operations of `after`."""
     # Passes run in the order in which they are named.
-    done = subprocess.run([mlir_opt, str(before),
-                           f"--transform-preload-library=transform-library-paths={transforms / 'steps'},{script}",
-                           f"--transform-interpreter=entry-point={entry_point}"], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            mlir_opt,
+            str(before),
+            f"--transform-preload-library=transform-library-paths={transforms / 'steps'},{script}",
+            f"--transform-interpreter=entry-point={entry_point}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         print(f"{what}: fails: {done.stderr[:500]}")
         return False
     ours, stock = counts(after.read_text()), counts(done.stdout)
-    different = {name: (ours[name], stock[name]) for name in ours | stock
-                 if ours[name] != stock[name] and name not in FOLDED.get(what, ())}
+    different = {
+        name: (ours[name], stock[name])
+        for name in ours | stock
+        if ours[name] != stock[name] and name not in FOLDED.get(what, ())
+    }
     print(f"{what}: {f'(stepladder-opt, stock): {different}' if different else 'same operations'}")
     return bool(ours) and not different
 

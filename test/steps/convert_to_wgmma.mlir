@@ -2,14 +2,14 @@
 // no product of linalg. What the ring is like follows types, layouts and the tile.
 //
 // DEFINE: %{payload} = %stepladder payload matmul --m 1024 --n 1024 --k 512
-// DEFINE: %{opt} = %stepladder-opt - --pipeline wgmma --set blocks=0 --set raster=1 --through convert_to_wgmma
+// DEFINE: %{opt} = %stepladder-opt - --pipeline wgmma --set persistent_blocks=0 --set raster_group=1 --through convert_to_wgmma
 // RUN: %{payload} | %{opt} -o %t
 // RUN: FileCheck %s --input-file %t
 // RUN: FileCheck %s --input-file %t --check-prefix=GONE
 // RUN: %{payload} --a-layout column --b-layout column | %{opt} | FileCheck %s --check-prefix=COLUMNS
 // RUN: %{payload} --a-type f8E4M3FN --b-type f8E4M3FN --b-layout column | %{opt} --set block_k=128 | FileCheck %s --check-prefix=FP8
 // RUN: %{payload} --a-type f32 --b-type f32 --b-layout column | %{opt} --set block_k=16 --set stages=3 | FileCheck %s --check-prefix=TF32
-// RUN: %{payload} --no-accumulate | %{opt} --set block_k=16 --set block_m=192 --set warpgroups=3 | FileCheck %s --check-prefix=NARROW
+// RUN: %{payload} --no-accumulate | %{opt} --set block_k=16 --set block_m=192 --set consumer_warpgroups=3 | FileCheck %s --check-prefix=NARROW
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma_single_stage --through convert_to_wgmma | FileCheck %s --check-prefix=SINGLE
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 | %{opt} | FileCheck %s --check-prefix=RAGGED
 

@@ -6,7 +6,7 @@
 // RUN: %{payload} | %{opt} -o %t
 // RUN: FileCheck %s --input-file %t
 // RUN: FileCheck %s --input-file %t --check-prefix=ALL
-// RUN: %{payload} --b-layout column | %{opt} --set warpgroups=1 | FileCheck %s --check-prefix=TALL
+// RUN: %{payload} --b-layout column | %{opt} --set consumer_warpgroups=1 | FileCheck %s --check-prefix=TALL
 // RUN: %{payload} --a-layout column --a-type bf16 --b-type bf16 | %{opt} | FileCheck %s --check-prefix=COLUMN
 // RUN: %{payload} --acc-type f16 --c-type f16 | %{opt} --set block_k=32 | FileCheck %s --check-prefix=F16
 // RUN: %{payload} --a-type f8E5M2 --b-type f8E5M2 --b-layout column | %{opt} --set block_k=128 | FileCheck %s --check-prefix=FP8

@@ -2,7 +2,7 @@
 // takes a 128-bit access apart. What is aligned to less, and says so, stays: pairs of sums.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through issue_loads_early | FileCheck %s --check-prefix=BEFORE
+// RUN: %{opt} --through hoist_prefetch | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through lower_transfers | FileCheck %s
 // RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync --through lower_transfers | FileCheck %s --check-prefix=PAIRS
 // RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline mma_sync --through lower_transfers | FileCheck %s --check-prefix=HALVES

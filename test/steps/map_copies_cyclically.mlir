@@ -8,7 +8,7 @@
 // RUN: FileCheck %s --input-file %t.mlir --check-prefix=COUNT
 // RUN: %{opt} --through map_copies_cyclically --set block_m=64 --set block_k=64 | FileCheck %s --check-prefix=OTHER
 // The step of wmma with asynchronous copies, and not of wmma with copies through registers.
-// RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline wmma --set latency=asynchronous --set raster=8 --through map_copies_cyclically | diff - %t.mlir
+// RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline wmma --set prefetch=cp_async --set raster_group=8 --through map_copies_cyclically | diff - %t.mlir
 
 // BEFORE: linalg.copy {operand_a} ins({{.*}}) outs(%{{.*}} : memref<128x32xf16, #gpu.address_space<workgroup>>)
 // BEFORE: linalg.copy {operand_b} ins({{.*}}) outs(%{{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>)

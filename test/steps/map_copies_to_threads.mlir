@@ -6,9 +6,9 @@
 // RUN: %{opt} --through map_copies_to_threads | FileCheck %s
 // RUN: %{opt} --through map_copies_to_threads --set block_m=64 --set block_k=64 | FileCheck %s --check-prefix=OTHER
 // In the other pipelines where map_copies_cyclically is left out: the same, up to what came before.
-// DEFINE: %{blocked} = --without map_copies_cyclically --set raster=1 --through map_copies_to_threads
+// DEFINE: %{blocked} = --without map_copies_cyclically --set raster_group=1 --through map_copies_to_threads
 // RUN: %{opt} --through map_copies_to_threads -o %t.mlir
-// RUN: %{opt} %{blocked} --set latency=asynchronous | diff - %t.mlir
+// RUN: %{opt} %{blocked} --set prefetch=cp_async | diff - %t.mlir
 // RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync %{blocked} | diff - %t.mlir
 // Runs of sixteen elements, rows as they are stored.
 // RUN: %stepladder payload matmul --m 256 --n 256 --k 256 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column -o %t.i8.mlir

@@ -4,7 +4,7 @@
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
 // RUN: %{opt} --through map_copies_to_threads | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through map_matmul_to_warps | FileCheck %s
-// RUN: %{opt} --through map_matmul_to_warps --set buffers=1 | FileCheck %s --check-prefix=ONE
+// RUN: %{opt} --through map_matmul_to_warps --set stages=1 | FileCheck %s --check-prefix=ONE
 // RUN: %{opt} --through map_matmul_to_warps --set warp_m=32 | FileCheck %s --check-prefix=OTHER
 // RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through map_matmul_to_warps | FileCheck %s --check-prefix=ZERO
 

@@ -4,7 +4,7 @@
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
 // RUN: %{opt} --through multi_buffer | FileCheck %s
 // RUN: %{opt} --through multi_buffer --without multi_buffer | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} --through multi_buffer --set buffers=1 | FileCheck %s --check-prefix=ONE
+// RUN: %{opt} --through multi_buffer --set stages=1 | FileCheck %s --check-prefix=ONE
 
 // CHECK: #[[turn:.+]] = affine_map<(d0) -> ((d0 floordiv 32) mod 2)>
 // CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<2x128x40xf16, #gpu.address_space<workgroup>>

@@ -1,6 +1,6 @@
 // Index arithmetic whose range is known to be small is done in 32 bits; addresses keep 64.
 //
-// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set blocks=6 --set raster=2 --through narrow_indices
+// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set persistent_blocks=6 --set raster_group=2 --through narrow_indices
 // RUN: %stepladder payload matmul --m 1000 --n 1100 --k 512 --b-layout column -o %t.mlir
 // RUN: %{opt} --set epilogue=registers -o %t
 // RUN: FileCheck %s --input-file %t

@@ -6,8 +6,8 @@
 // RUN: %{opt} --through pack_shared_memory | FileCheck %s
 // RUN: %{opt} --through pack_shared_memory --set block_m=256 | FileCheck %s --check-prefix=DYNAMIC
 // RUN: %{opt} --set block_m=256 | FileCheck %s --check-prefix=EXTERNAL
-// RUN: %{opt} --through pack_shared_memory --set padding=0 --set block_k=64 --set buffers=1 --set block_m=256 | FileCheck %s --check-prefix=LIMIT
-// RUN: %{opt} --through pack_shared_memory --without stage_in_shared_memory,hide_latency | FileCheck %s --check-prefix=NONE
+// RUN: %{opt} --through pack_shared_memory --set padding=0 --set block_k=64 --set stages=1 --set block_m=256 | FileCheck %s --check-prefix=LIMIT
+// RUN: %{opt} --through pack_shared_memory --without stage_in_shared_memory,prefetch_to_registers | FileCheck %s --check-prefix=NONE
 
 // BEFORE: memref.alloc() {operand_a} : memref<2x128x40xf16, #gpu.address_space<workgroup>>
 // BEFORE: memref.alloc() {operand_b} : memref<2x32x136xf16, #gpu.address_space<workgroup>>

@@ -5,8 +5,8 @@
 // RUN: %{opt} pad_shared_memory | FileCheck %s
 // RUN: %{opt} pad_shared_memory --set padding=16 --set block_m=64 --set block_k=64 | FileCheck %s --check-prefix=OTHER
 // RUN: %{opt} pad_shared_memory --set padding=0 | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} convert_to_wmma --set buffers=1 | FileCheck %s --check-prefix=ROWS
-// RUN: %{opt} convert_to_wmma --set buffers=1 --without pad_shared_memory | FileCheck %s --check-prefix=ROWS-WITHOUT
+// RUN: %{opt} convert_to_wmma --set stages=1 | FileCheck %s --check-prefix=ROWS
+// RUN: %{opt} convert_to_wmma --set stages=1 --without pad_shared_memory | FileCheck %s --check-prefix=ROWS-WITHOUT
 
 // CHECK: memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
 // CHECK: memref.alloc() {operand_b} : memref<32x136xf16, #gpu.address_space<workgroup>>

@@ -4,10 +4,10 @@
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --through pipeline_copies --pipeline
 // RUN: %{opt} mma_sync | FileCheck %s
-// RUN: %{opt} wmma --set latency=asynchronous --set buffers=3 | FileCheck %s
-// RUN: %{opt} mma_sync --set buffers=2 | FileCheck %s --check-prefix=TWO
-// RUN: %{opt} wmma --set latency=asynchronous --set buffers=5 | FileCheck %s --check-prefix=FIVE
-// RUN: %{opt} mma_sync --without pipeline_copies,rotate_loop,spread_copies | FileCheck %s --check-prefix=WITHOUT
+// RUN: %{opt} wmma --set prefetch=cp_async --set stages=3 | FileCheck %s
+// RUN: %{opt} mma_sync --set stages=2 | FileCheck %s --check-prefix=TWO
+// RUN: %{opt} wmma --set prefetch=cp_async --set stages=5 | FileCheck %s --check-prefix=FIVE
+// RUN: %{opt} mma_sync --without pipeline_copies,rotate_loop,interleave_copies | FileCheck %s --check-prefix=WITHOUT
 // One step of the reduction only: there is no loop, and nothing to run ahead of.
 // RUN: %stepladder payload matmul --m 256 --n 256 --k 32 | %stepladder-opt - --pipeline mma_sync --through pipeline_copies | FileCheck %s --check-prefix=ONE-STEP
 

@@ -6,19 +6,19 @@
 // DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline mma_sync --through rasterize_blocks
 // RUN: %{payload} -o %t.mlir
 // RUN: %{opt} | FileCheck %s
-// RUN: %{opt} --set raster=4 | FileCheck %s --check-prefix=FOUR
+// RUN: %{opt} --set raster_group=4 | FileCheck %s --check-prefix=FOUR
 // RUN: %{opt} --set block_m=256 | FileCheck %s --check-prefix=FOUR-HIGH
 // RUN: %{opt} --without rasterize_blocks -o %t.without
 // RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
-// RUN: %{opt} --set raster=1 -o %t.one
+// RUN: %{opt} --set raster_group=1 -o %t.one
 // RUN: diff %t.one %t.without
 // RUN: %stepladder payload matmul --m 384 --n 512 --k 32 -o %t.low.mlir
 // RUN: %stepladder-opt %t.low.mlir --pipeline mma_sync --through rasterize_blocks | FileCheck %s --check-prefix=LOW
 // RUN: %stepladder payload matmul --m 640 --n 512 --k 32 -o %t.odd.mlir
-// RUN: %stepladder-opt %t.odd.mlir --pipeline mma_sync --set raster=2 --through rasterize_blocks | FileCheck %s --check-prefix=ODD
+// RUN: %stepladder-opt %t.odd.mlir --pipeline mma_sync --set raster_group=2 --through rasterize_blocks | FileCheck %s --check-prefix=ODD
 // RUN: %stepladder-opt %t.mlir --pipeline wmma --through rasterize_blocks -o %t.wmma
 // RUN: diff %t.wmma %t.without
-// RUN: %stepladder-opt %t.mlir --pipeline wmma --set raster=8 --through rasterize_blocks | FileCheck %s
+// RUN: %stepladder-opt %t.mlir --pipeline wmma --set raster_group=8 --through rasterize_blocks | FileCheck %s
 
 // 4 x 8 blocks: one group of eight rows, in which block number / 8 is the column.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0, s1] -> ({{.*}}floordiv 32{{.*}})>

@@ -7,8 +7,8 @@
 // RUN: FileCheck %s --input-file %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir --check-prefix=VALUES
 // RUN: %{opt} mma_sync --set block_k=64 | FileCheck %s --check-prefix=FOUR
-// RUN: %{opt} wmma --set latency=asynchronous --set buffers=3 | FileCheck %s --check-prefix=WMMA
-// RUN: %{opt} mma_sync --without rotate_loop,spread_copies | FileCheck %s --check-prefix=WITHOUT
+// RUN: %{opt} wmma --set prefetch=cp_async --set stages=3 | FileCheck %s --check-prefix=WMMA
+// RUN: %{opt} mma_sync --without rotate_loop,interleave_copies | FileCheck %s --check-prefix=WITHOUT
 
 // In front of the loop: A's four fragments of sub-step 0, and B's eight, joined in four loads.
 // CHECK: gpu.func @matmul_kernel

@@ -1,7 +1,7 @@
 // One warpgroup more, whose first thread issues loads; the others multiply. The roles share nothing but the barriers: no
 // consumer issues a load, the producer waits for no tile, multiplies nothing and writes nothing.
 //
-// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set blocks=4 --through specialize_warps
+// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set persistent_blocks=4 --through specialize_warps
 // RUN: %stepladder payload matmul --m 512 --n 1024 --k 512 -o %t.mlir
 // RUN: %{opt} -o %t
 // RUN: FileCheck %s --input-file %t
@@ -9,8 +9,8 @@
 // RUN: FileCheck %s --input-file %t --check-prefix=PRODUCER
 // RUN: FileCheck %s --input-file %t --check-prefix=CONSUMERS
 // RUN: %{opt} --without specialize_warps | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} --set warpgroups=3 --set block_m=192 --set block_n=128 | FileCheck %s --check-prefix=THREE
-// RUN: %{opt} --set warpgroups=1 --set block_m=64 | FileCheck %s --check-prefix=ONE
+// RUN: %{opt} --set consumer_warpgroups=3 --set block_m=192 --set block_n=128 | FileCheck %s --check-prefix=THREE
+// RUN: %{opt} --set consumer_warpgroups=1 --set block_m=64 | FileCheck %s --check-prefix=ONE
 // RUN: %{opt} --set block_m=256 --set block_n=192 --set stages=2 | FileCheck %s --check-prefix=MANY-SUMS
 
 // THREADS: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, {{.*}}) threads({{.*}}) in (%{{.*}} = %c384, %{{.*}} = %c1, %{{.*}} = %c1)

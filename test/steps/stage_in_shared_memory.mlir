@@ -3,7 +3,7 @@
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
 // RUN: %{opt} --through stage_in_shared_memory | FileCheck %s
 // RUN: %{opt} --through bufferize | FileCheck %s --check-prefix=STAGED
-// RUN: %{opt} --through bufferize --without stage_in_shared_memory,hide_latency | FileCheck %s --check-prefix=WITHOUT
+// RUN: %{opt} --through bufferize --without stage_in_shared_memory,prefetch_to_registers | FileCheck %s --check-prefix=WITHOUT
 
 // CHECK: scf.for
 // CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<128x32xf16, #gpu.address_space<workgroup>>

@@ -2,7 +2,7 @@
 // become loops of scalar loads and stores.
 //
 // DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// DEFINE: %{left_out} = --without vectorize_copies,multi_buffer,hide_latency
+// DEFINE: %{left_out} = --without vectorize_copies,multi_buffer,prefetch_to_registers
 // RUN: %{opt} --through map_matmul_to_warps | FileCheck %s --check-prefix=BEFORE
 // RUN: %{opt} --through vectorize_copies | FileCheck %s
 // RUN: %{opt} --through vectorize_copies --set block_k=64 | FileCheck %s --check-prefix=DEEP

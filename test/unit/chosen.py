@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from stepladder import engine, library
-from stepladder.expressions import Scope, evaluate
+from stepladder.pipeline import engine, library
+from stepladder.pipeline.expressions import Scope, evaluate
 
 
 def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[library.Step]:
@@ -11,5 +11,8 @@ def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[library.S
     pipeline = library.load(name)
     knobs = engine.choose_knobs(pipeline, engine.Request(name, settings))
     scope = Scope({**{step.name: True for step in pipeline.steps}, **knobs}, pipeline.derived)
-    return [step for step in pipeline.steps
-            if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region]
+    return [
+        step
+        for step in pipeline.steps
+        if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
+    ]

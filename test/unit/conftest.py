@@ -13,13 +13,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from stepladder.bundle import Argument, Manifest, Problem, TmaDescriptor  # noqa: E402
-from stepladder.errors import StepladderError  # noqa: E402
+from stepladder.runtime.bundle import Argument, Manifest, Problem, TmaDescriptor  # noqa: E402
+from stepladder.runtime.errors import StepladderError  # noqa: E402
 
 
 def gpu_is_missing() -> str:
     """Returns why no kernel can run here, or an empty string."""
-    from stepladder.launch import Device
+    from stepladder.runtime.launch import Device
 
     try:
         with Device():
@@ -49,15 +49,28 @@ def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True
 
 def make_manifest(problem=None, **changes) -> Manifest:
     problem = problem or make_problem()
-    arguments = (Argument("arg0", "c", problem.c_type, (problem.m, problem.n),
-                          "readwrite" if problem.accumulate else "write"),
-                 Argument("arg1", "a", problem.a_type, problem.a_shape, "read"),
-                 Argument("arg2", "b", problem.b_type, problem.b_shape, "read"))
-    fields = dict(kernel_name="matmul", target="sm_80", arguments=arguments, problem=problem, grid=(1, 64, 1),
-                  block=(64, 1, 1), static_shared_memory=0, dynamic_shared_memory=0, registers=32,
-                  spills={"stores": 0, "loads": 0}, pipeline="wmma", steps=("tile_to_blocks", "lower_to_nvvm"),
-                  without=("pad_shared_memory",), knobs={"block_m": 128, "latency": "register"},
-                  tool_versions={"ptxas": "13.0.88"})
+    arguments = (
+        Argument("arg0", "c", problem.c_type, (problem.m, problem.n), "readwrite" if problem.accumulate else "write"),
+        Argument("arg1", "a", problem.a_type, problem.a_shape, "read"),
+        Argument("arg2", "b", problem.b_type, problem.b_shape, "read"),
+    )
+    fields = dict(
+        kernel_name="matmul",
+        target="sm_80",
+        arguments=arguments,
+        problem=problem,
+        grid=(1, 64, 1),
+        block=(64, 1, 1),
+        static_shared_memory=0,
+        dynamic_shared_memory=0,
+        registers=32,
+        spills={"stores": 0, "loads": 0},
+        pipeline="wmma",
+        steps=("tile_to_blocks", "lower_to_nvvm"),
+        without=("pad_shared_memory",),
+        knobs={"block_m": 128, "prefetch": "register"},
+        tool_versions={"ptxas": "13.0.88"},
+    )
     return Manifest(**(fields | changes))
 
 
@@ -65,6 +78,7 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
     """A descriptor of a dense row-major buffer, with boxes of up to 64 x 64 elements; `changes` are its fields."""
     size = 4 if element_type.endswith("32") else 2 if element_type.endswith("16") else 1
     strides = [math.prod(shape[number:]) * size for number in range(1, len(shape))]
-    fields = dict(strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape),
-                  element_strides=(1,) * len(shape))
+    fields = dict(
+        strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape), element_strides=(1,) * len(shape)
+    )
     return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)

@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stepladder import engine
-from stepladder.bindings import ir
-from stepladder.traverse import walk
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.pipeline import engine
 
 Edit = Callable[[str], str]
 
@@ -69,6 +69,7 @@ class Fault:
 
 def _edit(change: Callable) -> Callable[..., Edit]:
     """Makes an edit of text from one of a module."""
+
     def of(*args, **options) -> Edit:
         def edit(text: str) -> str:
             with engine.mlir_context():
@@ -76,7 +77,9 @@ def _edit(change: Callable) -> Callable[..., Edit]:
                 change(module, *args, **options)
                 module.operation.verify()
                 return engine.text_of(module)
+
         return edit
+
     return of
 
 
@@ -112,8 +115,9 @@ def shift(module, name: str, number: int, operand: int, by: int = 1):
     op = _op(module, name, number)
     old = op.operands[operand]
     combine = "arith.xori" if old.type == ir.IntegerType.get_signless(1) else "arith.addi"
-    op.operands[operand] = ir.Operation.create(combine, [old.type], [old, _constant(op, operand, by)],
-                                               ip=ir.InsertionPoint(op)).results[0]
+    op.operands[operand] = ir.Operation.create(
+        combine, [old.type], [old, _constant(op, operand, by)], ip=ir.InsertionPoint(op)
+    ).results[0]
 
 
 @_edit
@@ -141,11 +145,13 @@ def by_some(module, name: str, number: int, threads: int):
     op = _op(module, name, number)
     thread = _op(module, "gpu.thread_id", 0).results[0]
     with ir.InsertionPoint(op):
-        bound = ir.Operation.create("arith.constant", [thread.type],
-                                    attributes={"value": ir.IntegerAttr.get(thread.type, threads)}).results[0]
+        bound = ir.Operation.create(
+            "arith.constant", [thread.type], attributes={"value": ir.IntegerAttr.get(thread.type, threads)}
+        ).results[0]
         below = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)
-        is_one = ir.Operation.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [thread, bound],
-                                     {"predicate": below}).results[0]
+        is_one = ir.Operation.create(
+            "arith.cmpi", [ir.IntegerType.get_signless(1)], [thread, bound], {"predicate": below}
+        ).results[0]
         branch = ir.Operation.create("scf.if", [], [is_one], regions=2)
     with ir.InsertionPoint(branch.regions[0].blocks.append()):
         end = ir.Operation.create("scf.yield")
@@ -154,8 +160,9 @@ def by_some(module, name: str, number: int, threads: int):
 
 def _constant(op, operand: int, value: int):
     type_ = op.operands[operand].type
-    return ir.Operation.create("arith.constant", [type_], attributes={"value": ir.IntegerAttr.get(type_, value)},
-                               ip=ir.InsertionPoint(op)).results[0]
+    return ir.Operation.create(
+        "arith.constant", [type_], attributes={"value": ir.IntegerAttr.get(type_, value)}, ip=ir.InsertionPoint(op)
+    ).results[0]
 
 
 def replace(old: str, new: str) -> Edit:
@@ -164,29 +171,36 @@ def replace(old: str, new: str) -> Edit:
 
 
 _WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
-_TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "raster": 1, "warpgroups": 1}
-_ROLES = {**_TILES, "stages": 2, "blocks": 1, "launches": "ordered"}
+_TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "raster_group": 1, "consumer_warpgroups": 1}
+_ROLES = {**_TILES, "stages": 2, "persistent_blocks": 1, "dependent_launch": False}
 
 BASES = {
-    "wmma, one buffer": Base("wmma", (64, 128, 96), {**_WARPS, "buffers": 1}, accumulate=True),
+    "wmma, one buffer": Base("wmma", (64, 128, 96), {**_WARPS, "stages": 1}, accumulate=True),
     "wmma": Base("wmma", (64, 128, 128), _WARPS, accumulate=True),
-    "wmma, asynchronous": Base("wmma", (64, 128, 128), {**_WARPS, "latency": "asynchronous", "buffers": 3},
-                               accumulate=True),
-    "mma.sync": Base("mma_sync", (64, 128, 160), {**_WARPS, "raster": 1}, accumulate=True),
+    "wmma, asynchronous": Base(
+        "wmma", (64, 128, 128), {**_WARPS, "prefetch": "cp_async", "stages": 3}, accumulate=True
+    ),
+    "mma.sync": Base("mma_sync", (64, 128, 160), {**_WARPS, "raster_group": 1}, accumulate=True),
     "wgmma, single stage": Base("wgmma_single_stage", (64, 128, 96), _TILES),
     "wgmma, edges": Base("wgmma_single_stage", (40, 88, 72), _TILES),
     "wgmma, multistage": Base("wgmma_multistage", (64, 128, 160), {**_TILES, "stages": 3}),
     "wgmma": Base("wgmma", (128, 64, 96), _ROLES),
     "wgmma, one box a tile": Base("wgmma", (128, 32, 96), {**_ROLES, "block_n": 32}),
-    "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "warpgroups": 2}),
+    "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}),
     "wgmma, C of f16": Base("wgmma", (128, 64, 96), _ROLES, c_type="f16"),
-    "wgmma, alternating": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "alternating"}),
-    "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "blocks": 2, "cluster_m": 2}),
-    "wgmma, split reduction": Base("wgmma", (64, 64, 192), {**_ROLES, "blocks": 0, "split_k": 2,
-                                                            "epilogue": "registers"}),
-    "wgmma, split in memory": Base("wgmma", (64, 64, 192), {**_ROLES, "blocks": 0, "split_k": 2,
-                                                            "parts_in": "memory", "epilogue": "registers"}),
-    "wgmma, last tiles shared": Base("wgmma", (192, 64, 128), {**_ROLES, "blocks": 2, "last_tiles": "shared"}),
+    "wgmma, alternating": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "pingpong"}),
+    "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "persistent_blocks": 2, "cluster_m": 2}),
+    "wgmma, split reduction": Base(
+        "wgmma", (64, 64, 192), {**_ROLES, "persistent_blocks": 0, "split_k": 2, "epilogue": "registers"}
+    ),
+    "wgmma, split in memory": Base(
+        "wgmma",
+        (64, 64, 192),
+        {**_ROLES, "persistent_blocks": 0, "split_k": 2, "split_k_workspace": "memory", "epilogue": "registers"},
+    ),
+    "wgmma, last tiles shared": Base(
+        "wgmma", (192, 64, 128), {**_ROLES, "persistent_blocks": 2, "tile_scheduler": "stream_k"}
+    ),
 }
 
 _TRY_WAIT = "nvgpu.mbarrier.try_wait.parity"  # the producer's comes first, then the consumer's
@@ -206,13 +220,15 @@ _A_TILE = "memref<1x64x40xf16, #gpu.address_space<workgroup>>"
 
 def _faults(base: str, step: str, *rows: tuple) -> list[Fault]:
     """Returns the faults of a base's step: rows of a name, what finds it, the edits, and what a message says."""
-    return [Fault(row[0], base, step, row[1], row[2] if isinstance(row[2], tuple) else (row[2],), *row[3:])
-            for row in rows]
+    return [
+        Fault(row[0], base, step, row[1], row[2] if isinstance(row[2], tuple) else (row[2],), *row[3:]) for row in rows
+    ]
 
 
 FAULTS = [
     *_faults(
-        "wmma, one buffer", "hoist_accumulators",
+        "wmma, one buffer",
+        "hoist_accumulators",
         ("barrier behind the copies dropped", {"race"}, drop("gpu.barrier", 0), "reads"),
         ("barrier before the next copies dropped", {"race"}, drop("gpu.barrier", 1), "writes"),
         ("barrier for half of the warps", {"deadlock"}, by_some("gpu.barrier", 0, 64), "64 of 128 threads are there"),
@@ -220,27 +236,41 @@ FAULTS = [
         ("k loop begins a step late", {"numbers"}, become("scf.for", 0, 0, 32)),
         ("rows of A's second fragment are those of its first", {"numbers"}, take(_READ, 10, 2, _READ, 8, 2)),
         ("fragment of A shifted by a row", {"numbers"}, shift(_READ, 8, 2)),
-        ("rows of the padded tile overlap", {"race", "numbers"},
-         replace(_A_TILE, _A_TILE.replace("f16, ", "f16, strided<[2560, 24, 1]>, "))),
+        (
+            "rows of the padded tile overlap",
+            {"race", "numbers"},
+            replace(_A_TILE, _A_TILE.replace("f16, ", "f16, strided<[2560, 24, 1]>, ")),
+        ),
         ("rows of the padded tile too short", {"out-of-bounds"}, replace(_A_TILE, _A_TILE.replace("40", "24"))),
         ("copies by the thread beside", {"out-of-bounds", "uninitialized"}, shift("affine.apply", 0, 0)),
-        ("all warps store at the first rows of C", {"race", "numbers"}, become(_WRITE, 7, 2, 0))),
+        ("all warps store at the first rows of C", {"race", "numbers"}, become(_WRITE, 7, 2, 0)),
+    ),
     *_faults(
-        "wmma, one buffer", "map_to_blocks",
-        ("all blocks compute the same tile", {"race", "numbers"}, become("affine.apply", 0, 0, 0), "another block")),
+        "wmma, one buffer",
+        "map_to_blocks",
+        ("all blocks compute the same tile", {"race", "numbers"}, become("affine.apply", 0, 0, 0), "another block"),
+    ),
     *_faults(
-        "wmma", "issue_loads_early",
+        "wmma",
+        "hoist_prefetch",
         ("loop without its last step left out", {"out-of-bounds"}, become("scf.for", 0, 1, 128)),
         ("tile of B laid over that of A", {"race", "numbers"}, become("memref.view", 1, 1, 5120)),
         ("tile of B ends beyond what there is", {"out-of-bounds"}, shift("memref.view", 1, 1, 128)),
         ("place of a read always the first", {"race", "numbers"}, become(_FRAGMENT, 4, 1, 0)),
-        ("one place for both buffers", {"race"},
-         replace("affine_map<(d0) -> ((d0 floordiv 32) mod 2)>", "affine_map<(d0) -> (1)>"))),
+        (
+            "one place for both buffers",
+            {"race"},
+            replace("affine_map<(d0) -> ((d0 floordiv 32) mod 2)>", "affine_map<(d0) -> (1)>"),
+        ),
+    ),
     *_faults(
-        "wmma, asynchronous", "pipeline_copies",
-        ("wait for copies dropped", {"in-flight"}, drop("nvgpu.device_async_wait"))),
+        "wmma, asynchronous",
+        "pipeline_copies",
+        ("wait for copies dropped", {"in-flight"}, drop("nvgpu.device_async_wait")),
+    ),
     *_faults(
-        "mma.sync", "pipeline_copies",
+        "mma.sync",
+        "pipeline_copies",
         ("wait for copies dropped", {"in-flight"}, drop("nvgpu.device_async_wait")),
         ("wait for a group too few", {"in-flight"}, mark("nvgpu.device_async_wait", 0, "numGroups", "2 : i32")),
         ("copies of the loop in no group", {"in-flight"}, drop(_GROUP, 2, instead=1)),
@@ -251,18 +281,25 @@ FAULTS = [
         ("a copy without the swizzle", {"numbers"}, see_through(_COPY, 8, 3)),
         ("ldmatrix transposes A", {"numbers"}, mark("nvgpu.ldmatrix", 0, "transpose", "true")),
         ("ldmatrix from between 16 bytes", {"misaligned"}, shift("nvgpu.ldmatrix", 0, 3, 4)),
-        ("a register of B taken from another fragment", {"numbers"},
-         take("vector.from_elements", 9, 0, "vector.from_elements", 8, 0)),
+        (
+            "a register of B taken from another fragment",
+            {"numbers"},
+            take("vector.from_elements", 9, 0, "vector.from_elements", 8, 0),
+        ),
         ("C said to be aligned to 16 bytes", {"misaligned"}, mark("vector.load", 0, "alignment", "16 : i64")),
         ("a copy from between 16 bytes", {"misaligned"}, shift(_COPY, 0, 6, 4)),
         ("a copy from rows beyond A", {"out-of-bounds"}, shift(_COPY, 1, 5, 8)),
-        ("copies beyond the last tile are not of zeros", {"out-of-bounds"}, become(_COPY, 8, 7, 8))),
+        ("copies beyond the last tile are not of zeros", {"out-of-bounds"}, become(_COPY, 8, 7, 8)),
+    ),
     *_faults(
-        "mma.sync", "spread_copies",
+        "mma.sync",
+        "interleave_copies",
         ("wait for copies dropped from the loop", {"in-flight"}, drop("nvgpu.device_async_wait", 1)),
-        ("barrier dropped from the loop", {"race"}, drop("gpu.barrier", 1))),
+        ("barrier dropped from the loop", {"race"}, drop("gpu.barrier", 1)),
+    ),
     *_faults(
-        "wgmma, single stage", "store_from_registers",
+        "wgmma, single stage",
+        "direct_store_epilogue",
         ("wait for the tiles dropped", {"in-flight"}, drop(_TRY_WAIT, 1)),
         ("parity of the consumer flipped", {"in-flight"}, shift(_TRY_WAIT, 1, 1)),
         ("parity of the producer flipped", {"deadlock"}, shift(_TRY_WAIT, 0, 1)),
@@ -270,8 +307,7 @@ FAULTS = [
         ("fewer bytes announced", {"transaction-bytes", "deadlock"}, shift(_EXPECT, 0, 1, -16)),
         ("no bytes announced", {"in-flight"}, become(_EXPECT, 0, 1, 0)),
         ("tile of B not loaded", {"transaction-bytes", "deadlock"}, drop(_LOAD, 1)),
-        ("release before the products are done", {"in-flight"},
-         mark("nvgpu.warpgroup.mma", 0, "waitGroup", "1 : i64")),
+        ("release before the products are done", {"in-flight"}, mark("nvgpu.warpgroup.mma", 0, "waitGroup", "1 : i64")),
         ("release dropped", {"deadlock"}, drop("nvgpu.mbarrier.arrive")),
         ("mbarrier that waits for one more", {"deadlock"}, shift("nvgpu.mbarrier.init", 0, 1)),
         ("mbarrier not initialized", {"uninitialized"}, drop("nvgpu.mbarrier.init", 1)),
@@ -279,23 +315,34 @@ FAULTS = [
         ("barrier behind the initialization dropped", {"race"}, drop("gpu.barrier"), "behind its initialization"),
         ("A's box loaded from the next columns", {"numbers"}, shift(_LOAD, 0, 3, 8)),
         ("A's box loaded from between 16 bytes", {"misaligned"}, shift(_LOAD, 0, 3, 4), "of a row"),
-        ("B read as if it ran along k", {"numbers"}, replace("{transposeB, ", "{"))),
+        ("B read as if it ran along k", {"numbers"}, replace("{transposeB, ", "{")),
+    ),
     *_faults(
-        "wgmma, single stage", "pack_shared_memory",
+        "wgmma, single stage",
+        "pack_shared_memory",
         ("tile of B not aligned for TMA", {"misaligned"}, shift("memref.view", 1, 1, -64)),
-        ("tile of B not aligned for its swizzle", {"misaligned"}, shift("memref.view", 1, 1, -512))),
+        ("tile of B not aligned for its swizzle", {"misaligned"}, shift("memref.view", 1, 1, -512)),
+    ),
     *_faults(
-        "wgmma, edges", "store_from_registers",
+        "wgmma, edges",
+        "direct_store_epilogue",
         ("rows beyond C stored", {"out-of-bounds"}, become("arith.cmpi", 2, 1, 64)),
-        ("columns beyond C stored", {"out-of-bounds"}, become("arith.cmpi", 10, 1, 64))),
+        ("columns beyond C stored", {"out-of-bounds"}, become("arith.cmpi", 10, 1, 64)),
+    ),
     *_faults(
-        "wgmma, multistage", "issue_loads_ahead",
-        ("loads of A into the place that was read last", {"uninitialized", "numbers"},
-         take("memref.subview", 5, 1, "memref.subview", 3, 1)),
+        "wgmma, multistage",
+        "multistage_loads",
+        (
+            "loads of A into the place that was read last",
+            {"uninitialized", "numbers"},
+            take("memref.subview", 5, 1, "memref.subview", 3, 1),
+        ),
         ("loads beyond the last tile", {"unwaited"}, become("arith.cmpi", 4, 1, 224)),
-        ("loads two steps ahead begin a step late", {"deadlock"}, become("scf.for", 1, 0, 32))),
+        ("loads two steps ahead begin a step late", {"deadlock"}, become("scf.for", 1, 0, 32)),
+    ),
     *_faults(
-        "wgmma", "specialize_warps",
+        "wgmma",
+        "specialize_warps",
         ("producer waits for no place", {"in-flight"}, drop(_TRY_WAIT, 0)),
         ("consumer waits for no tile", {"in-flight"}, drop(_TRY_WAIT, 1)),
         ("parity of the producer flipped", {"deadlock"}, shift(_TRY_WAIT, 0, 1)),
@@ -303,17 +350,25 @@ FAULTS = [
         ("producer loads a tile too few", {"deadlock"}, become("scf.for", 2, 1, 64)),
         ("producer loads a tile too many", {"unwaited"}, become("scf.for", 2, 1, 128)),
         ("ring of three places in room for two", {"out-of-bounds"}, become("arith.cmpi", 3, 1, 3)),
-        ("place released whose products may still run", {"in-flight"},
-         mark("nvgpu.warpgroup.mma", 0, "waitGroup", "2 : i64")),
+        (
+            "place released whose products may still run",
+            {"in-flight"},
+            mark("nvgpu.warpgroup.mma", 0, "waitGroup", "2 : i64"),
+        ),
         ("the wrong place released", {"deadlock"}, take("nvgpu.mbarrier.arrive", 0, 1, _TRY_WAIT, 1, 3)),
-        ("last place released before the products are done", {"race"},
-         move(_PRODUCTS, 0, before="nvgpu.warpgroup.mma.store")),
+        (
+            "last place released before the products are done",
+            {"race"},
+            move(_PRODUCTS, 0, before="nvgpu.warpgroup.mma.store"),
+        ),
         ("last place not released", {"deadlock"}, drop("nvgpu.mbarrier.arrive", 1)),
         ("wait for the last products dropped", {"in-flight"}, drop(_PRODUCTS), "uses sums"),
         ("last products may still run", {"in-flight"}, mark(_PRODUCTS, 0, "group", "1 : i64"), "uses sums"),
-        ("place released by every thread", {"order"}, mark("arith.cmpi", 4, "predicate", "9 : i64"))),
+        ("place released by every thread", {"order"}, mark("arith.cmpi", 4, "predicate", "9 : i64")),
+    ),
     *_faults(
-        "wgmma", "store_by_tma",
+        "wgmma",
+        "tma_store_epilogue",
         ("fence before the store dropped", {"proxy"}, drop("nvvm.fence.proxy", 0)),
         ("wait for a box to be read dropped", {"in-flight"}, drop(_STORES, 0)),
         ("wait for a box too few", {"in-flight"}, mark(_STORES, 0, "group", "2 : i32")),
@@ -325,71 +380,103 @@ FAULTS = [
         ("barrier of a number that there is not", {"out-of-bounds"}, become("nvvm.barrier", 0, 0, 16)),
         ("barrier for fewer threads than come", {"order"}, become("nvvm.barrier", 0, 1, 96)),
         ("sums said to be aligned to 16 bytes", {"misaligned"}, mark("vector.store", 0, "alignment", "16 : i64")),
-        ("barrier for more threads than come", {"deadlock"}, become("nvvm.barrier", 0, 1, 160))),
+        ("barrier for more threads than come", {"deadlock"}, become("nvvm.barrier", 0, 1, 160)),
+    ),
     *_faults(
-        "wgmma", "lower_to_wgmma",
+        "wgmma",
+        "lower_to_wgmma",
         ("descriptor of A with another swizzle", {"numbers"}, shift("arith.ori", 0, 1, 1 << 62)),
         ("descriptor of A with a longer stride", {"numbers"}, shift("arith.ori", 0, 1, 1 << 32)),
         ("descriptor beyond shared memory", {"out-of-bounds"}, shift("arith.ori", 0, 1, 1 << 13)),
         ("next step along k too near", {"numbers"}, shift("nvvm.wgmma.mma_async", 1, 1, -1)),
         ("fence before the products dropped", {"order"}, drop("nvvm.wgmma.fence.aligned")),
-        ("products in no group", {"in-flight"}, drop("nvvm.wgmma.commit.group.sync.aligned"))),
+        ("products in no group", {"in-flight"}, drop("nvvm.wgmma.commit.group.sync.aligned")),
+    ),
     *_faults(
-        "wgmma, one box a tile", "store_by_tma",
-        ("wait as if boxes of tiles followed each other", {"in-flight"}, mark(_STORES, 0, "group", "1 : i32"))),
+        "wgmma, one box a tile",
+        "tma_store_epilogue",
+        ("wait as if boxes of tiles followed each other", {"in-flight"}, mark(_STORES, 0, "group", "1 : i32")),
+    ),
     *_faults(
-        "wgmma, two consumers", "store_by_tma",
+        "wgmma, two consumers",
+        "tma_store_epilogue",
         ("place free when one of two has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
         ("place free when a third has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
         ("one barrier for both warpgroups", {"order"}, become("nvvm.barrier", 1, 0, 1)),
-        ("both warpgroups write the same box", {"race"}, become("memref.subview", 5, 1, 0))),
+        ("both warpgroups write the same box", {"race"}, become("memref.subview", 5, 1, 0)),
+    ),
     *_faults(
-        "wgmma, C of f16", "store_by_tma",
+        "wgmma, C of f16",
+        "tma_store_epilogue",
         ("stmatrix writes rows without the swizzle", {"numbers"}, become("arith.xori", 2, 1, 0)),
-        ("stmatrix transposes", {"numbers"}, mark("nvvm.stmatrix", 0, "layout", "#nvvm.mma_layout<col>"))),
+        ("stmatrix transposes", {"numbers"}, mark("nvvm.stmatrix", 0, "layout", "#nvvm.mma_layout<col>")),
+    ),
     *_faults(
-        "wgmma, alternating", "alternate_tiles",
+        "wgmma, alternating",
+        "pingpong_consumers",
         ("turns of the consumers swapped", {"deadlock"}, take("nvvm.barrier", 0, 0, "nvvm.barrier.arrive", 0, 0)),
         ("turn not handed on", {"deadlock"}, drop("nvvm.barrier.arrive", 1)),
         ("first turn not handed out", {"deadlock"}, drop("nvvm.barrier.arrive", 0)),
         ("consumer waits for no turn", {"in-flight"}, drop("nvvm.barrier")),
-        ("consumer goes on at the wrong place", {"in-flight"}, shift("scf.for", 4, 3))),
+        ("consumer goes on at the wrong place", {"in-flight"}, shift("scf.for", 4, 3)),
+    ),
     *_faults(
-        "wgmma, cluster", "multicast_tiles",
+        "wgmma, cluster",
+        "multicast_tiles",
         ("multicast leaves a block out", {"transaction-bytes", "deadlock"}, become("arith.shli", 0, 0, 1)),
         ("multicast to a block that there is not", {"out-of-bounds"}, become("arith.shli", 0, 0, 7)),
         ("place free when one block has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
         ("place free when a third block has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
         ("release told to the own block only", {"deadlock"}, become(_PTX, 0, 1, 0)),
         ("part of B loaded beside its place", {"in-flight", "uninitialized"}, become("memref.subview", 1, 2, 0)),
-        ("cluster's barrier behind the initialization dropped", {"race"},
-         (drop("nvvm.cluster.wait", 0), drop("nvvm.cluster.arrive", 0)), "behind its initialization"),
-        ("cluster's barrier at the end dropped", {"order"},
-         (drop("nvvm.cluster.wait", 1), drop("nvvm.cluster.arrive", 1))),
-        ("wait for the cluster at the end dropped", {"order"}, drop("nvvm.cluster.wait", 1))),
+        (
+            "cluster's barrier behind the initialization dropped",
+            {"race"},
+            (drop("nvvm.cluster.wait", 0), drop("nvvm.cluster.arrive", 0)),
+            "behind its initialization",
+        ),
+        (
+            "cluster's barrier at the end dropped",
+            {"order"},
+            (drop("nvvm.cluster.wait", 1), drop("nvvm.cluster.arrive", 1)),
+        ),
+        ("wait for the cluster at the end dropped", {"order"}, drop("nvvm.cluster.wait", 1)),
+    ),
     *_faults(
-        "wgmma, split reduction", "store_from_registers",
-        ("barrier before the other block's sums dropped", {"race"},
-         (drop("nvvm.cluster.wait"), drop("nvvm.cluster.arrive"))),
+        "wgmma, split reduction",
+        "direct_store_epilogue",
+        (
+            "barrier before the other block's sums dropped",
+            {"race"},
+            (drop("nvvm.cluster.wait"), drop("nvvm.cluster.arrive")),
+        ),
         ("wait for the cluster dropped", {"race"}, drop("nvvm.cluster.wait")),
         ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 1, 1, 0)),
-        ("block may end while the other reads its sums", {"order"},
-         (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1))),
-        ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
+        (
+            "block may end while the other reads its sums",
+            {"order"},
+            (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1)),
+        ),
+        ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0)),
+    ),
     *_faults(
-        "wgmma, split in memory", "store_from_registers",
+        "wgmma, split in memory",
+        "direct_store_epilogue",
         ("other block not waited for", {"race"}, drop(_PTX, 1)),
         ("waits for one block more than there are", {"deadlock"}, become(_PTX, 1, 2, 3)),
         ("arrives before all threads have written", {"race"}, drop("nvvm.barrier", 0)),
         ("reads before the thread that waits is back", {"race"}, drop("nvvm.barrier", 1)),
         ("the own sums read twice", {"numbers"}, become("vector.load", 1, 1, 0)),
         ("promised to be what it is not", {"assumption"}, become("llvm.intr.assume", 0, 0, 0)),
-        ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0))),
+        ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0)),
+    ),
     *_faults(
-        "wgmma, last tiles shared", "share_last_tiles",
+        "wgmma, last tiles shared",
+        "stream_k_tail",
         ("turn not waited for", {"race"}, drop(_PTX, 0)),
         ("turn handed on before the sums are there", {"race"}, mark(_STORES, 2, "read", "unit")),
         ("fence behind the turn dropped", {"proxy"}, drop(_PTX, 1)),
         ("turn not handed on", {"deadlock"}, drop(_PTX, -1)),
-        ("turn of another number", {"deadlock"}, shift(_PTX, -1, 1))),
+        ("turn of another number", {"deadlock"}, shift(_PTX, -1, 1)),
+    ),
 ]

@@ -2,7 +2,7 @@
 
 import operator
 
-from stepladder.bindings import ir
+from stepladder.mlir.bindings import ir
 
 
 def evaluate(expression, dims, symbols):
@@ -50,8 +50,15 @@ OPERATIONS = {
 }
 
 # By their numbers: eq, ne, slt, sle, sgt, sge, ult.
-PREDICATES = {0: operator.eq, 1: operator.ne, 2: operator.lt, 3: operator.le, 4: operator.gt, 5: operator.ge,
-              6: operator.lt}
+PREDICATES = {
+    0: operator.eq,
+    1: operator.ne,
+    2: operator.lt,
+    3: operator.le,
+    4: operator.gt,
+    5: operator.ge,
+    6: operator.lt,
+}
 
 
 def index_of(value, known):
@@ -87,7 +94,7 @@ def index_of(value, known):
         return digits[ir.OpResult(value).result_number]
     assert source.name in ("affine.apply", "affine.min"), source.name
     map_ = ir.AffineMapAttr(source.attributes["map"]).value
-    dims, symbols = operands[:map_.n_dims], operands[map_.n_dims:]
+    dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
     return min(evaluate(result, dims, symbols) for result in map_.results)
 
 
@@ -95,8 +102,10 @@ def offsets_of(view, known):
     """Evaluates the offsets of a `memref.subview`."""
     dynamic = iter(list(view.operands)[1:])
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    return [index_of(next(dynamic), known) if offset == unknown else offset
-            for offset in ir.DenseI64ArrayAttr(view.attributes["static_offsets"])]
+    return [
+        index_of(next(dynamic), known) if offset == unknown else offset
+        for offset in ir.DenseI64ArrayAttr(view.attributes["static_offsets"])
+    ]
 
 
 def sizes_of(view, known):
@@ -104,5 +113,5 @@ def sizes_of(view, known):
     unknown = ir.ShapedType.get_dynamic_size()
     static = list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"]))
     offsets = ir.DenseI32ArrayAttr(view.attributes["operandSegmentSizes"])[1]
-    dynamic = iter(list(view.operands)[1 + offsets:])
+    dynamic = iter(list(view.operands)[1 + offsets :])
     return [index_of(next(dynamic), known) if size == unknown else size for size in static]

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from conftest import make_descriptor, make_manifest
-from stepladder.bundle import write_bundle
+
+from stepladder.runtime.bundle import write_bundle
 
 THREADS = 64
 
@@ -51,8 +52,14 @@ loop:
 def write_naive_bundle(path, problem, products=None) -> None:
     """Writes a bundle whose cubin no driver takes, so that its PTX is used; sums `products` of the K products."""
     start = "ld.global.f32 %f0, [%x0];" if problem.accumulate else "mov.f32 %f0, 0f00000000;"
-    ptx = TEMPLATE.format(threads=THREADS, n=problem.n, k=products or problem.k, a_row_bytes=2 * problem.k,
-                          b_row_bytes=2 * problem.n, start=start)
+    ptx = TEMPLATE.format(
+        threads=THREADS,
+        n=problem.n,
+        k=products or problem.k,
+        a_row_bytes=2 * problem.k,
+        b_row_bytes=2 * problem.n,
+        start=start,
+    )
     manifest = make_manifest(problem, target="sm_75", grid=(problem.n // THREADS, problem.m, 1), block=(THREADS, 1, 1))
     write_bundle(path, manifest, b"no machine code", ptx, {})
 
@@ -122,11 +129,24 @@ def write_hopper_bundle(path, problem, **changes) -> None:
 
     Its target is older than its PTX, so that Hopper's driver goes straight to the PTX.
     """
-    ptx = HOPPER_TEMPLATE.format(threads=THREADS, n=problem.n, k=problem.k, a_row_bytes=2 * problem.k,
-                                 b_row_bytes=2 * problem.n)
-    manifest = make_manifest(problem, target="sm_80", grid=(problem.n // THREADS, problem.m, 1), block=(THREADS, 1, 1),
-                             cluster=(2, 1, 1), dependent_launch=True, static_shared_memory=520)
+    ptx = HOPPER_TEMPLATE.format(
+        threads=THREADS, n=problem.n, k=problem.k, a_row_bytes=2 * problem.k, b_row_bytes=2 * problem.n
+    )
+    manifest = make_manifest(
+        problem,
+        target="sm_80",
+        grid=(problem.n // THREADS, problem.m, 1),
+        block=(THREADS, 1, 1),
+        cluster=(2, 1, 1),
+        dependent_launch=True,
+        static_shared_memory=520,
+    )
     arguments = tuple(replace(item, descriptor=0 if item.role == "a" else None) for item in manifest.arguments)
     descriptor = make_descriptor("a", problem.a_shape, box=(1, problem.k), l2_promotion="128b")
-    write_bundle(path, replace(manifest, arguments=arguments, tma_descriptors=(descriptor,), **changes),
-                 b"no machine code", ptx, {})
+    write_bundle(
+        path,
+        replace(manifest, arguments=arguments, tma_descriptors=(descriptor,), **changes),
+        b"no machine code",
+        ptx,
+        {},
+    )

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import make_problem
-from stepladder import baselines
-from stepladder.check import exact_inputs, random_inputs
-from stepladder.element_types import element_type
-from stepladder.errors import FAILED, NOT_EXECUTED, StepladderError
+
+from stepladder.measure import baselines
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.verify.check import exact_inputs, random_inputs
 
 pytest.importorskip("ml_dtypes", reason="ml_dtypes, which has bf16, is not installed")
 
@@ -32,8 +33,28 @@ class ColumnMajorLibrary:
     def set_workspace(self, handle, address, size):
         self.workspace = size
 
-    def gemm_ex(self, handle, transa, transb, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,
-                compute, algorithm):
+    def gemm_ex(
+        self,
+        handle,
+        transa,
+        transb,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        a_type,
+        lda,
+        b,
+        b_type,
+        ldb,
+        beta,
+        c,
+        c_type,
+        ldc,
+        compute,
+        algorithm,
+    ):
         assert {transa, transb} <= {0, 1} and algorithm == -1
         self.compute = compute
         scalar = {64: np.float16, 68: np.float32, 72: np.int32, 77: np.float32}[compute]
@@ -64,8 +85,14 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
     monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
     problem = make_problem(3, 5, 7, acc_type, c_type, accumulate)
     generator = np.random.default_rng(0)
-    a, b, c = (generator.integers(-4, 5, shape).astype(dtype) for shape, dtype in (
-        ((3, 7), np.float16), ((7, 5), np.float16), ((3, 5), {"f16": np.float16, "f32": np.float32}[c_type])))
+    a, b, c = (
+        generator.integers(-4, 5, shape).astype(dtype)
+        for shape, dtype in (
+            ((3, 7), np.float16),
+            ((7, 5), np.float16),
+            ((3, 5), {"f16": np.float16, "f32": np.float32}[c_type]),
+        )
+    )
     expected = a.astype(np.float64) @ b + (c if accumulate else 0)
     if not accumulate:
         c[:] = np.nan
@@ -81,14 +108,23 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("a_layout", ["row", "column"])
 @pytest.mark.parametrize("b_layout", ["row", "column"])
-@pytest.mark.parametrize("inputs, products, sums, compute", [
-    ("f16", "f16", "f32", 68), ("bf16", "bf16", "f32", 68), ("f32", "f32", "f32", 68), ("f32", "tf32", "f32", 77),
-    ("i8", "i8", "i32", 72), ("f16", "f16", "f16", 64)])
+@pytest.mark.parametrize(
+    "inputs, products, sums, compute",
+    [
+        ("f16", "f16", "f32", 68),
+        ("bf16", "bf16", "f32", 68),
+        ("f32", "f32", "f32", 68),
+        ("f32", "tf32", "f32", 77),
+        ("i8", "i8", "i32", 72),
+        ("f16", "f16", "f16", 64),
+    ],
+)
 def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layout, b_layout, accumulate):
     library = ColumnMajorLibrary()
     monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
-    problem = make_problem(4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout,
-                           compute_type=products)
+    problem = make_problem(
+        4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout, compute_type=products
+    )
     a, b, c = exact_inputs(problem, 0)
     logical = (a if a_layout == "row" else a.T, b if b_layout == "row" else b.T)
     expected = logical[0].astype(np.float64) @ logical[1].astype(np.float64) + (c if accumulate else 0)
@@ -97,9 +133,17 @@ def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layou
     assert library.compute == compute
 
 
-@pytest.mark.parametrize("m, n, k, layouts, supported", [
-    (4, 8, 12, ("row", "row"), True), (5, 8, 12, ("row", "row"), True), (5, 8, 12, ("column", "row"), False),
-    (4, 9, 12, ("row", "row"), False), (4, 8, 13, ("column", "row"), True), (4, 8, 13, ("row", "row"), False)])
+@pytest.mark.parametrize(
+    "m, n, k, layouts, supported",
+    [
+        (4, 8, 12, ("row", "row"), True),
+        (5, 8, 12, ("row", "row"), True),
+        (5, 8, 12, ("column", "row"), False),
+        (4, 9, 12, ("row", "row"), False),
+        (4, 8, 13, ("column", "row"), True),
+        (4, 8, 13, ("row", "row"), False),
+    ],
+)
 def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
     problem = make_problem(m, n, k, "i32", "i32", inputs="i8", a_layout=layouts[0], b_layout=layouts[1])
     if supported:
@@ -109,8 +153,9 @@ def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
             baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
 
-@pytest.mark.parametrize("inputs, sums, stored", [("bf16", "bf16", "bf16"), ("i8", "f32", "f32"), ("f32", "f32", "f16"),
-                                                  ("i8", "i32", "i8")])
+@pytest.mark.parametrize(
+    "inputs, sums, stored", [("bf16", "bf16", "bf16"), ("i8", "f32", "f32"), ("f32", "f32", "f16"), ("i8", "i32", "i8")]
+)
 def test_no_such_types(inputs, sums, stored):
     problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
     with pytest.raises(StepladderError, match="it has f16 -> f32 .f32 sums., .*i8 -> i32 .i32 sums.; use"):
@@ -123,8 +168,10 @@ def test_no_fp8(inputs, c_type):
     problem = make_problem(c_type=c_type, inputs=inputs)
     with pytest.raises(StepladderError) as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
-    assert caught.value.message == (f"there is no cuBLAS baseline for {problem.describe()}: cublasGemmEx has no "
-                                    "products of fp8; use --baseline none")
+    assert caught.value.message == (
+        f"there is no cuBLAS baseline for {problem.describe()}: cublasGemmEx has no "
+        "products of fp8; use --baseline none"
+    )
 
 
 @pytest.mark.parametrize("accumulate", [False, True])

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 from conftest import make_manifest, make_problem
-from stepladder.bench import (
+
+from stepladder.measure.bench import (
     LARGEST_C,
     LARGEST_INTEGER_C,
     MODES,
@@ -20,9 +21,9 @@ from stepladder.bench import (
     table_rows,
     table_title,
 )
-from stepladder.bundle import read_bundle, write_bundle
-from stepladder.check import random_inputs
-from stepladder.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.verify.check import random_inputs
 
 
 class FakeTimer:
@@ -110,12 +111,20 @@ def test_median_of_ratios_is_taken_within_rounds():
 def test_contestants_take_turns_in_a_rotating_order():
     timer = FakeTimer({"a": 1.0, "b": 1.0, "c": 1.0})
     measure_rounds(timer, [timer.contestant(name) for name in "abc"], ["burst"], 4, timer.sleep)
-    assert "".join(turns(timer)) == "abc" "bca" "cab" "abc"
+    assert "".join(turns(timer)) == "abcbcacababc"
     assert timer.slept == [MODES["burst"].pause_seconds] * 12
 
 
-@pytest.mark.parametrize("ms, mode, launches", [
-    (0.004, "burst", 7500), (1.0, "burst", 30), (15.0, "burst", 10), (1.0, "sustained", 800), (0.1, "sustained", 8000)])
+@pytest.mark.parametrize(
+    "ms, mode, launches",
+    [
+        (0.004, "burst", 7500),
+        (1.0, "burst", 30),
+        (15.0, "burst", 10),
+        (1.0, "sustained", 800),
+        (0.1, "sustained", 8000),
+    ],
+)
 def test_launches_fill_the_time(ms, mode, launches):
     timer = FakeTimer({"kernel": ms})
     sample = Runner(timer, timer.contestant("kernel")).measure(MODES[mode], timer.sleep)
@@ -182,10 +191,14 @@ def test_table_shows_every_kernel_and_ratio():
     timer = FakeTimer({"padded": 2.0, "cublas": 1.0})
     problem = make_problem()
     result = {
-        "problem": problem.__dict__, "card": {"name": "Fake H200"}, "rounds": 7,
+        "problem": problem.__dict__,
+        "card": {"name": "Fake H200"},
+        "rounds": 7,
         "baseline": {"name": "cublas", "provider": "none"},
-        "modes": measure_rounds(timer, [timer.contestant("padded"), timer.contestant("cublas")],
-                                ["burst", "sustained"], 7, timer.sleep)}
+        "modes": measure_rounds(
+            timer, [timer.contestant("padded"), timer.contestant("cublas")], ["burst", "sustained"], 7, timer.sleep
+        ),
+    }
     title, rows = table_title(result), table_rows(result)
     assert "Fake H200" in title and "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32" in title
     padded = [row for row in rows if row["kernel"] == "padded"]
@@ -235,9 +248,17 @@ def test_what_a_result_says_of_a_kernel(tmp_path):
 
 
 @pytest.mark.parametrize("k", [64, 1024, 4096])
-@pytest.mark.parametrize("inputs, sums, largest", [("f16", "f32", LARGEST_C), ("bf16", "f32", LARGEST_C),
-                                                   ("f32", "f32", LARGEST_C), ("i8", "i32", LARGEST_INTEGER_C),
-                                                   ("f8E4M3FN", "f32", LARGEST_C), ("f8E5M2", "f32", LARGEST_C)])
+@pytest.mark.parametrize(
+    "inputs, sums, largest",
+    [
+        ("f16", "f32", LARGEST_C),
+        ("bf16", "f32", LARGEST_C),
+        ("f32", "f32", LARGEST_C),
+        ("i8", "i32", LARGEST_INTEGER_C),
+        ("f8E4M3FN", "f32", LARGEST_C),
+        ("f8E5M2", "f32", LARGEST_C),
+    ],
+)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_c_stays_in_range_until_it_is_restored(inputs, sums, narrow, largest, k):
     problem = make_problem(64, 64, k, sums, "f16" if narrow and sums == "f32" else sums, inputs=inputs)

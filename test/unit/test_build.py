@@ -5,12 +5,13 @@ import time
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from stepladder import build, engine
-from stepladder.payload import matmul_text
+
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import build, engine
 
 # Tiles that every target has room for, and warp tiles that fit into them.
 SIDES = st.sampled_from([(32, 16), (32, 32), (64, 16), (64, 32), (64, 64), (128, 32), (128, 64)])
-FORMS = {"wmma": ("wmma", {}), "wmma_asynchronous": ("wmma", {"latency": "asynchronous"}), "mma_sync": ("mma_sync", {})}
+FORMS = {"wmma": ("wmma", {}), "wmma_asynchronous": ("wmma", {"prefetch": "cp_async"}), "mma_sync": ("mma_sync", {})}
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync"])
@@ -30,8 +31,13 @@ def test_a_large_matmul_builds_in_seconds(pipeline):
 
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(rows=SIDES, columns=SIDES, repeats=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(3, 5)),
-       type_=st.sampled_from(["f16", "f32"]), accumulate=st.booleans())
+@given(
+    rows=SIDES,
+    columns=SIDES,
+    repeats=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(3, 5)),
+    type_=st.sampled_from(["f16", "f32"]),
+    accumulate=st.booleans(),
+)
 def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumulate):
     (block_m, warp_m), (block_n, warp_n) = rows, columns
     m, n, k = block_m * repeats[0], block_n * repeats[1], 32 * repeats[2]
@@ -40,8 +46,11 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     assume(threads * 8 <= 32 * min(block_m, block_n))  # as many runs of eight elements to copy as threads
     pipeline, chosen = FORMS[form]
     with engine.mlir_context():
-        built = build.build(matmul_text(m, n, k, acc_type=type_, c_type=type_, accumulate=accumulate), "matmul.mlir",
-                            engine.Request(pipeline, {**knobs, **chosen}))
+        built = build.build(
+            matmul_text(m, n, k, acc_type=type_, c_type=type_, accumulate=accumulate),
+            "matmul.mlir",
+            engine.Request(pipeline, {**knobs, **chosen}),
+        )
     manifest = built.manifest
     assert manifest.grid == (n // block_n, m // block_m, 1)
     assert manifest.block == (threads, 1, 1)
@@ -52,5 +61,6 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     assert access == {"a": "read", "b": "read", "c": "readwrite" if accumulate else "write"}
     assert manifest.spills == {"stores": 0, "loads": 0}
     padding = built.run.knobs.get("padding", 0)
-    assert manifest.static_shared_memory + manifest.dynamic_shared_memory == \
-        built.run.knobs["buffers"] * 2 * (block_m * (32 + padding) + 32 * (block_n + padding))
+    assert manifest.static_shared_memory + manifest.dynamic_shared_memory == built.run.knobs["stages"] * 2 * (
+        block_m * (32 + padding) + 32 * (block_n + padding)
+    )

@@ -5,8 +5,9 @@ import os
 
 import pytest
 from conftest import make_descriptor, make_manifest, make_problem
-from stepladder.bundle import Argument, read_bundle, write_bundle
-from stepladder.errors import BAD_INPUT, StepladderError
+
+from stepladder.runtime.bundle import Argument, read_bundle, write_bundle
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 
 @pytest.fixture
@@ -44,41 +45,93 @@ def test_manifest_fields(bundle):
     data = json.loads((bundle / "manifest.json").read_text())
     assert list(data)[0] == "schema_version"
     assert set(data) == {
-        "schema_version", "kernel_name", "target", "arguments", "tma_descriptors", "grid", "block", "cluster",
-        "static_shared_memory", "dynamic_shared_memory", "registers", "spills", "problem", "pipeline", "steps",
-        "without", "knobs", "tool_versions", "files", "dependent_launch"}
-    assert set(data["problem"]) == {"kind", "m", "n", "k", "a_type", "b_type", "acc_type", "c_type", "accumulate",
-                                    "a_layout", "b_layout", "compute_type"}
+        "schema_version",
+        "kernel_name",
+        "target",
+        "arguments",
+        "tma_descriptors",
+        "grid",
+        "block",
+        "cluster",
+        "static_shared_memory",
+        "dynamic_shared_memory",
+        "registers",
+        "spills",
+        "problem",
+        "pipeline",
+        "steps",
+        "without",
+        "knobs",
+        "tool_versions",
+        "files",
+        "dependent_launch",
+    }
+    assert set(data["problem"]) == {
+        "kind",
+        "m",
+        "n",
+        "k",
+        "a_type",
+        "b_type",
+        "acc_type",
+        "c_type",
+        "accumulate",
+        "a_layout",
+        "b_layout",
+        "compute_type",
+    }
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
 
 
 @pytest.fixture
 def tma_bundle(tmp_path):
     """B by its descriptor, then C by a pointer and A by its descriptor."""
-    arguments = (Argument("B", "b", "f16", (64, 64), "read", 1), Argument("C", "c", "f32", (64, 64), "readwrite"),
-                 Argument("A", "a", "f16", (64, 64), "read", 0))
-    descriptors = (make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
-                   make_descriptor("b", (64, 64), oob_fill="nan"))
+    arguments = (
+        Argument("B", "b", "f16", (64, 64), "read", 1),
+        Argument("C", "c", "f32", (64, 64), "readwrite"),
+        Argument("A", "a", "f16", (64, 64), "read", 0),
+    )
+    descriptors = (
+        make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
+        make_descriptor("b", (64, 64), oob_fill="nan"),
+    )
     path = tmp_path / "tma.bundle"
-    write_bundle(path, make_manifest(arguments=arguments, tma_descriptors=descriptors, cluster=(1, 2, 1),
-                                     dependent_launch=True), b"", "", {})
+    write_bundle(
+        path,
+        make_manifest(arguments=arguments, tma_descriptors=descriptors, cluster=(1, 2, 1), dependent_launch=True),
+        b"",
+        "",
+        {},
+    )
     return path
 
 
 def test_descriptors(tma_bundle):
     manifest = read_bundle(tma_bundle).manifest
-    assert manifest.tma_descriptors == (make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
-                                        make_descriptor("b", (64, 64), oob_fill="nan"))
+    assert manifest.tma_descriptors == (
+        make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
+        make_descriptor("b", (64, 64), oob_fill="nan"),
+    )
     assert [(item.role, item.descriptor) for item in manifest.arguments] == [("b", 1), ("c", None), ("a", 0)]
     assert (manifest.cluster, manifest.dependent_launch) == ((1, 2, 1), True)
     data = json.loads((tma_bundle / "manifest.json").read_text())
     assert data["tma_descriptors"][0] == {
-        "role": "a", "element_type": "f16", "shape": [64, 64], "strides": [128], "box": [64, 64],
-        "element_strides": [1, 1], "interleave": "none", "swizzle": "128b", "l2_promotion": "256b", "oob_fill": "zero"}
+        "role": "a",
+        "element_type": "f16",
+        "shape": [64, 64],
+        "strides": [128],
+        "box": [64, 64],
+        "element_strides": [1, 1],
+        "interleave": "none",
+        "swizzle": "128b",
+        "l2_promotion": "256b",
+        "oob_fill": "zero",
+    }
 
 
 def test_bundles_without_descriptors_take_pointers(bundle):
     """Bundles made before there were descriptors have neither field."""
+
     def strip(data):
         del data["dependent_launch"]
         for argument in data["arguments"]:
@@ -90,17 +143,24 @@ def test_bundles_without_descriptors_take_pointers(bundle):
     assert manifest.dependent_launch is False
 
 
-@pytest.mark.parametrize("name, value, message", [
-    ("role", "d", "must be one of a, b, c, got \"d\""), ("element_type", 16, "must be a string, got 16"),
-    ("shape", [64, 0], "must be a list of positive integers, got [64, 0]"),
-    ("shape", [], "must have 1 to 5 dimensions, got 0"), ("shape", [1] * 6, "must have 1 to 5 dimensions, got 6"),
-    ("strides", [128, 2], "must be 1 positive integers, got [128, 2]"),
-    ("box", [64], "must be 2 positive integers, got [64]"), ("box", "64x64", "must be a list of positive integers"),
-    ("element_strides", [1, 2], "must be 1 in every dimension, got [1, 2]"),
-    ("interleave", "8b", "must be one of none, 16b, 32b, got \"8b\""),
-    ("swizzle", "96b", "must be one of none, 32b, 64b, 128b, got \"96b\""),
-    ("l2_promotion", None, "must be a string, got null"),
-    ("oob_fill", "one", "must be one of zero, nan, got \"one\"")])
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("role", "d", 'must be one of a, b, c, got "d"'),
+        ("element_type", 16, "must be a string, got 16"),
+        ("shape", [64, 0], "must be a list of positive integers, got [64, 0]"),
+        ("shape", [], "must have 1 to 5 dimensions, got 0"),
+        ("shape", [1] * 6, "must have 1 to 5 dimensions, got 6"),
+        ("strides", [128, 2], "must be 1 positive integers, got [128, 2]"),
+        ("box", [64], "must be 2 positive integers, got [64]"),
+        ("box", "64x64", "must be a list of positive integers"),
+        ("element_strides", [1, 2], "must be 1 in every dimension, got [1, 2]"),
+        ("interleave", "8b", 'must be one of none, 16b, 32b, got "8b"'),
+        ("swizzle", "96b", 'must be one of none, 32b, 64b, 128b, got "96b"'),
+        ("l2_promotion", None, "must be a string, got null"),
+        ("oob_fill", "one", 'must be one of zero, nan, got "one"'),
+    ],
+)
 def test_wrong_descriptor(tma_bundle, name, value, message):
     edit_manifest(tma_bundle, lambda data: data["tma_descriptors"][1].update({name: value}))
     text = refusal(tma_bundle)
@@ -111,15 +171,24 @@ def test_wrong_descriptor(tma_bundle, name, value, message):
 def test_every_field_of_a_descriptor_is_required(tma_bundle):
     descriptor = json.loads((tma_bundle / "manifest.json").read_text())["tma_descriptors"][0]
     for name in descriptor:
-        edit_manifest(tma_bundle, lambda data: data.update(
-            tma_descriptors=[{key: value for key, value in descriptor.items() if key != name}] * 2))
+        edit_manifest(
+            tma_bundle,
+            lambda data: data.update(
+                tma_descriptors=[{key: value for key, value in descriptor.items() if key != name}] * 2
+            ),
+        )
         assert f"field 'tma_descriptors[0].{name}' is missing" in refusal(tma_bundle)
 
 
-@pytest.mark.parametrize("index, message", [
-    (2, "is 2, and 'tma_descriptors' has 2"), (-1, "must be at least 0, got -1"),
-    ("0", "must be an integer, got \"0\""),
-    (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'")])
+@pytest.mark.parametrize(
+    "index, message",
+    [
+        (2, "is 2, and 'tma_descriptors' has 2"),
+        (-1, "must be at least 0, got -1"),
+        ("0", 'must be an integer, got "0"'),
+        (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'"),
+    ],
+)
 def test_wrong_descriptor_of_an_argument(tma_bundle, index, message):
     edit_manifest(tma_bundle, lambda data: data["arguments"][0].update(descriptor=index))
     assert f"field 'arguments[0].descriptor' {message}" in refusal(tma_bundle)
@@ -141,14 +210,21 @@ def test_bundles_without_layouts_are_row_major(bundle):
     assert (problem.a_layout, problem.b_layout, problem.compute_type) == ("row", "row", "f16")
 
 
-@pytest.mark.parametrize("fields, text", [
-    ({}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums)"),
-    ({"a_layout": "column"}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums), A column-major"),
-    ({"inputs": "i8", "acc_type": "i32", "c_type": "i32", "accumulate": False, "b_layout": "column"},
-     "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 sums), B column-major"),
-    ({"inputs": "f32", "compute_type": "tf32", "a_layout": "column", "b_layout": "column"},
-     "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (tf32 products, f32 sums), A and B column-major"),
-])
+@pytest.mark.parametrize(
+    "fields, text",
+    [
+        ({}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums)"),
+        ({"a_layout": "column"}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums), A column-major"),
+        (
+            {"inputs": "i8", "acc_type": "i32", "c_type": "i32", "accumulate": False, "b_layout": "column"},
+            "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 sums), B column-major",
+        ),
+        (
+            {"inputs": "f32", "compute_type": "tf32", "a_layout": "column", "b_layout": "column"},
+            "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (tf32 products, f32 sums), A and B column-major",
+        ),
+    ],
+)
 def test_description(fields, text):
     assert make_problem(**fields).describe() == text
 
@@ -235,30 +311,40 @@ def test_every_field_is_required(bundle):
         assert f"field '{name}' is missing" in refusal(bundle)
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda data: data.update(registers="many"), "field 'registers' must be an integer, got \"many\""),
-    (lambda data: data.update(registers=True), "field 'registers' must be an integer, got true"),
-    (lambda data: data.update(registers=-1), "field 'registers' must be at least 0, got -1"),
-    (lambda data: data.update(target=80), "field 'target' must be a string, got 80"),
-    (lambda data: data.update(grid=[1, 2]), "field 'grid' must be 3 positive integers, got [1, 2]"),
-    (lambda data: data.update(block=[0, 1, 1]), "field 'block' must be 3 positive integers, got [0, 1, 1]"),
-    (lambda data: data.update(steps=["tile", 1]), "field 'steps' must be a list of strings"),
-    (lambda data: data.update(tma_descriptors=[1]), "field 'tma_descriptors[0]' must be an object, got 1"),
-    (lambda data: data.update(dependent_launch=1), "field 'dependent_launch' must be true or false, got 1"),
-    (lambda data: data["problem"].update(accumulate=1), "field 'problem.accumulate' must be true or false, got 1"),
-    (lambda data: data["problem"].update(m=0), "field 'problem.m' must be at least 1, got 0"),
-    (lambda data: data["problem"].update(a_layout="diagonal"),
-     "field 'problem.a_layout' must be one of row, column, got \"diagonal\""),
-    (lambda data: data["problem"].update(b_layout=None), "field 'problem.b_layout' must be a string, got null"),
-    (lambda data: data["problem"].update(compute_type="tf32"),
-     "field 'problem.compute_type' must be one of f16, got \"tf32\""),
-    (lambda data: data["problem"].update(kind="conv"), "field 'problem.kind' must be one of matmul, got \"conv\""),
-    (lambda data: data["arguments"][1].update(role="x"), "field 'arguments[1].role' must be one of a, b, c, got \"x\""),
-    (lambda data: data["arguments"][0].pop("shape"), "field 'arguments[0].shape' is missing"),
-    (lambda data: data["spills"].update(loads=None), "field 'spills.loads' must be an integer, got null"),
-    (lambda data: data["files"].update({"../secret": "0"}), "names '../secret', which is outside the bundle"),
-    (lambda data: data["files"].pop("kernel.ptx"), "field 'files' does not list 'kernel.ptx'"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda data: data.update(registers="many"), "field 'registers' must be an integer, got \"many\""),
+        (lambda data: data.update(registers=True), "field 'registers' must be an integer, got true"),
+        (lambda data: data.update(registers=-1), "field 'registers' must be at least 0, got -1"),
+        (lambda data: data.update(target=80), "field 'target' must be a string, got 80"),
+        (lambda data: data.update(grid=[1, 2]), "field 'grid' must be 3 positive integers, got [1, 2]"),
+        (lambda data: data.update(block=[0, 1, 1]), "field 'block' must be 3 positive integers, got [0, 1, 1]"),
+        (lambda data: data.update(steps=["tile", 1]), "field 'steps' must be a list of strings"),
+        (lambda data: data.update(tma_descriptors=[1]), "field 'tma_descriptors[0]' must be an object, got 1"),
+        (lambda data: data.update(dependent_launch=1), "field 'dependent_launch' must be true or false, got 1"),
+        (lambda data: data["problem"].update(accumulate=1), "field 'problem.accumulate' must be true or false, got 1"),
+        (lambda data: data["problem"].update(m=0), "field 'problem.m' must be at least 1, got 0"),
+        (
+            lambda data: data["problem"].update(a_layout="diagonal"),
+            "field 'problem.a_layout' must be one of row, column, got \"diagonal\"",
+        ),
+        (lambda data: data["problem"].update(b_layout=None), "field 'problem.b_layout' must be a string, got null"),
+        (
+            lambda data: data["problem"].update(compute_type="tf32"),
+            "field 'problem.compute_type' must be one of f16, got \"tf32\"",
+        ),
+        (lambda data: data["problem"].update(kind="conv"), "field 'problem.kind' must be one of matmul, got \"conv\""),
+        (
+            lambda data: data["arguments"][1].update(role="x"),
+            "field 'arguments[1].role' must be one of a, b, c, got \"x\"",
+        ),
+        (lambda data: data["arguments"][0].pop("shape"), "field 'arguments[0].shape' is missing"),
+        (lambda data: data["spills"].update(loads=None), "field 'spills.loads' must be an integer, got null"),
+        (lambda data: data["files"].update({"../secret": "0"}), "names '../secret', which is outside the bundle"),
+        (lambda data: data["files"].pop("kernel.ptx"), "field 'files' does not list 'kernel.ptx'"),
+    ],
+)
 def test_wrong_field(bundle, change, message):
     edit_manifest(bundle, change)
     text = refusal(bundle)

@@ -4,10 +4,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from stepladder import codegen
-from stepladder.ceiling import INSTRUCTIONS, ceiling_ptx, find_instruction
-from stepladder.element_types import element_type
-from stepladder.errors import StepladderError
+
+from stepladder.codegen import kernel
+from stepladder.measure.ceiling import INSTRUCTIONS, ceiling_ptx, find_instruction
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import StepladderError
 
 FORMS = sorted(INSTRUCTIONS)
 NAMES = {
@@ -21,7 +22,7 @@ NAMES = {
 
 def find_ptxas():
     try:
-        return codegen.find_tool("ptxas")
+        return kernel.find_tool("ptxas")
     except StepladderError:
         return None
 
@@ -31,8 +32,11 @@ def find_ptxas():
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
 def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target):
     (tmp_path / "ceiling.ptx").write_text(ceiling_ptx(acc_type, compute_type))
-    done = subprocess.run([find_ptxas(), "-v", f"-arch={target}", tmp_path / "ceiling.ptx", "-o", tmp_path / "cubin"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [find_ptxas(), "-v", f"-arch={target}", tmp_path / "ceiling.ptx", "-o", tmp_path / "cubin"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
 
@@ -60,7 +64,7 @@ def test_operands_are_numbers_and_their_negatives(compute_type, acc_type):
         assert np.abs(values).min() < 0.51 and np.abs(values).min() >= 0.5 and 1.98 < np.abs(values).max() < 2
         assert 0.45 < (values < 0).mean() < 0.55
     if compute_type == "tf32":
-        assert not (operands & 0x1fff).any()
+        assert not (operands & 0x1FFF).any()
 
 
 def test_no_such_instruction():

@@ -7,7 +7,10 @@ import sys
 import numpy as np
 import pytest
 from conftest import make_problem
-from stepladder.check import (
+
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.verify.check import (
     EXACT_C,
     INTEGER_C,
     Tolerance,
@@ -18,8 +21,6 @@ from stepladder.check import (
     integer_range,
     random_inputs,
 )
-from stepladder.element_types import element_type
-from stepladder.errors import NOT_EXECUTED, StepladderError
 
 LAYOUTS = [("row", "row"), ("row", "column"), ("column", "row"), ("column", "column")]
 
@@ -101,7 +102,7 @@ class Tf32(TensorCore):
 
     def multiplied(self, operand):
         bits = np.ascontiguousarray(operand).view(np.uint32).astype(np.uint64) + self.rounding
-        return (bits & 0xffffe000).astype(np.uint32).view(np.float32)
+        return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
 
 class RoundedTf32(Tf32):
@@ -122,8 +123,14 @@ def i8_problem(m=24, n=40, k=64, **fields):
     return make_problem(m, n, k, "i32", "i32", inputs="i8", **fields)
 
 
-PROBLEMS = [make_problem(24, 40, 64), make_problem(24, 40, 64, inputs="bf16"), tf32_problem(), i8_problem(),
-            fp8_problem(), fp8_problem(inputs="f8E5M2")]
+PROBLEMS = [
+    make_problem(24, 40, 64),
+    make_problem(24, 40, 64, inputs="bf16"),
+    tf32_problem(),
+    i8_problem(),
+    fp8_problem(),
+    fp8_problem(inputs="f8E5M2"),
+]
 GPUS = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu, "f8E4M3FN": Fp8, "f8E5M2": Fp8}
 
 
@@ -162,7 +169,7 @@ def test_bf16_reference_takes_inputs_as_stored():
     problem = make_problem(24, 40, 64, inputs="bf16")
     a, _, _ = random_inputs(problem, 0)
     assert a.dtype.name == "bfloat16"
-    assert len(np.unique(a.astype(np.float32).view(np.uint32) & 0xffff)) == 1
+    assert len(np.unique(a.astype(np.float32).view(np.uint32) & 0xFFFF)) == 1
     report = verdicts(problem, TensorCore(problem))["random"]
     assert report.passed and report.norm_error < 2.0**-20
     assert report.norm_tolerance < 2.0**-16
@@ -260,8 +267,9 @@ def test_exact_fp8_sums_stay_below_2_to_13(inputs):
     assert exact_density(fp8_problem(k=480_000, inputs=inputs)) < 1
 
 
-@pytest.mark.parametrize("inputs, c_type", [("f16", "f16"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "bf16"),
-                                            ("f8E4M3FN", "bf16")])
+@pytest.mark.parametrize(
+    "inputs, c_type", [("f16", "f16"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "bf16"), ("f8E4M3FN", "bf16")]
+)
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
     """C is narrower than the sums: it may be rounded at the end, and not after every 64 products."""
@@ -274,7 +282,7 @@ def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
     def product(c):
         total = c.astype(np.float64) if accumulate else np.zeros(c.shape)
         for start in range(0, problem.k, 64):
-            part = many.a[:, start:start + 64].astype(np.float64) @ many.b[start:start + 64].astype(np.float64)
+            part = many.a[:, start : start + 64].astype(np.float64) @ many.b[start : start + 64].astype(np.float64)
             total = (total + part).astype(element_type(c_type).dtype).astype(np.float64)
         return total
 
@@ -285,16 +293,24 @@ def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
 def test_f32_products_pass():
     problem = make_problem(24, 40, 4096, inputs="f32")
     executor = NumPyGpu(problem)
-    executor.product = lambda c: np.add.accumulate([c, *(np.multiply.outer(executor.a[:, i], executor.b[i])
-                                                         for i in range(problem.k))], dtype=np.float32)[-1]
+    executor.product = lambda c: np.add.accumulate(
+        [c, *(np.multiply.outer(executor.a[:, i], executor.b[i]) for i in range(problem.k))], dtype=np.float32
+    )[-1]
     for report in verdicts(problem, executor).values():
         assert report.passed, report.describe()
 
 
-@pytest.mark.parametrize("gpu, problem", [
-    (Tf32, tf32_problem(16, 16, 4096)), (TensorCore, make_problem(16, 16, 4096, inputs="bf16")),
-    (Fp8, fp8_problem(16, 16, 4096)), (Fp8, fp8_problem(16, 16, 4096, inputs="f8E5M2")),
-    (NumPyGpu, i8_problem(16, 16, 4096)), (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column"))])
+@pytest.mark.parametrize(
+    "gpu, problem",
+    [
+        (Tf32, tf32_problem(16, 16, 4096)),
+        (TensorCore, make_problem(16, 16, 4096, inputs="bf16")),
+        (Fp8, fp8_problem(16, 16, 4096)),
+        (Fp8, fp8_problem(16, 16, 4096, inputs="f8E5M2")),
+        (NumPyGpu, i8_problem(16, 16, 4096)),
+        (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column")),
+    ],
+)
 def test_one_dropped_product_of_other_types(gpu, problem):
     executor = gpu(problem)
     product = executor.product
@@ -370,9 +386,13 @@ def test_integer_sums_do_not_wrap(k, largest):
     assert largest == 128 or k * (largest + 1) ** 2 + INTEGER_C > 2**31 - 1
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda total: np.clip(total, -2**15, 2**15 - 1),  # sums that saturate at 16 bits
-    lambda total: total.astype(element_type("bf16").dtype).astype(np.float64)])  # sums in a floating-point type
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda total: np.clip(total, -(2**15), 2**15 - 1),  # sums that saturate at 16 bits
+        lambda total: total.astype(element_type("bf16").dtype).astype(np.float64),
+    ],
+)  # sums in a floating-point type
 def test_narrow_integer_sums_fail(spoil):
     problem = i8_problem(k=1024)
     executor = NumPyGpu(problem)
@@ -392,7 +412,7 @@ def test_unwritten_integer():
     problem = i8_problem(accumulate=False)
 
     def damage(c, initial, launch):
-        assert (initial == -2**31).all()
+        assert (initial == -(2**31)).all()
         c[0, 1] = initial[0, 1]
 
     for check in ("exact", "random"):
@@ -417,9 +437,18 @@ def test_f16_sums_do_not_pass_for_f32(k):
     assert not verdicts(single, TensorCore(half))["random"].passed
 
 
-@pytest.mark.parametrize("acc_type, c_type, inputs", [
-    ("f32", "f32", "f16"), ("f16", "f16", "f16"), ("f32", "f16", "f16"), ("f32", "bf16", "bf16"),
-    ("f32", "f32", "f8E4M3FN"), ("f32", "f16", "f8E5M2"), ("f32", "bf16", "f8E4M3FN")])
+@pytest.mark.parametrize(
+    "acc_type, c_type, inputs",
+    [
+        ("f32", "f32", "f16"),
+        ("f16", "f16", "f16"),
+        ("f32", "f16", "f16"),
+        ("f32", "bf16", "bf16"),
+        ("f32", "f32", "f8E4M3FN"),
+        ("f32", "f16", "f8E5M2"),
+        ("f32", "bf16", "f8E4M3FN"),
+    ],
+)
 def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs):
     problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type, inputs=inputs)
     # sqrt(s2) is the standard deviation of an element: an allowed error of one would accept anything.
@@ -562,7 +591,7 @@ def test_inputs_depend_on_the_seed_alone(monkeypatch):
 
 def test_pytorch_takes_every_type():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from stepladder.check import _Torch
+    from stepladder.verify.check import _Torch
 
     backend = _Torch(torch, 0)
     backend.place = "cpu"

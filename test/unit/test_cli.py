@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 from conftest import make_manifest
-from stepladder import __version__, cli
-from stepladder.bundle import write_bundle
-from stepladder.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
-from stepladder.files import check_writable, write_json
 
-RUNNER = Path(cli.__file__).resolve().parents[1]
+from stepladder import __version__
+from stepladder.cli import main as cli
+from stepladder.cli.files import check_writable, write_json
+from stepladder.runtime.bundle import write_bundle
+from stepladder.runtime.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
+
+RUNNER = Path(cli.__file__).resolve().parents[2]
 
 
 def stepladder(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "stepladder", *map(str, arguments)], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(RUNNER)} | environment)
+    return subprocess.run(
+        [sys.executable, "-m", "stepladder", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(RUNNER)} | environment,
+    )
 
 
 @pytest.fixture
@@ -55,13 +61,16 @@ def test_help_names_every_command(capsys):
     assert "examples:" in text
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ([], "arguments are required: COMMAND"),
-    (["runn", "x"], "invalid choice: 'runn'"),
-    (["run"], "arguments are required: BUNDLE"),
-    (["run", "x", "--seed", "-1"], "must be a non-negative integer, got '-1'"),
-    (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "arguments are required: COMMAND"),
+        (["runn", "x"], "invalid choice: 'runn'"),
+        (["run"], "arguments are required: BUNDLE"),
+        (["run", "x", "--seed", "-1"], "must be a non-negative integer, got '-1'"),
+        (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
+    ],
+)
 def test_bad_command_lines(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
@@ -71,12 +80,15 @@ def test_bad_command_lines(arguments, message, capsys):
 
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
 def test_imports_no_mlir(arguments):
-    script = ("import sys\nfrom stepladder.cli import main\n"
-              f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
-              "heavy = {'mlir', 'torch_mlir', 'torch', 'llvmlite'} & {name.split('.')[0] for name in sys.modules}\n"
-              "sys.exit(f'imported: {heavy}' if heavy else 0)")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(RUNNER)})
+    script = (
+        "import sys\nfrom stepladder.cli import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
+        "heavy = {'mlir', 'torch_mlir', 'torch', 'llvmlite'} & {name.split('.')[0] for name in sys.modules}\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(RUNNER)}
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -90,10 +102,17 @@ def test_interrupt(monkeypatch, capsys):
 
 
 def test_closed_pipe():
-    script = "import sys\nfrom stepladder import cli\nfrom stepladder.commands import run\n" \
-             "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=os.environ | {"PYTHONPATH": str(RUNNER)})
+    script = (
+        "import sys\nfrom stepladder import cli\nfrom stepladder.commands import run\n"
+        "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(RUNNER)},
+    )
     process.stdout.close()
     assert process.wait() == 141
     assert process.stderr.read() == ""
@@ -107,8 +126,9 @@ def test_result_file(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
 
 
-@pytest.mark.parametrize("place, message", [("missing/result.json", "No such file or directory"),
-                                            ("", "it is a folder")])
+@pytest.mark.parametrize(
+    "place, message", [("missing/result.json", "No such file or directory"), ("", "it is a folder")]
+)
 def test_result_file_that_cannot_be_written(tmp_path, place, message):
     with pytest.raises(StepladderError, match=f"cannot write .*: {message}"):
         check_writable(str(tmp_path / place))

@@ -1,9 +1,11 @@
 """Code generation: tools, the cache, and that what LLVM or ptxas refuse is one clear message."""
 
 import pytest
-from stepladder import codegen, engine
-from stepladder.errors import BAD_INPUT, FAILED, StepladderError
-from stepladder.payload import matmul_text
+
+from stepladder.codegen import kernel as codegen
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine
+from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +69,11 @@ def assert_clear(error, status=FAILED):
 def test_llvm_that_cannot_select():
     """LLVM ends its process; ours goes on."""
     with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
-        codegen._to_ptx("define void @f(ptr %p) {\n  %x = load i8, ptr %p\n"
-                        "  %y = call i8 @llvm.returnaddress(i32 0)\n  ret void\n}\n", "sm_80")
+        codegen._to_ptx(
+            "define void @f(ptr %p) {\n  %x = load i8, ptr %p\n"
+            "  %y = call i8 @llvm.returnaddress(i32 0)\n  ret void\n}\n",
+            "sm_80",
+        )
     assert_clear(caught.value)
 
 
@@ -81,8 +86,10 @@ def test_llvm_that_does_not_parse():
 
 def test_intrinsic_that_llvm_does_not_know():
     """Where the two LLVMs differ, an intrinsic would silently become a call."""
-    text = ("declare void @llvm.nvvm.no.such.intrinsic()\ndefine ptx_kernel void @f() {\n"
-            "  call void @llvm.nvvm.no.such.intrinsic()\n  ret void\n}\n")
+    text = (
+        "declare void @llvm.nvvm.no.such.intrinsic()\ndefine ptx_kernel void @f() {\n"
+        "  call void @llvm.nvvm.no.such.intrinsic()\n  ret void\n}\n"
+    )
     with pytest.raises(StepladderError, match="llvm.nvvm.no.such.intrinsic") as caught:
         codegen._to_ptx(text, "sm_80")
     assert_clear(caught.value)

@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from stepladder.resources import transforms_dir
 
-RENDER = transforms_dir().parent / "docs" / "measure" / "render.py"
+from stepladder.pipeline.resources import transforms_dir
+
+RENDER = transforms_dir().parent / "benchmarks" / "render.py"
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")

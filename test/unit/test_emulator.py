@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stepladder import engine
-from stepladder.emulator.emulation import Emulation
-from stepladder.errors import StepladderError
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.pipeline import engine
+from stepladder.runtime.errors import StepladderError
 
 THREADS = 64
 SHARED = f"memref<{THREADS}xf32, #gpu.address_space<workgroup>>"
@@ -94,7 +94,8 @@ def test_a_write_behind_a_read_needs_a_barrier_too():
 
 def test_threads_part_and_come_together():
     """Loops of different length, with a branch inside, and their results in lanes."""
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(f"""
     %zero = arith.constant 0.0 : f32
     %one = arith.constant 1.0 : f32
     %sum = scf.for %i = %c0 to %t step %c1 iter_args(%a = %zero) -> (f32) {{
@@ -108,13 +109,15 @@ def test_threads_part_and_come_together():
       }}
       scf.yield %next : f32
     }}
-    memref.store %sum, %Y[%t] : {GLOBAL}"""))
+    memref.store %sum, %Y[%t] : {GLOBAL}""")
+    )
     assert np.array_equal(y, (np.arange(THREADS) + 1) // 2)
     assert not outcome.findings
 
 
 def test_a_while_loop_ends_for_each_thread_when_it_does():
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(f"""
     %n = scf.while (%i = %t) : (index) -> index {{
       %more = arith.cmpi ult, %i, %threads : index
       scf.condition(%more) %i : index
@@ -125,14 +128,17 @@ def test_a_while_loop_ends_for_each_thread_when_it_does():
     }}
     %k = arith.index_cast %n : index to i32
     %f = arith.sitofp %k : i32 to f32
-    memref.store %f, %Y[%t] : {GLOBAL}"""))
+    memref.store %f, %Y[%t] : {GLOBAL}""")
+    )
     assert np.array_equal(y, THREADS + np.arange(THREADS) % 32)
     assert not outcome.findings
 
 
 def test_warps_that_wait_for_each_other_in_turn_leave_the_group():
     """Two warps run the same code in different turns of a named barrier: in step they could not go on."""
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(
+            f"""
     %w = gpu.subgroup_id : index
     %first = arith.cmpi eq, %w, %c0 : index
     %n = arith.constant 64 : i32
@@ -145,7 +151,9 @@ def test_warps_that_wait_for_each_other_in_turn_leave_the_group():
       %o = arith.subi %t, %c32 : index
       %v = memref.load %s[%o] : {SHARED}
       memref.store %v, %Y[%t] : {GLOBAL}
-    }}""".replace("%w = ", f"%f = memref.load %X[%t] : {GLOBAL}\n    %w = ")))
+    }}""".replace("%w = ", f"%f = memref.load %X[%t] : {GLOBAL}\n    %w = ")
+        )
+    )
     assert np.array_equal(y[32:], np.arange(32))
     assert not outcome.findings
 
@@ -156,7 +164,8 @@ BOXES = "memref<2xf32, #gpu.address_space<global>>"
 
 def meeting(wait: str) -> str:
     """Returns two launches of two blocks each: Y = 2 Y + X of the other block, which has counted itself in first."""
-    text = kernel(f"""
+    text = kernel(
+        f"""
     %boxes = memref.get_global @boxes : {BOXES}
     %leads = arith.cmpi eq, %t, %c0 : index
     scf.if %leads {{
@@ -176,10 +185,14 @@ def meeting(wait: str) -> str:
       %other = arith.subi %c1, %b : index
       %read = memref.load %boxes[%other] : {BOXES}
       memref.store %read, %Y[%b] : {GLOBAL}
-    }}""", blocks=2)
-    launch = text[text.index("  gpu.launch"):text.index("  return")]
-    return (f'memref.global "private" @number : {NUMBERS} = dense<0>\n'
-            f'memref.global "private" @boxes : {BOXES} = uninitialized\n' + text.replace(launch, launch + launch))
+    }}""",
+        blocks=2,
+    )
+    launch = text[text.index("  gpu.launch") : text.index("  return")]
+    return (
+        f'memref.global "private" @number : {NUMBERS} = dense<0>\n'
+        f'memref.global "private" @boxes : {BOXES} = uninitialized\n' + text.replace(launch, launch + launch)
+    )
 
 
 WAIT_FOR_HALF = """nvvm.inline_ptx "{.reg .pred p, q; .reg .b32 now; setp.ge.u32 q, {$r1}, {$r2}; \
@@ -202,12 +215,14 @@ def test_blocks_that_do_not_wait_for_each_other_race():
 
 @pytest.mark.parametrize("threads, found", [(32, {"deadlock"}), (5, {"deadlock", "divergent-barrier"})])
 def test_a_barrier_that_not_all_come_to(threads, found):
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(f"""
     %some = arith.constant {threads} : index
     %p = arith.cmpi ult, %t, %some : index
     scf.if %p {{
       gpu.barrier
-    }}"""))
+    }}""")
+    )
     assert kinds(outcome) == found
     deadlock = next(finding for finding in outcome.findings if finding.kind == "deadlock")
     assert "warp 0 of block (0, 0, 0) at gpu.barrier" in deadlock.message
@@ -215,21 +230,25 @@ def test_a_barrier_that_not_all_come_to(threads, found):
 
 
 def test_barriers_at_different_places_are_divergent():
-    _, outcome = run(kernel("""
+    _, outcome = run(
+        kernel("""
     %p = arith.cmpi ult, %t, %c32 : index
     scf.if %p {
       gpu.barrier
     } else {
       gpu.barrier
-    }"""))
+    }""")
+    )
     assert kinds(outcome) == {"divergent-barrier"}
 
 
 def test_out_of_bounds_names_the_thread_and_the_element():
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(f"""
     %r = arith.addi %t, %c1 : index
     %v = memref.load %X[%r] : {GLOBAL}
-    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    memref.store %v, %Y[%t] : {GLOBAL}""")
+    )
     (finding,) = outcome.findings
     assert finding.kind == "out-of-bounds"
     assert "thread 63 of block (0, 0, 0) touches element [64] of 64xf32" in finding.message
@@ -237,45 +256,60 @@ def test_out_of_bounds_names_the_thread_and_the_element():
 
 
 def test_a_view_that_reaches_beyond_what_it_is_of():
-    _, outcome = run(kernel(f"""
-    %v = memref.subview %X[%t] [2] [1] : {GLOBAL} to memref<2xf32, strided<[1], offset: ?>>"""))
+    _, outcome = run(
+        kernel(f"""
+    %v = memref.subview %X[%t] [2] [1] : {GLOBAL} to memref<2xf32, strided<[1], offset: ?>>""")
+    )
     assert kinds(outcome) == {"out-of-bounds"}
 
 
 def test_shared_memory_begins_uninitialized():
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(f"""
     %v = memref.load %s[%t] : {SHARED}
-    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    memref.store %v, %Y[%t] : {GLOBAL}""")
+    )
     assert kinds(outcome) == {"uninitialized"}
     assert np.isnan(y).all()
 
 
 def test_different_values_to_one_place():
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
-    memref.store %v, %Y[%c0] : {GLOBAL}"""))
+    memref.store %v, %Y[%c0] : {GLOBAL}""")
+    )
     assert kinds(outcome) == {"race"}
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(f"""
     %v = memref.load %X[%c1] : {GLOBAL}
-    memref.store %v, %Y[%c0] : {GLOBAL}"""))
+    memref.store %v, %Y[%c0] : {GLOBAL}""")
+    )
     assert not outcome.findings, "the same value is no harm"
 
 
 def test_blocks_that_write_the_same_place():
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(
+            f"""
     %v = memref.load %X[%t] : {GLOBAL}
-    memref.store %v, %Y[%t] : {GLOBAL}""", blocks=2))
+    memref.store %v, %Y[%t] : {GLOBAL}""",
+            blocks=2,
+        )
+    )
     (finding,) = outcome.findings
     assert finding.kind == "race" and "another block wrote" in finding.message
 
 
 def test_a_shuffle_takes_the_value_of_another_lane():
-    y, outcome = run(kernel(f"""
+    y, outcome = run(
+        kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
     %one = arith.constant 1 : i32
     %width = arith.constant 32 : i32
     %o, %valid = gpu.shuffle xor %v, %one, %width : f32
-    memref.store %o, %Y[%t] : {GLOBAL}"""))
+    memref.store %o, %Y[%t] : {GLOBAL}""")
+    )
     assert np.array_equal(y, np.arange(THREADS) ^ 1)
     assert not outcome.findings
 
@@ -300,38 +334,48 @@ def test_bank_conflicts_are_counted():
     %m = memref.alloc() : {type}
     memref.store %f, %m[{index}] : {type}"""
     for index, conflicts in (("%t, %c0", 2 * 31), ("%c0, %l", 0)):
-        text = kernel(f"%f = memref.load %X[%t] : {GLOBAL}\n%l = arith.remui %t, %c32 : index"
-                      + body.format(type=stride, index=index))
+        text = kernel(
+            f"%f = memref.load %X[%t] : {GLOBAL}\n%l = arith.remui %t, %c32 : index"
+            + body.format(type=stride, index=index)
+        )
         _, outcome = run(text)
         (row,) = [row for row in outcome.counters.traffic.values() if row.space == "shared"]
         assert (row.wavefronts, row.conflicts) == (2 + conflicts, conflicts)
 
 
 def test_global_sectors_are_counted():
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
-    memref.store %v, %Y[%t] : {GLOBAL}"""))
+    memref.store %v, %Y[%t] : {GLOBAL}""")
+    )
     counted = outcome.counters.as_dict()
     assert counted["global"] == {"bytes": 2 * THREADS * 4, "sectors": 2 * THREADS * 4 // 32}
     assert counted["blocks"] == 1 and counted["per_block"]["global"] == counted["global"]
 
 
-@pytest.mark.parametrize("text, message", [
-    ("func.func private @f()", "no function with a body"),
-    ("func.func @f() { return }\nfunc.func @g() { return }", "several functions"),
-    ("func.func @f(%x: index) {\n  %0 = shape.const_size 1\n  return\n}", "does not know shape.const_size"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("func.func private @f()", "no function with a body"),
+        ("func.func @f() { return }\nfunc.func @g() { return }", "several functions"),
+        ("func.func @f(%x: index) {\n  %0 = shape.const_size 1\n  return\n}", "does not know shape.const_size"),
+    ],
+)
 def test_modules_that_cannot_be_run(text, message):
     with engine.mlir_context(), pytest.raises(StepladderError, match=message) as error:
         Emulation(engine.parse_payload(text, "module.mlir"), name="module.mlir")
     assert error.value.location.startswith("module.mlir")
 
 
-@pytest.mark.parametrize("inputs, message", [
-    ([np.zeros(4, np.float16)], "takes 2 inputs, and 1 were given"),
-    ([np.zeros(5, np.float16), np.zeros(4, np.int8)], "input 0 is 5, and argument 0 of @f is 4"),
-    ([np.zeros(4, np.float32), np.zeros(4, np.int8)], "input 0 is float32, and argument 0 of @f is f16"),
-])
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ([np.zeros(4, np.float16)], "takes 2 inputs, and 1 were given"),
+        ([np.zeros(5, np.float16), np.zeros(4, np.int8)], "input 0 is 5, and argument 0 of @f is 4"),
+        ([np.zeros(4, np.float32), np.zeros(4, np.int8)], "input 0 is float32, and argument 0 of @f is f16"),
+    ],
+)
 def test_inputs_that_do_not_fit(inputs, message):
     text = "func.func @f(%x: memref<4xf16>, %y: memref<4xi8>) { return }"
     with engine.mlir_context():

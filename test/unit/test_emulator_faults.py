@@ -4,11 +4,13 @@ import functools
 
 import pytest
 from faults import BASES, FAULTS
-from stepladder import engine, payload
-from stepladder.bundle import Problem
-from stepladder.check import check_exact
-from stepladder.emulator.emulation import Emulation
-from stepladder.emulator.sanitizer import Finding
+
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.payload import problem as payload
+from stepladder.pipeline import engine
+from stepladder.runtime.bundle import Problem
+from stepladder.verify.check import check_exact
 
 MAX_STEPS = 200_000  # the longest base takes a tenth
 
@@ -37,8 +39,11 @@ def made(base: str) -> engine.Run:
     found = BASES[base]
     m, n, k = found.size
     with engine.mlir_context():
-        return engine.run(payload.matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
-                          "payload.mlir", engine.Request(found.pipeline, found.knobs))
+        return engine.run(
+            payload.matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
+            "payload.mlir",
+            engine.Request(found.pipeline, found.knobs),
+        )
 
 
 def base_text(base: str, step: str) -> str:

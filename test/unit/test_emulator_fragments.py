@@ -2,17 +2,25 @@
 
 import numpy as np
 import pytest
-from stepladder.emulator import fragments, tiles
-from stepladder.emulator.tiles import MatrixDescriptor
+
+from stepladder.emulator.hardware import fragments, shared_memory_layouts
+from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 
 FRAGMENTS = {
-    **{f"mma_a_{rows}x{k}_{bits}": fragments.mma_a(rows, k, bits) for rows, k, bits in (
-        (16, 8, 16), (16, 16, 16), (16, 4, 32), (16, 8, 32), (16, 16, 8), (16, 32, 8), (8, 4, 64))},
-    **{f"mma_b_{k}_{bits}": fragments.mma_b(k, 8, bits) for k, bits in (
-        (8, 16), (16, 16), (4, 32), (8, 32), (16, 8), (32, 8), (4, 64))},
-    "mma_c_16": fragments.mma_c(16, 8), "mma_c_8": fragments.mma_c(8, 8),
-    **{f"matrix_{bits}_{transposed}": fragments.matrix(bits, transposed=transposed)
-       for bits, transposed in ((8, False), (16, False), (32, False), (16, True))},
+    **{
+        f"mma_a_{rows}x{k}_{bits}": fragments.mma_a(rows, k, bits)
+        for rows, k, bits in ((16, 8, 16), (16, 16, 16), (16, 4, 32), (16, 8, 32), (16, 16, 8), (16, 32, 8), (8, 4, 64))
+    },
+    **{
+        f"mma_b_{k}_{bits}": fragments.mma_b(k, 8, bits)
+        for k, bits in ((8, 16), (16, 16), (4, 32), (8, 32), (16, 8), (32, 8), (4, 64))
+    },
+    "mma_c_16": fragments.mma_c(16, 8),
+    "mma_c_8": fragments.mma_c(8, 8),
+    **{
+        f"matrix_{bits}_{transposed}": fragments.matrix(bits, transposed=transposed)
+        for bits, transposed in ((8, False), (16, False), (32, False), (16, True))
+    },
     **{f"accumulator_{columns}": fragments.accumulator(columns) for columns in (8, 24, 64, 256)},
 }
 
@@ -40,8 +48,12 @@ def test_many_matrices_at_once():
 def test_threads_hold_what_the_isa_says():
     """Elements of figures of the PTX ISA, by hand."""
     a = fragments.mma_a(16, 16, 16)
-    assert [(a.rows[5, register, 1], a.columns[5, register, 1]) for register in range(4)] == \
-        [(1, 3), (9, 3), (1, 11), (9, 11)]
+    assert [(a.rows[5, register, 1], a.columns[5, register, 1]) for register in range(4)] == [
+        (1, 3),
+        (9, 3),
+        (1, 11),
+        (9, 11),
+    ]
     b = fragments.mma_b(32, 8, 8)
     assert (b.rows[6, 1, 3], b.columns[6, 1, 3]) == (27, 1)
     c = fragments.mma_c(16, 8)
@@ -55,8 +67,8 @@ def test_threads_hold_what_the_isa_says():
 @pytest.mark.parametrize("swizzle", (128, 64, 32, 0))
 def test_a_swizzle_is_its_own_inverse(swizzle):
     addresses = np.arange(4096)
-    moved = tiles.swizzled(addresses, swizzle)
-    np.testing.assert_array_equal(tiles.swizzled(moved, swizzle), addresses)
+    moved = shared_memory_layouts.swizzled(addresses, swizzle)
+    np.testing.assert_array_equal(shared_memory_layouts.swizzled(moved, swizzle), addresses)
     np.testing.assert_array_equal(np.sort(moved), addresses)
     # Units of 16 bytes stay whole, and in their row.
     assert (moved % 16 == addresses % 16).all()
@@ -65,13 +77,13 @@ def test_a_swizzle_is_its_own_inverse(swizzle):
 
 def test_a_column_of_units_lies_in_different_banks():
     """Eight rows of 128 bytes: what stands below each other is in eight different places of 16 bytes."""
-    addresses = tiles.box_addresses(1024, (8, 64), 2, 128)
+    addresses = shared_memory_layouts.box_addresses(1024, (8, 64), 2, 128)
     for column in range(0, 64, 8):
         assert len(np.unique(addresses[:, column] % 128)) == 8
 
 
 def test_a_box_without_a_swizzle_is_an_array():
-    addresses = tiles.box_addresses(256, (2, 3, 8), 4, 0)
+    addresses = shared_memory_layouts.box_addresses(256, (2, 3, 8), 4, 0)
     np.testing.assert_array_equal(addresses, 256 + 4 * np.arange(48).reshape(2, 3, 8))
 
 
@@ -80,16 +92,16 @@ def test_a_box_without_a_swizzle_is_an_array():
 def test_wgmma_reads_what_tma_wrote(swizzle, item, steps):
     """A step of 32 bytes along k of a box whose rows run along k, and one of a box whose rows run along n."""
     columns = swizzle // item
-    box = tiles.box_addresses(2048, (64, columns), item, swizzle)
+    box = shared_memory_layouts.box_addresses(2048, (64, columns), item, swizzle)
     if steps * 32 < swizzle:
         k = 32 // item
         operand = MatrixDescriptor(2048 + 32 * steps, 0, 8 * swizzle, swizzle)
-        np.testing.assert_array_equal(operand.addresses(64, k, item, along_k=True),
-                                      box[:, steps * k:(steps + 1) * k])
+        np.testing.assert_array_equal(operand.addresses(64, k, item, along_k=True), box[:, steps * k : (steps + 1) * k])
     if item == 2:
         operand = MatrixDescriptor(2048 + 16 * swizzle * steps, 64 * swizzle, 8 * swizzle, swizzle)
-        np.testing.assert_array_equal(operand.addresses(columns, 16, item, along_k=False),
-                                      box[16 * steps:16 * (steps + 1)].T)
+        np.testing.assert_array_equal(
+            operand.addresses(columns, 16, item, along_k=False), box[16 * steps : 16 * (steps + 1)].T
+        )
 
 
 def test_matrix_descriptors_are_64_bits():
@@ -100,17 +112,27 @@ def test_matrix_descriptors_are_64_bits():
         assert MatrixDescriptor.decode(bits - (1 << 64)) == descriptor  # as a signed number has them
 
 
-@pytest.mark.parametrize("start,swizzle,is_aligned", [
-    (1024, 128, True), (1024 + 96, 128, True), (1024 + 128, 128, False), (512, 64, True), (512 + 64, 64, False),
-    (256 + 16, 32, True), (16, 0, True)])
+@pytest.mark.parametrize(
+    "start,swizzle,is_aligned",
+    [
+        (1024, 128, True),
+        (1024 + 96, 128, True),
+        (1024 + 128, 128, False),
+        (512, 64, True),
+        (512 + 64, 64, False),
+        (256 + 16, 32, True),
+        (16, 0, True),
+    ],
+)
 def test_operands_begin_where_a_swizzle_does(start, swizzle, is_aligned):
     assert MatrixDescriptor(start, 0, 0, swizzle).is_aligned == is_aligned
 
 
 def test_tf32_drops_bits():
     values = np.array([1 + 2.0**-10, 1 + 2.0**-11, -1 - 2.0**-10 - 2.0**-23, 0, np.inf], np.float32)
-    np.testing.assert_array_equal(fragments.as_tf32(values), np.array(
-        [1 + 2.0**-10, 1, -1 - 2.0**-10, 0, np.inf], np.float32))
+    np.testing.assert_array_equal(
+        fragments.as_tf32(values), np.array([1 + 2.0**-10, 1, -1 - 2.0**-10, 0, np.inf], np.float32)
+    )
 
 
 ORIGINS = [(0, 0), (3, 8), (-2, -4), (9, 14), (40, 3)]
@@ -119,8 +141,9 @@ ORIGINS = [(0, 0), (3, 8), (-2, -4), (9, 14), (40, 3)]
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_a_box_of_a_descriptor_is_a_slice(origin):
     """Elements of a box that are beyond the tensor are marked, and the others are those of a slice."""
-    from stepladder.emulator import memory, types
-    from stepladder.emulator.tma import Descriptor
+    from stepladder.emulator.core import types
+    from stepladder.emulator.hardware.tma import Descriptor
+    from stepladder.emulator.memory import memory
 
     tensor = np.arange(10 * 16, dtype=np.float32).reshape(10, 16)
     allocation = memory.Heap().array(tensor)
@@ -129,20 +152,36 @@ def test_a_box_of_a_descriptor_is_a_slice(origin):
     positions, inside = descriptor.elements(origin)
     padded = np.full((100, 100), -1, np.float32)
     padded[50:60, 50:66] = tensor
-    expected = padded[50 + origin[0]:54 + origin[0], 50 + origin[1]:58 + origin[1]]
+    expected = padded[50 + origin[0] : 54 + origin[0], 50 + origin[1] : 58 + origin[1]]
     found = np.where(inside, tensor.reshape(-1)[np.where(inside, positions, 0)], -1)
     np.testing.assert_array_equal(found, expected)
     assert descriptor.bytes == 4 * 8 * 4 and not descriptor.problems()
 
 
-@pytest.mark.parametrize("changes,problem", [
-    ({"strides": (18, 1)}, "strides"), ({"strides": (32, 2)}, "apart"), ({"box": (300, 8)}, "256"),
-    ({"box": (4, 6)}, "no multiple"), ({"box": (4, 16)}, "swizzle"), ({"start": 8}, "address")])
+@pytest.mark.parametrize(
+    "changes,problem",
+    [
+        ({"strides": (18, 1)}, "strides"),
+        ({"strides": (32, 2)}, "apart"),
+        ({"box": (300, 8)}, "256"),
+        ({"box": (4, 6)}, "no multiple"),
+        ({"box": (4, 16)}, "swizzle"),
+        ({"start": 8}, "address"),
+    ],
+)
 def test_what_no_descriptor_can_be(changes, problem):
-    from stepladder.emulator import memory, types
-    from stepladder.emulator.tma import Descriptor
+    from stepladder.emulator.core import types
+    from stepladder.emulator.hardware.tma import Descriptor
+    from stepladder.emulator.memory import memory
 
-    fields = dict(memory=memory.Heap().allocate(4096), start=0, element=types.Scalar("f32", np.dtype(np.float32), 32),
-                  sizes=(10, 16), strides=(16, 1), box=(4, 8), swizzle=32)
+    fields = dict(
+        memory=memory.Heap().allocate(4096),
+        start=0,
+        element=types.Scalar("f32", np.dtype(np.float32), 32),
+        sizes=(10, 16),
+        strides=(16, 1),
+        box=(4, 8),
+        swizzle=32,
+    )
     found = Descriptor(**fields | changes).problems()
     assert len(found) == 1 and problem in found[0]

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from stepladder import engine
-from stepladder.emulator import blocks
-from stepladder.emulator.emulation import Emulation
-from stepladder.emulator.layouts import layout
-from stepladder.errors import StepladderError
-from stepladder.payload import matmul_text
+
+from stepladder.emulator.core import control_flow
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.memory.llvm_layouts import layout
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine
+from stepladder.runtime.errors import StepladderError
 
 THREADS = 64
 
@@ -66,7 +67,7 @@ def kinds(outcome) -> set[str]:
 
 def test_post_dominators():
     #   0 -> 1 -> 3 -> (1 again, or 4); 0 -> 2 -> 4; 4 -> 5 or 6, which end
-    graph = blocks._Graph([[1, 2], [3], [4], [1, 4], [5, 6], [], []])
+    graph = control_flow._Graph([[1, 2], [3], [4], [1, 4], [5, 6], [], []])
     assert graph.after == [4, 3, 4, 4, None, None, None]
     order = graph.order()
     assert order[0] == 0 and order.index(1) < order.index(3) and max(map(order.index, (2, 3))) < order.index(4)
@@ -74,7 +75,7 @@ def test_post_dominators():
 
 
 def test_a_way_that_never_ends_counts_for_nothing():
-    assert blocks._Graph([[1, 2], [1], []]).after == [2, None, None]
+    assert control_flow._Graph([[1, 2], [1], []]).after == [2, None, None]
 
 
 def test_threads_leave_a_loop_one_after_the_other():
@@ -143,9 +144,11 @@ def test_loops_in_loops_with_a_branch_out_of_both():
 
 @pytest.mark.parametrize("dialect", ["llvm", "cf"])
 def test_switch(dialect):
-    cases = {"llvm": """llvm.switch %t : i32, ^end(%t : i32) [5: ^end(%c2 : i32), 6: ^other(%t, %c1 : i32, i32)]""",
-             "cf": """cf.switch %t : i32, [default: ^end(%t : i32), 5: ^end(%c2 : i32),
-                                           6: ^other(%t, %c1 : i32, i32)]"""}
+    cases = {
+        "llvm": """llvm.switch %t : i32, ^end(%t : i32) [5: ^end(%c2 : i32), 6: ^other(%t, %c1 : i32, i32)]""",
+        "cf": """cf.switch %t : i32, [default: ^end(%t : i32), 5: ^end(%c2 : i32),
+                                           6: ^other(%t, %c1 : i32, i32)]""",
+    }
     y = run_clean(f"""
       {cases[dialect]}
     ^other(%a: i32, %b: i32):
@@ -183,14 +186,17 @@ def test_threads_that_end_early():
 
 
 def test_a_barrier_that_part_of_a_warp_comes_to():
-    _, outcome = run(kernel("""
+    _, outcome = run(
+        kernel("""
       %first = llvm.icmp "eq" %t, %c0 : i32
       llvm.cond_br %first, ^one, ^end
     ^one:
       nvvm.barrier
       llvm.br ^end
     ^end:
-      llvm.return"""), np.zeros(THREADS, np.float32))
+      llvm.return"""),
+        np.zeros(THREADS, np.float32),
+    )
     assert "divergent-barrier" in kinds(outcome)
 
 
@@ -225,9 +231,11 @@ EXCHANGE = """
 SHARED = """
     llvm.mlir.global private @s() {addr_space = 3 : i32} : !llvm.array<32 x i32>
     llvm.mlir.global private @b() {addr_space = 3 : i32} : !llvm.array<1 x i64>"""
-LOOP = (r'llvm.inline_asm has_side_effects asm_dialect = att "{ \0A .reg .pred P1; \0A LAB_WAIT: \0A '
-        r'mbarrier.try_wait.parity.shared.b64 P1, [$0], $1, $2; \0A @P1 bra.uni DONE; \0A bra.uni LAB_WAIT; \0A DONE: '
-        r'\0A }", "r,r,r" %b, %c0, %ticks : (!llvm.ptr<3>, i32, i32) -> ()')
+LOOP = (
+    r'llvm.inline_asm has_side_effects asm_dialect = att "{ \0A .reg .pred P1; \0A LAB_WAIT: \0A '
+    r"mbarrier.try_wait.parity.shared.b64 P1, [$0], $1, $2; \0A @P1 bra.uni DONE; \0A bra.uni LAB_WAIT; \0A DONE: "
+    r'\0A }", "r,r,r" %b, %c0, %ticks : (!llvm.ptr<3>, i32, i32) -> ()'
+)
 
 
 @pytest.mark.parametrize("wait", ["nvvm.mbarrier.try_wait.parity %b, %c0, %ticks : !llvm.ptr<3>, i32, i32", LOOP])
@@ -237,8 +245,7 @@ def test_a_warp_waits_for_another_that_went_another_way(wait):
 
 
 def test_without_waiting_it_is_a_race():
-    _, outcome = run(kernel(EXCHANGE.format(wait=""), element="i32", globals_=SHARED),
-                     np.zeros(THREADS, np.int32))
+    _, outcome = run(kernel(EXCHANGE.format(wait=""), element="i32", globals_=SHARED), np.zeros(THREADS, np.int32))
     assert kinds(outcome) & {"race", "uninitialized"}
 
 
@@ -330,50 +337,73 @@ def test_threads_whose_pointers_are_of_different_memory():
     assert list(y) == [2 * t if t % 2 else 10 for t in range(THREADS)]
 
 
-@pytest.mark.parametrize("shift, who", [(1, "thread 63 of block (0, 0, 0) touches element [64] of 64xi32"),
-                                        (-1, "thread 0 of block (0, 0, 0) touches element [-1] of 64xi32"),
-                                        (99999, "thread 0 of block (0, 0, 0) touches element [99999] of 64xi32")])
+@pytest.mark.parametrize(
+    "shift, who",
+    [
+        (1, "thread 63 of block (0, 0, 0) touches element [64] of 64xi32"),
+        (-1, "thread 0 of block (0, 0, 0) touches element [-1] of 64xi32"),
+        (99999, "thread 0 of block (0, 0, 0) touches element [99999] of 64xi32"),
+    ],
+)
 def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift, who):
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(
+            f"""
       %p = llvm.getelementptr %y[{shift}] : (!llvm.ptr) -> !llvm.ptr, i32
       llvm.store %t, %p : i32, !llvm.ptr
-      llvm.return""", element="i32"), np.zeros(THREADS, np.int32))
+      llvm.return""",
+            element="i32",
+        ),
+        np.zeros(THREADS, np.int32),
+    )
     (finding,) = outcome.findings
     assert finding.kind == "out-of-bounds" and who in finding.message and finding.op == "llvm.store"
 
 
 def test_what_is_outside_of_shared_memory_is_found():
-    _, outcome = run(kernel("""
+    _, outcome = run(
+        kernel(
+            """
       %s = llvm.mlir.addressof @s : !llvm.ptr<3>
       %p = llvm.getelementptr %s[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
       %g = llvm.addrspacecast %p : !llvm.ptr<3> to !llvm.ptr
       llvm.store %t, %g : i32, !llvm.ptr
-      llvm.return""", element="i32", globals_="""
-    llvm.mlir.global private @s() {addr_space = 3 : i32} : !llvm.array<32 x i32>"""), np.zeros(THREADS, np.int32))
+      llvm.return""",
+            element="i32",
+            globals_="""
+    llvm.mlir.global private @s() {addr_space = 3 : i32} : !llvm.array<32 x i32>""",
+        ),
+        np.zeros(THREADS, np.int32),
+    )
     assert kinds(outcome) == {"out-of-bounds"}
 
 
-@pytest.mark.parametrize("attribute, found", [("", True), ("{alignment = 8 : i64}", True),
-                                              ("{alignment = 4 : i64}", False)])
+@pytest.mark.parametrize(
+    "attribute, found", [("", True), ("{alignment = 8 : i64}", True), ("{alignment = 4 : i64}", False)]
+)
 def test_alignment(attribute, found):
     """A vector's own alignment counts where nothing else is said."""
-    _, outcome = run(kernel(f"""
+    _, outcome = run(
+        kernel(f"""
       %p = llvm.getelementptr %X[1] : (!llvm.ptr) -> !llvm.ptr, f32
       %v = llvm.load %p {attribute} : !llvm.ptr -> vector<2xf32>
-      llvm.return"""), np.zeros(THREADS, np.float32))
+      llvm.return"""),
+        np.zeros(THREADS, np.float32),
+    )
     assert kinds(outcome) == ({"misaligned"} if found else set())
 
 
 def test_globals():
-    y = run_clean("""
+    y = run_clean(
+        """
       %g = llvm.mlir.addressof @table : !llvm.ptr
       %i = llvm.and %t, %c1 : i32
       %p = llvm.getelementptr %g[0, %i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<2 x i32>
       %v = llvm.load %p : !llvm.ptr -> i32
       llvm.store %v, %y : i32, !llvm.ptr
       llvm.return""",
-                  globals_="llvm.mlir.global private constant @table(dense<[7, 9]> : tensor<2xi32>) : "
-                           "!llvm.array<2 x i32>")
+        globals_="llvm.mlir.global private constant @table(dense<[7, 9]> : tensor<2xi32>) : !llvm.array<2 x i32>",
+    )
     assert list(y[:4]) == [7, 9, 7, 9]
 
 
@@ -405,27 +435,34 @@ def test_vectors_structs_and_arrays():
 
 
 def test_elements_that_a_vector_does_not_have():
-    _, outcome = run(kernel("""
+    _, outcome = run(
+        kernel("""
       %v = llvm.mlir.zero : vector<2xf32>
       %e = llvm.extractelement %v[%c2 : i32] : vector<2xf32>
-      llvm.return"""), np.zeros(THREADS, np.float32))
+      llvm.return"""),
+        np.zeros(THREADS, np.float32),
+    )
     (finding,) = outcome.findings
     assert finding.kind == "out-of-bounds" and "element 2 of a vector of 2" in finding.message
 
 
 @pytest.mark.parametrize("range_, found", [("range <i32, 0, 64>", False), ("range <i32, 0, 63>", True)])
 def test_a_range_that_llvm_is_told(range_, found):
-    _, outcome = run(kernel(f"%u = nvvm.read.ptx.sreg.tid.x {range_} : i32\n llvm.return"),
-                     np.zeros(THREADS, np.float32))
+    _, outcome = run(
+        kernel(f"%u = nvvm.read.ptx.sreg.tid.x {range_} : i32\n llvm.return"), np.zeros(THREADS, np.float32)
+    )
     assert kinds(outcome) == ({"out-of-bounds"} if found else set())
 
 
 def test_a_shuffle_among_others():
-    _, outcome = run(kernel("""
+    _, outcome = run(
+        kernel("""
       %members = llvm.mlir.constant(-2 : i32) : i32
       %limits = llvm.mlir.constant(31 : i32) : i32
       %v = nvvm.shfl.sync idx %members, %t, %c1, %limits : i32 -> i32
-      llvm.return"""), np.zeros(THREADS, np.float32))
+      llvm.return"""),
+        np.zeros(THREADS, np.float32),
+    )
     (finding,) = outcome.findings
     assert finding.kind == "divergent-barrier" and "thread 0 " in finding.message
 
@@ -453,16 +490,19 @@ def wmma(*, a: str = "row", b: str = "row", says: str | None = None, pad: int = 
     half, four = ", ".join(["vector<2xf16>"] * 8), ", ".join(["vector<2xf16>"] * 4)
     struct, sums = f"!llvm.struct<({half})>", f"!llvm.struct<({four})>"
     fields = "\n".join(
-        [f"%{name}_{i} = llvm.extractvalue %{name}[{i}] : {struct}" for name in "ab" for i in range(8)] +
-        [f"%c_{i} = llvm.extractvalue %c[{i}] : {sums}" for i in range(4)] +
-        [f"%d_{i} = llvm.extractvalue %d[{i}] : {sums}" for i in range(4)])
+        [f"%{name}_{i} = llvm.extractvalue %{name}[{i}] : {struct}" for name in "ab" for i in range(8)]
+        + [f"%c_{i} = llvm.extractvalue %c[{i}] : {sums}" for i in range(4)]
+        + [f"%d_{i} = llvm.extractvalue %d[{i}] : {sums}" for i in range(4)]
+    )
     taken = ", ".join(f"%{name}_{i}" for name, count in (("a", 8), ("b", 8), ("c", 4)) for i in range(count))
     shape = "k = 16 : i32, m = 16 : i32, n = 16 : i32"
 
     def load(name: str, pointer: str, layout_: str, type_: str) -> str:
-        return (f"%{name} = nvvm.wmma.load {pointer}, %c16 {{eltype = #nvvm.mma_type<f16>, "
-                f"frag = #nvvm.mma_frag<{name}>, {shape}, layout = #nvvm.mma_layout<{layout_}>}} : "
-                f"(!llvm.ptr) -> {type_}")
+        return (
+            f"%{name} = nvvm.wmma.load {pointer}, %c16 {{eltype = #nvvm.mma_type<f16>, "
+            f"frag = #nvvm.mma_frag<{name}>, {shape}, layout = #nvvm.mma_layout<{layout_}>}} : "
+            f"(!llvm.ptr) -> {type_}"
+        )
 
     before, after = fields.split("%d_0", 1)
     return f"""
@@ -512,7 +552,8 @@ def test_a_matrix_that_is_not_aligned():
 def wgmma(between: str, *, constraints: str = "=f,=f,=f,=f,0,1,2,3,l,l,n,n,n,n,n") -> str:
     """Returns a kernel of one warpgroup that multiplies what shared memory holds; `between` stands behind it."""
     struct = "!llvm.struct<(f32, f32, f32, f32)>"
-    return kernel(f"""
+    return kernel(
+        f"""
       %s = llvm.mlir.addressof @s : !llvm.ptr<3>
       %p = llvm.getelementptr %s[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, vector<8xf16>
       %ones = llvm.mlir.constant(dense<1.0> : vector<8xf16>) : vector<8xf16>
@@ -535,8 +576,12 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{$0, $1, $2, $3}}, $8, $9, p,
       %r = llvm.extractvalue %sums[3] : {struct}
       llvm.store %r, %y : f32, !llvm.ptr
       nvvm.wgmma.wait.group.sync.aligned 0
-      llvm.return""", threads=128, size=128, globals_="""
-    llvm.mlir.global private @s() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x f16>""")
+      llvm.return""",
+        threads=128,
+        size=128,
+        globals_="""
+    llvm.mlir.global private @s() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x f16>""",
+    )
 
 
 def test_a_product_in_text():
@@ -562,23 +607,38 @@ def test_text_that_is_not_known_is_an_error_that_says_it():
 # What pipelines end with.
 
 
-@pytest.mark.parametrize("pipeline, knobs", [
-    ("wmma", {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}),
-    ("mma_sync", {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}),
-    ("wgmma", {"block_m": 64, "block_n": 64, "block_k": 32, "warpgroups": 1, "blocks": 2})])
+@pytest.mark.parametrize(
+    "pipeline, knobs",
+    [
+        ("wmma", {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}),
+        ("mma_sync", {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}),
+        ("wgmma", {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}),
+    ],
+)
 def test_lowered_ir_costs_what_it_did_before(pipeline, knobs):
     """The same bytes, sectors and wavefronts, and as many products: the conversions move no data of their own."""
     steps = {}
     with engine.mlir_context():
-        engine.run(matmul_text(64, 64, 96), "payload.mlir", engine.Request(pipeline, knobs),
-                   progress=lambda step: steps.setdefault(step.name, step.text))
+        engine.run(
+            matmul_text(64, 64, 96),
+            "payload.mlir",
+            engine.Request(pipeline, knobs),
+            progress=lambda step: steps.setdefault(step.name, step.text),
+        )
     names = list(steps)
     counted = []
-    for name in names[names.index("lower_to_nvvm") - 1:]:
+    for name in names[names.index("lower_to_nvvm") - 1 :]:
         with engine.mlir_context():
             emulation = Emulation(engine.parse_payload(steps[name], name))
             counters = emulation.run(emulation.random_inputs(0)).counters.as_dict()
-        counted.append((counters["global"], counters["shared"], counters["multiply_adds"],
-                        sum(counters["instructions"].values()), sum(counters["barriers"].values())))
+        counted.append(
+            (
+                counters["global"],
+                counters["shared"],
+                counters["multiply_adds"],
+                sum(counters["instructions"].values()),
+                sum(counters["barriers"].values()),
+            )
+        )
     assert len(counted) == (3 if pipeline == "wgmma" else 2)
     assert all(numbers == counted[0] for numbers in counted)

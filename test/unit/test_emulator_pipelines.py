@@ -8,28 +8,45 @@ import json
 import pytest
 from chosen import chosen_steps
 
-from stepladder import build, engine, library
 from stepladder.emulator import matmul
-from stepladder.errors import StepladderError
-from stepladder.payload import find_problem, matmul_text
-from stepladder.resources import transforms_dir
+from stepladder.payload.problem import find_problem, matmul_text
+from stepladder.pipeline import build, engine, library
+from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.errors import StepladderError
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
-TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "warpgroups": 1}
-PERSISTENT = {**TILES, "blocks": 2}
+TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1}
+PERSISTENT = {**TILES, "persistent_blocks": 2}
 
-KNOBS = {"wmma": WARPS, "wmma_upstream": {}, "mma_sync": WARPS, "wgmma_single_stage": TILES,
-         "wgmma_multistage": TILES, "wgmma": PERSISTENT}
+KNOBS = {
+    "wmma": WARPS,
+    "wmma_upstream": {},
+    "mma_sync": WARPS,
+    "wgmma_single_stage": TILES,
+    "wgmma_multistage": TILES,
+    "wgmma": PERSISTENT,
+}
 
 # One tile, several, and a long way along k; rows that no tile divides where a pipeline takes them.
 WHOLE = [(64, 64, 64), (128, 64, 96), (64, 128, 160)]
 LARGE = [(128, 128, 64), (256, 128, 96), (128, 256, 64)]
 ANY = [(64, 64, 64), (136, 72, 104), (1, 8, 168)]
-SHAPES = {"wmma": WHOLE, "wmma_upstream": LARGE, "mma_sync": WHOLE, "wgmma_single_stage": ANY,
-          "wgmma_multistage": ANY, "wgmma": ANY}
+SHAPES = {
+    "wmma": WHOLE,
+    "wmma_upstream": LARGE,
+    "mma_sync": WHOLE,
+    "wgmma_single_stage": ANY,
+    "wgmma_multistage": ANY,
+    "wgmma": ANY,
+}
 
-CASES = [(pipeline, shape, accumulate, sums) for pipeline, shapes in SHAPES.items() for shape in shapes
-         for accumulate in (True, False) for sums in ("f32", "f16")]
+CASES = [
+    (pipeline, shape, accumulate, sums)
+    for pipeline, shapes in SHAPES.items()
+    for shape in shapes
+    for accumulate in (True, False)
+    for sums in ("f32", "f16")
+]
 
 
 def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), **types) -> list[str]:
@@ -60,35 +77,61 @@ def test_every_step(pipeline, shape, accumulate, sums):
     assert unconditional <= set(checked)
 
 
-IN_MEMORY = {"parts_in": "memory", "blocks": 0, "epilogue": "registers"}
+IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers"}
 FORMS = {
-    "one buffer": ("wmma", {**WARPS, "buffers": 1}, (64, 64, 96)),
-    "asynchronous copies": ("wmma", {**WARPS, "latency": "asynchronous", "buffers": 3}, (64, 64, 160)),
-    "block rows in groups": ("wmma", {**WARPS, "raster": 4}, (384, 64, 32)),
-    "two consumers": ("wgmma", {**PERSISTENT, "block_m": 128, "warpgroups": 2}, (264, 72, 104)),
-    "clusters that share B": ("wgmma", {**TILES, "cluster_m": 2, "blocks": 4}, (136, 200, 104)),
-    "clusters that share A": ("wgmma", {**TILES, "cluster_n": 2, "blocks": 4}, (136, 200, 104)),
-    "clusters that share both": ("wgmma", {**TILES, "cluster_m": 2, "cluster_n": 2, "blocks": 4}, (128, 256, 96)),
-    "divided reduction": ("wgmma", {**TILES, "split_k": 4, "blocks": 0, "epilogue": "registers"}, (136, 64, 256)),
-    "divided reduction of few rows": ("wgmma", {**TILES, "split_k": 3, "blocks": 0, "epilogue": "registers"},
-                                      (5, 72, 200)),
+    "one buffer": ("wmma", {**WARPS, "stages": 1}, (64, 64, 96)),
+    "asynchronous copies": ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}, (64, 64, 160)),
+    "block rows in groups": ("wmma", {**WARPS, "raster_group": 4}, (384, 64, 32)),
+    "two consumers": ("wgmma", {**PERSISTENT, "block_m": 128, "consumer_warpgroups": 2}, (264, 72, 104)),
+    "clusters that share B": ("wgmma", {**TILES, "cluster_m": 2, "persistent_blocks": 4}, (136, 200, 104)),
+    "clusters that share A": ("wgmma", {**TILES, "cluster_n": 2, "persistent_blocks": 4}, (136, 200, 104)),
+    "clusters that share both": (
+        "wgmma",
+        {**TILES, "cluster_m": 2, "cluster_n": 2, "persistent_blocks": 4},
+        (128, 256, 96),
+    ),
+    "divided reduction": (
+        "wgmma",
+        {**TILES, "split_k": 4, "persistent_blocks": 0, "epilogue": "registers"},
+        (136, 64, 256),
+    ),
+    "divided reduction of few rows": (
+        "wgmma",
+        {**TILES, "split_k": 3, "persistent_blocks": 0, "epilogue": "registers"},
+        (5, 72, 200),
+    ),
     "divided reduction in memory": ("wgmma", {**TILES, **IN_MEMORY, "split_k": 4}, (136, 72, 256)),
     "divided reduction in memory, of clusters that share B": (
-        "wgmma", {**TILES, **IN_MEMORY, "split_k": 3, "cluster_m": 2, "raster": 1}, (200, 136, 200)),
+        "wgmma",
+        {**TILES, **IN_MEMORY, "split_k": 3, "cluster_m": 2, "raster_group": 1},
+        (200, 136, 200),
+    ),
     "divided reduction in memory, of clusters that share both": (
-        "wgmma", {**TILES, **IN_MEMORY, "split_k": 2, "cluster_m": 2, "cluster_n": 2}, (128, 128, 136)),
+        "wgmma",
+        {**TILES, **IN_MEMORY, "split_k": 2, "cluster_m": 2, "cluster_n": 2},
+        (128, 128, 136),
+    ),
     "divided reduction in memory, of two consumers": (
-        "wgmma", {**TILES, **IN_MEMORY, "split_k": 2, "block_m": 128, "warpgroups": 2}, (136, 72, 136)),
+        "wgmma",
+        {**TILES, **IN_MEMORY, "split_k": 2, "block_m": 128, "consumer_warpgroups": 2},
+        (136, 72, 136),
+    ),
     "one place": ("wgmma", {**PERSISTENT, "stages": 1}, (136, 72, 104)),
-    "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "alternating"}, (136, 200, 104)),
+    "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "pingpong"}, (136, 200, 104)),
     "consumers in turn, sums from registers": (
-        "wgmma", {**PERSISTENT, "schedule": "alternating", "epilogue": "registers"}, (136, 200, 104)),
+        "wgmma",
+        {**PERSISTENT, "schedule": "pingpong", "epilogue": "registers"},
+        (136, 200, 104),
+    ),
     "sums from registers": ("wgmma", {**PERSISTENT, "epilogue": "registers"}, (65, 9 * 8, 104)),
-    "shared last tiles": ("wgmma", {**TILES, "blocks": 3, "last_tiles": "shared"}, (256, 128, 192)),
+    "shared last tiles": ("wgmma", {**TILES, "persistent_blocks": 3, "tile_scheduler": "stream_k"}, (256, 128, 192)),
     "shared last tiles in clusters": (
-        "wgmma", {**TILES, "blocks": 4, "cluster_m": 2, "last_tiles": "shared"}, (384, 192, 192)),
-    "tiles in groups": ("wgmma", {**PERSISTENT, "raster": 2}, (320, 192, 64)),
-    "launches in order": ("wgmma", {**PERSISTENT, "launches": "ordered"}, (64, 64, 64)),
+        "wgmma",
+        {**TILES, "persistent_blocks": 4, "cluster_m": 2, "tile_scheduler": "stream_k"},
+        (384, 192, 192),
+    ),
+    "tiles in groups": ("wgmma", {**PERSISTENT, "raster_group": 2}, (320, 192, 64)),
+    "launches in order": ("wgmma", {**PERSISTENT, "dependent_launch": False}, (64, 64, 64)),
 }
 
 
@@ -118,14 +161,20 @@ def test_every_type(pipeline, knobs, types):
 
 # Pipelines whose optimizations are left out one by one: by name, with the knobs that choose these optimizations.
 OPTIMIZED = {name: (name, knobs) for name, knobs in KNOBS.items()}
-OPTIMIZED |= {"wgmma": ("wgmma", {**TILES, "blocks": 4, "last_tiles": "shared"}),
-              "wmma, asynchronous": ("wmma", {**WARPS, "latency": "asynchronous", "buffers": 3})}
+OPTIMIZED |= {
+    "wgmma": ("wgmma", {**TILES, "persistent_blocks": 4, "tile_scheduler": "stream_k"}),
+    "wmma, asynchronous": ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}),
+}
 
 
 def _left_out() -> list[tuple[str, str]]:
     with engine.mlir_context():
-        return [(form, step.name) for form, (pipeline, knobs) in OPTIMIZED.items()
-                for step in chosen_steps(pipeline, knobs) if step.optimization]
+        return [
+            (form, step.name)
+            for form, (pipeline, knobs) in OPTIMIZED.items()
+            for step in chosen_steps(pipeline, knobs)
+            if step.optimization
+        ]
 
 
 @pytest.mark.parametrize("form, step", _left_out())
@@ -161,8 +210,8 @@ def _defaults() -> list:
         measured = json.loads((transforms_dir() / "defaults" / f"{pipeline}.json").read_text())
         for entry in measured["problems"]:
             knobs, size = dict(entry["knobs"]), tuple(entry[axis] for axis in "mnk")
-            if knobs.get("blocks"):  # few, so that each takes several tiles of a small problem
-                knobs["blocks"] = 2 * knobs["cluster_m"] * knobs["cluster_n"]
+            if knobs.get("persistent_blocks"):  # few, so that each takes several tiles of a small problem
+                knobs["persistent_blocks"] = 2 * knobs["cluster_m"] * knobs["cluster_n"]
             knobs["target"] = "sm_90a" if pipeline == "wgmma" else "sm_90"
             edges = [length % knobs[f"block_{axis}"] for axis, length in zip("mnk", size)]
             types = entry["a_bits"], entry["c_bits"]
@@ -177,8 +226,14 @@ def test_every_default(pipeline, knobs, size, types):
     """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"
-    text = matmul_text(*size, a_type=operands, b_type=operands, c_type=c_type, acc_type="f32" if rounds else c_type,
-                       accumulate=not rounds)
+    text = matmul_text(
+        *size,
+        a_type=operands,
+        b_type=operands,
+        c_type=c_type,
+        acc_type="f32" if rounds else c_type,
+        accumulate=not rounds,
+    )
     with engine.mlir_context():
         _, report = matmul.check_small(text, "payload.mlir", engine.Request(pipeline, knobs))
     assert report.step == ("lower_to_inline_ptx" if pipeline == "wgmma" else "lower_to_nvvm")

@@ -10,15 +10,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepladder.bindings import ir
-from stepladder.emulator import dialects, memory, types  # noqa: F401  (registers what executes ops)
-from stepladder.emulator.machine import Group, Machine
-from stepladder.emulator.program import build
-from stepladder.errors import StepladderError
+
+from stepladder.emulator import dialects  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.core import types  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.core.machine import Group, Machine
+from stepladder.emulator.core.program import build
+from stepladder.emulator.memory import memory  # noqa: F401  (registers what executes ops)
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import StepladderError
 
 FEW = settings(max_examples=40, deadline=None)
-FORMATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-           "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
+FORMATS = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
 INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64}
 
 
@@ -90,19 +99,23 @@ def everywhere(op, type_, result, *operands):
         operands: arrays of one size.
     """
     count = len(operands[0])
-    names = "abc"[:len(operands)]
+    names = "abc"[: len(operands)]
     wide = f"vector<{count}x{type_}>"
 
     def text(of, to, op):
         return function({name: of for name in names}, "%r = " + op.format(", ".join(f"%{name}" for name in names)), to)
 
     scalar = text(type_, result, f"{op} : {type_}" if type_ == result or "cmp" in op else f"{op} : {type_} to {result}")
-    in_lanes, = run(scalar, *operands, lanes=count)
-    numbers = [run(scalar, *[operand[number].item() if operand.dtype.kind in "bi" else operand[number]
-                             for operand in operands])[0] for number in range(min(count, 8))]
+    (in_lanes,) = run(scalar, *operands, lanes=count)
+    numbers = [
+        run(
+            scalar, *[operand[number].item() if operand.dtype.kind in "bi" else operand[number] for operand in operands]
+        )[0]
+        for number in range(min(count, 8))
+    ]
     to = f"vector<{count}x{result}>"
     vector = text(wide, to, f"{op} : {wide}" if type_ == result or "cmp" in op else f"{op} : {wide} to {to}")
-    in_vector, = run(vector, *operands)
+    (in_vector,) = run(vector, *operands)
     assert same(in_lanes, in_vector)
     assert same(np.array(numbers, in_lanes.dtype), in_lanes[:8])
     if in_lanes.dtype.kind in "bi":
@@ -123,11 +136,26 @@ def cut(left, right):
 
 
 SIGNED = {
-    "addi": lambda a, b: a + b, "subi": lambda a, b: a - b, "muli": lambda a, b: a * b, "andi": lambda a, b: a & b,
-    "ori": lambda a, b: a | b, "xori": lambda a, b: a ^ b, "maxsi": max, "minsi": min, "divsi": cut,
-    "remsi": lambda a, b: a - b * cut(a, b), "floordivsi": lambda a, b: a // b, "ceildivsi": lambda a, b: -(-a // b)}
-UNSIGNED = {"divui": lambda a, b: a // b, "remui": lambda a, b: a % b, "ceildivui": lambda a, b: -(-a // b),
-            "maxui": max, "minui": min}
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
+    "maxsi": max,
+    "minsi": min,
+    "divsi": cut,
+    "remsi": lambda a, b: a - b * cut(a, b),
+    "floordivsi": lambda a, b: a // b,
+    "ceildivsi": lambda a, b: -(-a // b),
+}
+UNSIGNED = {
+    "divui": lambda a, b: a // b,
+    "remui": lambda a, b: a % b,
+    "ceildivui": lambda a, b: -(-a // b),
+    "maxui": max,
+    "minui": min,
+}
 SHIFTS = {"shli": lambda a, b: a << b, "shrsi": lambda a, b: a >> b}
 
 
@@ -138,7 +166,9 @@ def test_integers_wrap_and_divide_as_their_width_says(type_, data):
     dtype = np.dtype(INTEGERS[type_])
     width = dtype.itemsize * 8
     least, most = -(1 << width - 1), (1 << width - 1) - 1
-    number = st.one_of(st.sampled_from([least, least + 1, -1, 0, 1, most]), st.integers(least, most), st.integers(-9, 9))
+    number = st.one_of(
+        st.sampled_from([least, least + 1, -1, 0, 1, most]), st.integers(least, most), st.integers(-9, 9)
+    )
     left = data.draw(st.lists(number, min_size=8, max_size=8))
     right = data.draw(st.lists(number.filter(bool), min_size=8, max_size=8))
     amounts = data.draw(st.lists(st.integers(0, width - 1), min_size=8, max_size=8))
@@ -154,7 +184,9 @@ def test_integers_wrap_and_divide_as_their_width_says(type_, data):
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-@pytest.mark.parametrize("predicate", ["eq", "ne", *(sign + name for sign in "su" for name in ("lt", "le", "gt", "ge"))])
+@pytest.mark.parametrize(
+    "predicate", ["eq", "ne", *(sign + name for sign in "su" for name in ("lt", "le", "gt", "ge"))]
+)
 def test_integers_compare_with_and_without_sign(predicate):
     left, right = map(np.array, zip(*itertools.product(np.array([-128, -1, 0, 1, 127], np.int8), repeat=2)))
     result = everywhere(f"arith.cmpi {predicate}, {{}}", "i8", "i1", left, right)
@@ -164,9 +196,19 @@ def test_integers_compare_with_and_without_sign(predicate):
     assert result.tolist() == wanted
 
 
-@pytest.mark.parametrize(("name", "wanted"), [
-    ("addi", [0, 1, 1, 0]), ("subi", [0, 1, 1, 0]), ("muli", [0, 0, 0, 1]), ("andi", [0, 0, 0, 1]),
-    ("ori", [0, 1, 1, 1]), ("xori", [0, 1, 1, 0]), ("maxsi", [0, 0, 0, 1]), ("maxui", [0, 1, 1, 1])])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("addi", [0, 1, 1, 0]),
+        ("subi", [0, 1, 1, 0]),
+        ("muli", [0, 0, 0, 1]),
+        ("andi", [0, 0, 0, 1]),
+        ("ori", [0, 1, 1, 1]),
+        ("xori", [0, 1, 1, 0]),
+        ("maxsi", [0, 0, 0, 1]),
+        ("maxui", [0, 1, 1, 1]),
+    ],
+)
 def test_single_bits(name, wanted):
     left, right = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
     assert everywhere(f"arith.{name} {{}}", "i1", "i1", left, right).tolist() == [bool(number) for number in wanted]
@@ -179,21 +221,34 @@ def test_odd_widths_wrap():
     assert everywhere("arith.shrui {}", "i4", "i4", left, np.array([1, 1, 1], np.int8)).tolist() == [3, 4, 2]
 
 
-@pytest.mark.parametrize(("op", "of", "to", "values", "wanted"), [
-    ("arith.extsi", "i1", "i32", [0, 1], [0, -1]), ("arith.extui", "i1", "i32", [0, 1], [0, 1]),
-    ("arith.extsi", "i8", "i32", [-128, 127], [-128, 127]), ("arith.extui", "i8", "i32", [-128, -1], [128, 255]),
-    ("arith.trunci", "i32", "i8", [128, 255, 257], [-128, -1, 1]), ("arith.trunci", "i32", "i1", [2, 3], [0, 1]),
-    ("arith.index_cast", "index", "i32", [2**31, -1], [-2**31, -1]), ("arith.index_cast", "i8", "index", [-1], [-1]),
-    ("arith.index_castui", "i8", "index", [-1], [255]), ("arith.index_castui", "i1", "index", [1], [1]),
-    ("arith.fptosi", "f32", "i32", [2.9, -2.9], [2, -2]), ("arith.fptoui", "f32", "i8", [255.9, 3.0], [-1, 3]),
-    ("arith.fptoui", "f64", "i64", [2.0**63, 5.5], [-2**63, 5]), ("arith.fptosi", "bf16", "i8", [-1.5], [-1]),
-    ("arith.sitofp", "i1", "f32", [1], [-1.0]), ("arith.uitofp", "i1", "f32", [1], [1.0]),
-    ("arith.sitofp", "i32", "f16", [2049, 2051, -70000], [2048.0, 2052.0, -math.inf]),
-    ("arith.uitofp", "i8", "f16", [-1], [255.0]), ("arith.sitofp", "i64", "f32", [2**24 + 1, 2**24 + 3],
-                                                   [2.0**24, 2.0**24 + 4]),
-    # Between two bf16, nearer to the upper one: by way of f32 it would be a tie.
-    ("arith.sitofp", "i64", "bf16", [2**40 + 2**32 + 1, 2**40 + 2**32], [2.0**40 + 2.0**33, 2.0**40]),
-    ("arith.uitofp", "i64", "f8E5M2", [2**15, 3], [32768.0, 3.0]), ("arith.uitofp", "i64", "f64", [-1], [2.0**64])])
+@pytest.mark.parametrize(
+    ("op", "of", "to", "values", "wanted"),
+    [
+        ("arith.extsi", "i1", "i32", [0, 1], [0, -1]),
+        ("arith.extui", "i1", "i32", [0, 1], [0, 1]),
+        ("arith.extsi", "i8", "i32", [-128, 127], [-128, 127]),
+        ("arith.extui", "i8", "i32", [-128, -1], [128, 255]),
+        ("arith.trunci", "i32", "i8", [128, 255, 257], [-128, -1, 1]),
+        ("arith.trunci", "i32", "i1", [2, 3], [0, 1]),
+        ("arith.index_cast", "index", "i32", [2**31, -1], [-(2**31), -1]),
+        ("arith.index_cast", "i8", "index", [-1], [-1]),
+        ("arith.index_castui", "i8", "index", [-1], [255]),
+        ("arith.index_castui", "i1", "index", [1], [1]),
+        ("arith.fptosi", "f32", "i32", [2.9, -2.9], [2, -2]),
+        ("arith.fptoui", "f32", "i8", [255.9, 3.0], [-1, 3]),
+        ("arith.fptoui", "f64", "i64", [2.0**63, 5.5], [-(2**63), 5]),
+        ("arith.fptosi", "bf16", "i8", [-1.5], [-1]),
+        ("arith.sitofp", "i1", "f32", [1], [-1.0]),
+        ("arith.uitofp", "i1", "f32", [1], [1.0]),
+        ("arith.sitofp", "i32", "f16", [2049, 2051, -70000], [2048.0, 2052.0, -math.inf]),
+        ("arith.uitofp", "i8", "f16", [-1], [255.0]),
+        ("arith.sitofp", "i64", "f32", [2**24 + 1, 2**24 + 3], [2.0**24, 2.0**24 + 4]),
+        # Between two bf16, nearer to the upper one: by way of f32 it would be a tie.
+        ("arith.sitofp", "i64", "bf16", [2**40 + 2**32 + 1, 2**40 + 2**32], [2.0**40 + 2.0**33, 2.0**40]),
+        ("arith.uitofp", "i64", "f8E5M2", [2**15, 3], [32768.0, 3.0]),
+        ("arith.uitofp", "i64", "f64", [-1], [2.0**64]),
+    ],
+)
 def test_conversions(op, of, to, values, wanted):
     dtype = {"i1": bool, **INTEGERS, **FORMATS}
     result = everywhere(f"{op} {{}}", of, to, np.array(values).astype(dtype[of]))
@@ -208,19 +263,30 @@ def test_bitcasts_keep_the_bits():
 
 
 @FEW
-@given(st.integers(-2**63, 2**63 - 1), st.integers(-2**63, 2**63 - 1))
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_extended_sums_and_products_lose_nothing(left, right):
     for lanes in (0, 2):
         a, b = (np.array([left, 3]), np.array([right, 5])) if lanes else (left, right)
         for sign, read in (("s", -1), ("u", 2**64 - 1)):
-            low, high = run("func.func @f(%a: i64, %b: i64) -> (i64, i64) {\n"
-                            f"%l, %h = arith.mul{sign}i_extended %a, %b : i64\nreturn %l, %h : i64, i64 }}", a, b,
-                            lanes=lanes)
+            low, high = run(
+                "func.func @f(%a: i64, %b: i64) -> (i64, i64) {\n"
+                f"%l, %h = arith.mul{sign}i_extended %a, %b : i64\nreturn %l, %h : i64, i64 }}",
+                a,
+                b,
+                lanes=lanes,
+            )
             low, high = (int(part[0]) if lanes else part for part in (low, high))
-            assert (high << 64) + (low & 2**64 - 1) in {(left & read) * (right & read),
-                                                        wrapped((left & read) * (right & read), 128)}
-        total, carry = run("func.func @f(%a: i64, %b: i64) -> (i64, i1) {\n"
-                           "%l, %h = arith.addui_extended %a, %b : i64, i1\nreturn %l, %h : i64, i1 }", a, b, lanes=lanes)
+            assert (high << 64) + (low & 2**64 - 1) in {
+                (left & read) * (right & read),
+                wrapped((left & read) * (right & read), 128),
+            }
+        total, carry = run(
+            "func.func @f(%a: i64, %b: i64) -> (i64, i1) {\n"
+            "%l, %h = arith.addui_extended %a, %b : i64, i1\nreturn %l, %h : i64, i1 }",
+            a,
+            b,
+            lanes=lanes,
+        )
         exact = (left & 2**64 - 1) + (right & 2**64 - 1)
         assert (int(np.ravel(total)[0]) & 2**64 - 1, bool(np.ravel(carry)[0])) == (exact & 2**64 - 1, exact >= 2**64)
 
@@ -228,7 +294,7 @@ def test_extended_sums_and_products_lose_nothing(left, right):
 def test_only_active_threads_must_not_divide_by_zero():
     text = function({"a": "i32", "b": "i32"}, "%r = arith.divsi %a, %b : i32", "i32")
     left, right = np.array([7, 7], np.int32), np.array([2, 0], np.int32)
-    result, = run(text, left, right, lanes=2, mask=np.array([True, False]))
+    (result,) = run(text, left, right, lanes=2, mask=np.array([True, False]))
     assert result[0] == 3
     with pytest.raises(StepladderError, match="arith.divsi divides by zero") as caught:
         run(text, left, right, lanes=2)
@@ -254,7 +320,7 @@ def nearest(exact: Fraction, name: str) -> float:
     """Returns the number of a format that is nearest, the even one of two; of a number within its range."""
     numbers = all_finite(name)
     place = int(np.searchsorted(numbers, float(exact)))
-    near = [float(number) for number in numbers[max(place - 2, 0):place + 2]]
+    near = [float(number) for number in numbers[max(place - 2, 0) : place + 2]]
     dtype = FORMATS[name]
     return min(near, key=lambda number: (abs(Fraction(number) - exact), int(bits(dtype(number))) & 1))
 
@@ -269,11 +335,17 @@ def test_arithmetic_is_rounded_once_to_the_type(name, data):
     numbers = all_finite(name)
     place = st.integers(0, len(numbers) - 1)
     dtype = FORMATS[name]
-    left, right = (np.array([numbers[number] for number in data.draw(st.lists(place, min_size=12, max_size=12))])
-                   .astype(dtype) for _ in range(2))
+    left, right = (
+        np.array([numbers[number] for number in data.draw(st.lists(place, min_size=12, max_size=12))]).astype(dtype)
+        for _ in range(2)
+    )
     most = Fraction(float(numbers[-1]))
-    for op, model in (("addf", Fraction.__add__), ("subf", Fraction.__sub__), ("mulf", Fraction.__mul__),
-                      ("divf", Fraction.__truediv__)):
+    for op, model in (
+        ("addf", Fraction.__add__),
+        ("subf", Fraction.__sub__),
+        ("mulf", Fraction.__mul__),
+        ("divf", Fraction.__truediv__),
+    ):
         result = everywhere(f"arith.{op} {{}}", name, name, left, right)
         for a, b, got in zip(left.tolist(), right.tolist(), result.tolist()):
             a, b = float(a), float(b)
@@ -298,14 +370,22 @@ def test_float64_is_rounded_once_to_narrow_types(name, data):
 
 
 def test_rounding_at_the_ends():
-    assert same(everywhere("arith.truncf {}", "f32", "f16", np.array([65519, 65520, 2.0**-25, 1e-8], np.float32)),
-                np.array([65504, np.inf, 0, 0], np.float16))
-    assert same(everywhere("arith.truncf {}", "f32", "f8E4M3FN", np.array([464, 465, -1e9], np.float32)),
-                np.array([448, np.nan, np.nan]).astype(FORMATS["f8E4M3FN"]))
-    assert same(everywhere("arith.truncf {}", "f32", "tf32", np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11], np.float32)),
-                np.array([1, 1 + 2.0**-9], np.float32))
-    assert same(everywhere("arith.extf {}", "bf16", "f32", np.array([1.5, np.nan], FORMATS["bf16"])),
-                np.array([1.5, np.nan], np.float32))
+    assert same(
+        everywhere("arith.truncf {}", "f32", "f16", np.array([65519, 65520, 2.0**-25, 1e-8], np.float32)),
+        np.array([65504, np.inf, 0, 0], np.float16),
+    )
+    assert same(
+        everywhere("arith.truncf {}", "f32", "f8E4M3FN", np.array([464, 465, -1e9], np.float32)),
+        np.array([448, np.nan, np.nan]).astype(FORMATS["f8E4M3FN"]),
+    )
+    assert same(
+        everywhere("arith.truncf {}", "f32", "tf32", np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11], np.float32)),
+        np.array([1, 1 + 2.0**-9], np.float32),
+    )
+    assert same(
+        everywhere("arith.extf {}", "bf16", "f32", np.array([1.5, np.nan], FORMATS["bf16"])),
+        np.array([1.5, np.nan], np.float32),
+    )
 
 
 SPECIAL = np.array(list(itertools.product([-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf, np.nan], repeat=2)))
@@ -314,8 +394,12 @@ SPECIAL = np.array(list(itertools.product([-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf
 @pytest.mark.parametrize("name", FORMATS)
 def test_least_and_greatest_of_special_numbers(name):
     left, right = (SPECIAL[:, side].astype(FORMATS[name]) for side in (0, 1))
-    for op, of_two, ignores in (("minimumf", min, False), ("maximumf", max, False), ("minnumf", min, True),
-                                ("maxnumf", max, True)):
+    for op, of_two, ignores in (
+        ("minimumf", min, False),
+        ("maximumf", max, False),
+        ("minnumf", min, True),
+        ("maxnumf", max, True),
+    ):
         result = everywhere(f"arith.{op} {{}}", name, name, left, right)
         for a, b, got in zip(left.astype(float), right.astype(float), result.astype(float)):
             if np.isnan(a) or np.isnan(b):
@@ -326,7 +410,9 @@ def test_least_and_greatest_of_special_numbers(name):
                 assert got == wanted and (ignores or math.copysign(1, got) == math.copysign(1, wanted))
 
 
-@pytest.mark.parametrize("predicate", ["false", *(kind + name for kind in "ou" for name in COMPARE), "ord", "uno", "true"])
+@pytest.mark.parametrize(
+    "predicate", ["false", *(kind + name for kind in "ou" for name in COMPARE), "ord", "uno", "true"]
+)
 def test_floats_compare_where_they_are_numbers(predicate):
     left, right = (SPECIAL[:, side].astype(np.float32) for side in (0, 1))
     result = everywhere(f"arith.cmpf {predicate}, {{}}", "f32", "i1", left, right)
@@ -345,16 +431,34 @@ def test_floats_compare_where_they_are_numbers(predicate):
 def test_floats_beside_numpy():
     left, right = np.array([5.5, -5.5, 1e30], np.float32), np.array([2, 2, 7], np.float32)
     assert same(everywhere("arith.remf {}", "f32", "f32", left, right), np.fmod(left, right))
-    assert same(everywhere("arith.negf {}", "f32", "f32", np.array([0.0, np.inf], np.float32)),
-                np.array([-0.0, -np.inf], np.float32))
-    assert same(everywhere("arith.divf {}", "f32", "f32", np.array([1, 0, -1], np.float32), np.zeros(3, np.float32)),
-                np.array([np.inf, np.nan, -np.inf], np.float32))
+    assert same(
+        everywhere("arith.negf {}", "f32", "f32", np.array([0.0, np.inf], np.float32)),
+        np.array([-0.0, -np.inf], np.float32),
+    )
+    assert same(
+        everywhere("arith.divf {}", "f32", "f32", np.array([1, 0, -1], np.float32), np.zeros(3, np.float32)),
+        np.array([np.inf, np.nan, -np.inf], np.float32),
+    )
 
 
-FUNCTIONS = {"absf": abs, "ceil": math.ceil, "cos": math.cos, "erf": math.erf, "exp": math.exp, "floor": math.floor,
-             "log": math.log, "log2": math.log2, "rsqrt": lambda x: 1 / math.sqrt(x), "sin": math.sin,
-             "sqrt": math.sqrt, "tanh": math.tanh, "trunc": math.trunc, "roundeven": round, "exp2": lambda x: 2.0**x,
-             "round": lambda x: math.floor(x + 0.5)}
+FUNCTIONS = {
+    "absf": abs,
+    "ceil": math.ceil,
+    "cos": math.cos,
+    "erf": math.erf,
+    "exp": math.exp,
+    "floor": math.floor,
+    "log": math.log,
+    "log2": math.log2,
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sin": math.sin,
+    "sqrt": math.sqrt,
+    "tanh": math.tanh,
+    "trunc": math.trunc,
+    "roundeven": round,
+    "exp2": lambda x: 2.0**x,
+    "round": lambda x: math.floor(x + 0.5),
+}
 
 
 @pytest.mark.parametrize("name", ["f32", "f16", "bf16"])
@@ -392,39 +496,62 @@ def test_bits_and_powers_of_integers():
     assert everywhere("math.ctpop {}", "i32", "i32", values).tolist() == [0, 1, 32, 2]
     assert everywhere("math.ctlz {}", "i32", "i32", values).tolist() == [32, 31, 0, 26]
     assert everywhere("math.cttz {}", "i32", "i32", values).tolist() == [32, 0, 0, 3]
-    assert everywhere("math.absi {}", "i32", "i32", np.array([-2**31, -3], np.int32)).tolist() == [-2**31, 3]
-    assert everywhere("math.ipowi {}", "i8", "i8", np.array([3, -1, 2], np.int8), np.array([5, -3, -1], np.int8)
-                      ).tolist() == [wrapped(3**5, 8), -1, 0]
+    assert everywhere("math.absi {}", "i32", "i32", np.array([-(2**31), -3], np.int32)).tolist() == [-(2**31), 3]
+    assert everywhere(
+        "math.ipowi {}", "i8", "i8", np.array([3, -1, 2], np.int8), np.array([5, -3, -1], np.int8)
+    ).tolist() == [wrapped(3**5, 8), -1, 0]
 
 
 def test_select_takes_what_each_lane_says():
-    vectors = function({"c": "i1", "a": "vector<2xf16>", "b": "vector<2xf16>"},
-                       "%r = arith.select %c, %a, %b : vector<2xf16>", "vector<2xf16>")
+    vectors = function(
+        {"c": "i1", "a": "vector<2xf16>", "b": "vector<2xf16>"},
+        "%r = arith.select %c, %a, %b : vector<2xf16>",
+        "vector<2xf16>",
+    )
     ones, twos = np.ones(2, np.float16), np.full(2, 2, np.float16)
     assert run(vectors, np.array([True, False]), ones, twos, lanes=2)[0].tolist() == [[1, 1], [2, 2]]
     assert run(vectors, True, ones, twos)[0].tolist() == [1, 1]
     numbers = function({"c": "i1", "a": "i8", "b": "i8"}, "%r = arith.select %c, %a, %b : i8", "i8")
-    result, = run(numbers, np.array([True, False]), 3, 4, lanes=2)
+    (result,) = run(numbers, np.array([True, False]), 3, 4, lanes=2)
     assert result.dtype == np.int8 and result.tolist() == [3, 4]
 
 
-@pytest.mark.parametrize(("text", "wanted"), [
-    ("arith.constant -3 : i8", -3), ("arith.constant true", True), ("arith.constant 0.1 : f16", np.float16(0.1)),
-    ("arith.constant dense<[1, -2]> : vector<2xi16>", np.array([1, -2], np.int16)),
-    ("arith.constant dense<[true, false]> : vector<2xi1>", np.array([True, False])),
-    ("arith.constant dense<0.5> : vector<2x2xbf16>", np.full((2, 2), 0.5, ml_dtypes.bfloat16)),
-    ("arith.constant dense<[1.5, 2.0]> : vector<2xbf16>", np.array([1.5, 2], ml_dtypes.bfloat16)),
-    ("arith.constant dense<[[1], [2]]> : tensor<2x1xindex>", np.array([[1], [2]]))])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("arith.constant -3 : i8", -3),
+        ("arith.constant true", True),
+        ("arith.constant 0.1 : f16", np.float16(0.1)),
+        ("arith.constant dense<[1, -2]> : vector<2xi16>", np.array([1, -2], np.int16)),
+        ("arith.constant dense<[true, false]> : vector<2xi1>", np.array([True, False])),
+        ("arith.constant dense<0.5> : vector<2x2xbf16>", np.full((2, 2), 0.5, ml_dtypes.bfloat16)),
+        ("arith.constant dense<[1.5, 2.0]> : vector<2xbf16>", np.array([1.5, 2], ml_dtypes.bfloat16)),
+        ("arith.constant dense<[[1], [2]]> : tensor<2x1xindex>", np.array([[1], [2]])),
+    ],
+)
 def test_constants(text, wanted):
-    result, = run(function({}, f"%r = {text}", text.rsplit(" : ")[-1] if " : " in text else "i1"))
+    (result,) = run(function({}, f"%r = {text}", text.rsplit(" : ")[-1] if " : " in text else "i1"))
     assert type(result) is type(wanted) and same(result, wanted)
 
 
-@pytest.mark.parametrize(("text", "wanted"), [
-    ("index.add %a, %b", 4), ("index.sub %b, %a", -10), ("index.divs %b, %a", 0), ("index.floordivs %b, %a", -1),
-    ("index.ceildivs %a, %b", -2), ("index.rems %b, %a", -3), ("index.divu %b, %a", (2**64 - 3) // 7),
-    ("index.maxu %a, %b", -3), ("index.maxs %a, %b", 7), ("index.shl %a, %a", 896), ("index.shru %b, %a", 2**57 - 1),
-    ("index.shrs %b, %a", -1), ("index.xor %a, %b", -6)])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("index.add %a, %b", 4),
+        ("index.sub %b, %a", -10),
+        ("index.divs %b, %a", 0),
+        ("index.floordivs %b, %a", -1),
+        ("index.ceildivs %a, %b", -2),
+        ("index.rems %b, %a", -3),
+        ("index.divu %b, %a", (2**64 - 3) // 7),
+        ("index.maxu %a, %b", -3),
+        ("index.maxs %a, %b", 7),
+        ("index.shl %a, %a", 896),
+        ("index.shru %b, %a", 2**57 - 1),
+        ("index.shrs %b, %a", -1),
+        ("index.xor %a, %b", -6),
+    ],
+)
 def test_index_arithmetic(text, wanted):
     code = function({"a": "index", "b": "index"}, f"%r = {text}", "index")
     assert run(code, 7, -3)[0] == wanted
@@ -451,31 +578,40 @@ def expressions(draw, depth=3):
         right, other = draw(expressions(depth - 1))
         return f"({left} + {right})", f"({python} + {other})"
     number = draw(st.integers(1, 6))
-    return {3: (f"({left} * {number})", f"({python} * {number})"),
-            4: (f"({left} mod {number})", f"({python} % {number})"),
-            5: (f"({left} floordiv {number})", f"({python} // {number})"),
-            6: (f"({left} ceildiv {number})", f"(-(-{python} // {number}))")}[kind]
+    return {
+        3: (f"({left} * {number})", f"({python} * {number})"),
+        4: (f"({left} mod {number})", f"({python} % {number})"),
+        5: (f"({left} floordiv {number})", f"({python} // {number})"),
+        6: (f"({left} ceildiv {number})", f"(-(-{python} // {number}))"),
+    }[kind]
 
 
 @FEW
 @given(st.lists(expressions(), min_size=1, max_size=3), st.lists(st.integers(-50, 50), min_size=9, max_size=9))
 def test_affine_maps_beside_python(drawn, numbers):
     operands = np.array(numbers).reshape(3, 3)
-    wanted = [[eval(python, {"d0": d0, "d1": d1, "s0": s0}) for _, python in drawn] for d0, d1, s0 in operands.T.tolist()]
+    wanted = [
+        [eval(python, {"d0": d0, "d1": d1, "s0": s0}) for _, python in drawn] for d0, d1, s0 in operands.T.tolist()
+    ]
     for op, choose in (("min", min), ("max", max), ("apply", lambda results: results[0])):
-        results = ", ".join(text for text, _ in drawn[:1 if op == "apply" else None])
-        code = function({name: "index" for name in "abc"},
-                        f"%r = affine.{op} affine_map<(d0, d1)[s0] -> ({results})>(%a, %b)[%c]", "index")
-        got, = run(code, *operands, lanes=3)
+        results = ", ".join(text for text, _ in drawn[: 1 if op == "apply" else None])
+        code = function(
+            {name: "index" for name in "abc"},
+            f"%r = affine.{op} affine_map<(d0, d1)[s0] -> ({results})>(%a, %b)[%c]",
+            "index",
+        )
+        (got,) = run(code, *operands, lanes=3)
         assert np.broadcast_to(got, 3).tolist() == [choose(row) for row in wanted]
         assert run(code, *operands[:, 0].tolist())[0] == choose(wanted[0])
 
 
 def test_indices_are_cut_and_joined():
-    code = ("func.func @f(%i: index, %n: index) -> (index, index, index, index) {\n"
-            "%a, %b, %c = affine.delinearize_index %i into (7, %n, 4) : index, index, index\n"
-            "%j = affine.linearize_index disjoint [%a, %b, %c] by (7, %n, 4) : index\n"
-            "return %a, %b, %c, %j : index, index, index, index }")
+    code = (
+        "func.func @f(%i: index, %n: index) -> (index, index, index, index) {\n"
+        "%a, %b, %c = affine.delinearize_index %i into (7, %n, 4) : index, index, index\n"
+        "%j = affine.linearize_index disjoint [%a, %b, %c] by (7, %n, 4) : index\n"
+        "return %a, %b, %c, %j : index, index, index, index }"
+    )
     assert run(code, 50, 5) == [2, 2, 2, 50]
     results = run(code, np.array([50, 19]), np.array([5, 5]), lanes=2)
     assert [result.tolist() for result in results] == [[2, 0], [2, 4], [2, 3], [50, 19]]
@@ -494,27 +630,38 @@ SHAPES = [  # op with %a (and %b), types of these, type of the result, NumPy's f
     ("vector.extract %a[1, 2] : f32 from vector<2x3xf32>", lambda a: a[1, 2]),
     ("vector.insert %a, %b[1] : vector<3xf32> into vector<2x3xf32>", lambda a, b: np.stack([b[0], a])),
     ("vector.insert %a, %b[0, 1] : f32 into vector<1x2xf32>", lambda a, b: np.array([[b[0, 0], a]])),
-    ("vector.extract_strided_slice %a {offsets = [1], sizes = [2], strides = [1]} : vector<4x3xf32> to vector<2x3xf32>",
-     lambda a: a[1:3]),
-    (("vector.extract_strided_slice %a {offsets = [1, 0], sizes = [2, 2], strides = [1, 1]} "
-     ": vector<4x3xf32> to vector<2x2xf32>"), lambda a: a[1:3, :2]),
-    ("vector.insert_strided_slice %a, %b {offsets = [1, 1], strides = [1]} : vector<2xf32> into vector<3x4xf32>",
-     lambda a, b: np.stack([b[0], np.r_[b[1, :1], a, b[1, 3:]], b[2]])),
+    (
+        "vector.extract_strided_slice %a {offsets = [1], sizes = [2], strides = [1]} : vector<4x3xf32> to vector<2x3xf32>",
+        lambda a: a[1:3],
+    ),
+    (
+        (
+            "vector.extract_strided_slice %a {offsets = [1, 0], sizes = [2, 2], strides = [1, 1]} "
+            ": vector<4x3xf32> to vector<2x2xf32>"
+        ),
+        lambda a: a[1:3, :2],
+    ),
+    (
+        "vector.insert_strided_slice %a, %b {offsets = [1, 1], strides = [1]} : vector<2xf32> into vector<3x4xf32>",
+        lambda a, b: np.stack([b[0], np.r_[b[1, :1], a, b[1, 3:]], b[2]]),
+    ),
     ("vector.shuffle %a, %b [0, 3, 1] : vector<2xf32>, vector<2xf32>", lambda a, b: np.array([a[0], b[1], a[1]])),
     ("vector.interleave %a, %b : vector<2xf32> -> vector<4xf32>", lambda a, b: np.array([a[0], b[0], a[1], b[1]])),
     ("vector.from_elements %a, %b, %a, %b : vector<2x2xf32>", lambda a, b: np.array([[a, b], [a, b]])),
     ("vector.fma %a, %a, %b : vector<4xf32>", lambda a, b: a * a + b),
-    ("vector.reduction <add>, %a, %b : vector<4xf32> into f32", lambda a, b: ((((b + a[0]) + a[1]) + a[2]) + a[3])),
+    ("vector.reduction <add>, %a, %b : vector<4xf32> into f32", lambda a, b: (((b + a[0]) + a[1]) + a[2]) + a[3]),
     ("vector.reduction <minimumf>, %a : vector<4xf32> into f32", np.min),
-    ("vector.multi_reduction <add>, %a, %b [0, 2] : vector<2x3x2xf32> to vector<3xf32>",
-     lambda a, b: b + a.sum(axis=(0, 2))),
+    (
+        "vector.multi_reduction <add>, %a, %b [0, 2] : vector<2x3x2xf32> to vector<3xf32>",
+        lambda a, b: b + a.sum(axis=(0, 2)),
+    ),
     ("vector.multi_reduction <maxnumf>, %a, %b [0, 1] : vector<2x3xf32> to f32", lambda a, b: max(a.max(), b)),
 ]
 
 
 def operand_types(text: str) -> dict:
     """Returns the types of an op's %a and %b, found in its text."""
-    found = text[text.index(" : ") + 3:]
+    found = text[text.index(" : ") + 3 :]
     match text.split()[0]:
         case "vector.insert" | "vector.insert_strided_slice":
             return dict(zip("ab", found.split(" into ")))
@@ -536,15 +683,18 @@ def operand_types(text: str) -> dict:
 
 
 def shape_of(type_: str) -> tuple:
-    return tuple(map(int, type_[type_.index("<") + 1:].split("x")[:-1])) if "<" in type_ else ()
+    return tuple(map(int, type_[type_.index("<") + 1 :].split("x")[:-1])) if "<" in type_ else ()
 
 
 def result_type(text: str) -> str:
     if text.startswith("vector.shuffle"):
         return "vector<3xf32>"
-    found = text[text.index(" : ") + 3:]
-    return (found.split(" from ")[0] if " from " in found else
-            next((found.split(word)[1] for word in (" to ", " into ", " -> ") if word in found), found))
+    found = text[text.index(" : ") + 3 :]
+    return (
+        found.split(" from ")[0]
+        if " from " in found
+        else next((found.split(word)[1] for word in (" to ", " into ", " -> ") if word in found), found)
+    )
 
 
 @pytest.mark.parametrize(("text", "model"), SHAPES, ids=[text.split(" : ")[0] for text, _ in SHAPES])
@@ -564,32 +714,51 @@ def test_vectors_beside_numpy(text, model):
 
 def test_positions_may_differ_between_lanes():
     vector = np.arange(12, dtype=np.float32).reshape(3, 4)
-    code = function({"a": "vector<3x4xf32>", "i": "index"}, "%r = vector.extract %a[1, %i] : f32 from vector<3x4xf32>",
-                    "f32")
-    assert run(code, vector, np.array([0, 3, 99]), lanes=3, mask=np.array([True, True, False]))[0][:2].tolist() == [4, 7]
+    code = function(
+        {"a": "vector<3x4xf32>", "i": "index"}, "%r = vector.extract %a[1, %i] : f32 from vector<3x4xf32>", "f32"
+    )
+    assert run(code, vector, np.array([0, 3, 99]), lanes=3, mask=np.array([True, True, False]))[0][:2].tolist() == [
+        4,
+        7,
+    ]
     assert run(code, vector, 2)[0] == 6
-    code = function({"a": "vector<3x4xf32>", "i": "index", "x": "f32"},
-                    "%r = vector.insert %x, %a[%i, 0] : f32 into vector<3x4xf32>", "vector<3x4xf32>")
-    result, = run(code, vector, np.array([0, 2]), np.float32(-1), lanes=2)
+    code = function(
+        {"a": "vector<3x4xf32>", "i": "index", "x": "f32"},
+        "%r = vector.insert %x, %a[%i, 0] : f32 into vector<3x4xf32>",
+        "vector<3x4xf32>",
+    )
+    (result,) = run(code, vector, np.array([0, 2]), np.float32(-1), lanes=2)
     assert result[0, 0, 0] == result[1, 2, 0] == -1 and (result == -1).sum() == 2
 
 
 def test_small_vector_ops():
-    assert run(function({"a": "vector<4xf16>"}, "%r = vector.bitcast %a : vector<4xf16> to vector<2xi32>",
-                        "vector<2xi32>"), np.array([1, 0, 0, 1], np.float16))[0].tolist() == [0x3C00, 0x3C00 << 16]
-    code = ("func.func @f(%a: vector<2x2xf32>) -> (f32, f32) {\n"
-            "%x:4 = vector.to_elements %a : vector<2x2xf32>\nreturn %x#1, %x#2 : f32, f32 }")
+    assert run(
+        function({"a": "vector<4xf16>"}, "%r = vector.bitcast %a : vector<4xf16> to vector<2xi32>", "vector<2xi32>"),
+        np.array([1, 0, 0, 1], np.float16),
+    )[0].tolist() == [0x3C00, 0x3C00 << 16]
+    code = (
+        "func.func @f(%a: vector<2x2xf32>) -> (f32, f32) {\n"
+        "%x:4 = vector.to_elements %a : vector<2x2xf32>\nreturn %x#1, %x#2 : f32, f32 }"
+    )
     assert run(code, np.array([[1, 2], [3, 4]], np.float32)) == [2, 3]
-    mask = function({"n": "index"}, "%m = arith.constant 1 : index\n%r = vector.create_mask %n, %m : vector<3x2xi1>",
-                    "vector<3x2xi1>")
+    mask = function(
+        {"n": "index"},
+        "%m = arith.constant 1 : index\n%r = vector.create_mask %n, %m : vector<3x2xi1>",
+        "vector<3x2xi1>",
+    )
     assert run(mask, 2)[0].tolist() == [[True, False], [True, False], [False, False]]
     assert run(mask, np.array([0, 3]), lanes=2)[0].sum(axis=(1, 2)).tolist() == [0, 3]
     assert run(function({}, "%r = vector.step : vector<3xindex>", "vector<3xindex>"))[0].tolist() == [0, 1, 2]
-    code = ("func.func @f(%a: vector<4xi8>) -> (vector<2xi8>, vector<2xi8>) {\n"
-            "%x, %y = vector.deinterleave %a : vector<4xi8> -> vector<2xi8>\nreturn %x, %y : vector<2xi8>, vector<2xi8> }")
+    code = (
+        "func.func @f(%a: vector<4xi8>) -> (vector<2xi8>, vector<2xi8>) {\n"
+        "%x, %y = vector.deinterleave %a : vector<4xi8> -> vector<2xi8>\nreturn %x, %y : vector<2xi8>, vector<2xi8> }"
+    )
     assert [part.tolist() for part in run(code, np.arange(4, dtype=np.int8))] == [[0, 2], [1, 3]]
-    masked = function({"m": "vector<4xi1>", "a": "vector<4xi32>"}, "%r = vector.mask %m { vector.reduction <maxui>, %a : "
-                      "vector<4xi32> into i32 } : vector<4xi1> -> i32", "i32")
+    masked = function(
+        {"m": "vector<4xi1>", "a": "vector<4xi32>"},
+        "%r = vector.mask %m { vector.reduction <maxui>, %a : vector<4xi32> into i32 } : vector<4xi1> -> i32",
+        "i32",
+    )
     assert run(masked, np.array([True, True, False, True]), np.array([3, 5, -1, 4], np.int32))[0] == 5
 
 
@@ -599,8 +768,9 @@ def contractions(draw):
     loops = draw(st.permutations("abcde"))
     count = draw(st.integers(1, 5))
     where = ["lr", *(draw(st.sampled_from(["lrt", "lt", "rt", "lr"])) for _ in range(count - 1))]
-    parts = ["".join(draw(st.permutations([loop for loop, places in zip(loops, where) if part in places])))
-             for part in "lrt"]
+    parts = [
+        "".join(draw(st.permutations([loop for loop, places in zip(loops, where) if part in places]))) for part in "lrt"
+    ]
     return parts, {loop: draw(st.integers(1, 3)) for loop in loops[:count]}
 
 
@@ -609,29 +779,42 @@ def vector_type(letters, sizes, element):
 
 
 @FEW
-@given(contractions(), st.sampled_from([("f16", "f32"), ("i8", "i32"), ("f32", "f32"), ("bf16", "bf16")]),
-       st.lists(st.booleans(), min_size=3, max_size=3), st.sampled_from(["add", "add", "max"]))
+@given(
+    contractions(),
+    st.sampled_from([("f16", "f32"), ("i8", "i32"), ("f32", "f32"), ("bf16", "bf16")]),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    st.sampled_from(["add", "add", "max"]),
+)
 def test_contractions_beside_einsum(drawn, formats, in_lanes, kind):
     parts, sizes = drawn
     loops = sorted(sizes)
     elements = (formats[0], formats[0], formats[1])
     kind = {"add": "add", "max": "maxsi" if formats[1] == "i32" else "maxnumf"}[kind]
     letters = {loop: f"d{number}" for number, loop in enumerate(loops)}
-    maps = [f"affine_map<({', '.join(letters.values())}) -> ({', '.join(letters[loop] for loop in part)})>"
-            for part in parts]
+    maps = [
+        f"affine_map<({', '.join(letters.values())}) -> ({', '.join(letters[loop] for loop in part)})>"
+        for part in parts
+    ]
     iterators = ", ".join('"parallel"' if loop in parts[2] else '"reduction"' for loop in loops)
     types_ = [vector_type(part, sizes, element) if part else element for part, element in zip(parts, elements)]
-    code = function(dict(zip("abc", types_)),
-                    f"%r = vector.contract {{indexing_maps = [{', '.join(maps)}], iterator_types = [{iterators}], "
-                    f"kind = #vector.kind<{kind}>}} %a, %b, %c : {types_[0]}, {types_[1]} into {types_[2]}", types_[2])
+    code = function(
+        dict(zip("abc", types_)),
+        f"%r = vector.contract {{indexing_maps = [{', '.join(maps)}], iterator_types = [{iterators}], "
+        f"kind = #vector.kind<{kind}>}} %a, %b, %c : {types_[0]}, {types_[1]} into {types_[2]}",
+        types_[2],
+    )
     generator = np.random.default_rng(1)
     dtypes = [{**FORMATS, **INTEGERS}[element] for element in elements]
     count = 2
-    operands = [generator.integers(-3, 4, (count,) * lanes + tuple(sizes[loop] for loop in part)).astype(dtype)
-                for part, dtype, lanes in zip(parts, dtypes, in_lanes)]
-    got, = run(code, *[operand if operand.ndim else operand[()] for operand in operands], lanes=count)
-    wide = [np.broadcast_to(operand.astype(float), (count, *operand.shape[lanes:]))
-            for operand, lanes in zip(operands, in_lanes)]
+    operands = [
+        generator.integers(-3, 4, (count,) * lanes + tuple(sizes[loop] for loop in part)).astype(dtype)
+        for part, dtype, lanes in zip(parts, dtypes, in_lanes)
+    ]
+    (got,) = run(code, *[operand if operand.ndim else operand[()] for operand in operands], lanes=count)
+    wide = [
+        np.broadcast_to(operand.astype(float), (count, *operand.shape[lanes:]))
+        for operand, lanes in zip(operands, in_lanes)
+    ]
     if kind == "add":
         wanted = wide[2] + np.einsum(f"z{parts[0]},z{parts[1]}->z{parts[2]}", wide[0], wide[1])
     else:
@@ -648,7 +831,7 @@ def test_contractions_beside_einsum(drawn, formats, in_lanes, kind):
 def transfers(draw):
     """Draws the shape of a memory, a vector on it, which of its dimensions that shows, starts, bounds, and a mask."""
     shape = draw(st.lists(st.integers(2, 5), min_size=1, max_size=3))
-    axes = draw(st.permutations(range(len(shape))))[:draw(st.integers(1, len(shape)))]
+    axes = draw(st.permutations(range(len(shape))))[: draw(st.integers(1, len(shape)))]
     axes = [*axes, None] if draw(st.booleans()) else list(axes)
     axes = draw(st.permutations(axes))
     sizes = [draw(st.integers(1, 4)) for _ in axes]
@@ -671,11 +854,17 @@ def transfer_text(op, shape, axes, sizes, masked):
     with_mask = ", %k" if masked else ""
     arguments |= {"k": mask} if masked else {}
     if op == "read":
-        return function(arguments, f"%p = arith.constant -7 : i32\n%r = vector.transfer_read %m[{starts}], %p{with_mask} "
-                        f"{attributes} : {buffer}, {vector}", vector)
+        return function(
+            arguments,
+            f"%p = arith.constant -7 : i32\n%r = vector.transfer_read %m[{starts}], %p{with_mask} "
+            f"{attributes} : {buffer}, {vector}",
+            vector,
+        )
     inside = ", ".join(f"%{name}: {type_}" for name, type_ in {**arguments, "v": vector}.items())
-    return (f"func.func @f({inside}) {{\nvector.transfer_write %v, %m[{starts}]{with_mask} {attributes} : {vector}, "
-            f"{buffer}\nreturn }}")
+    return (
+        f"func.func @f({inside}) {{\nvector.transfer_write %v, %m[{starts}]{with_mask} {attributes} : {vector}, "
+        f"{buffer}\nreturn }}"
+    )
 
 
 def elements_of(shape, axes, sizes, start, mask):
@@ -732,10 +921,13 @@ def test_transfers_write_what_is_inside(drawn):
 
 def test_transfers_on_tensors():
     tensor = np.arange(12, dtype=np.float32).reshape(3, 4)
-    code = function({"t": "tensor<3x4xf32>", "i": "index"},
-                    "%p = arith.constant -1.0 : f32\n%v = vector.transfer_read %t[%i, %i], %p : tensor<3x4xf32>, "
-                    "vector<2x2xf32>\n%z = arith.constant 0 : index\n"
-                    "%r = vector.transfer_write %v, %t[%z, %z] : vector<2x2xf32>, tensor<3x4xf32>", "tensor<3x4xf32>")
+    code = function(
+        {"t": "tensor<3x4xf32>", "i": "index"},
+        "%p = arith.constant -1.0 : f32\n%v = vector.transfer_read %t[%i, %i], %p : tensor<3x4xf32>, "
+        "vector<2x2xf32>\n%z = arith.constant 0 : index\n"
+        "%r = vector.transfer_write %v, %t[%z, %z] : vector<2x2xf32>, tensor<3x4xf32>",
+        "tensor<3x4xf32>",
+    )
     wanted = tensor.copy()
     wanted[:2, :2] = [[10, 11], [-1, -1]]
     assert same(run(code, tensor, 2)[0], wanted)
@@ -743,21 +935,31 @@ def test_transfers_on_tensors():
 
 
 def test_loads_and_stores():
-    code = ("func.func @f(%m: memref<4x4xf32>, %i: index, %k: vector<2xi1>) {\n"
-            "%z = arith.constant 0 : index\n%v = vector.load %m[%i, %z] : memref<4x4xf32>, vector<2xf32>\n"
-            "%w = vector.maskedload %m[%i, %z], %k, %v : memref<4x4xf32>, vector<2xi1>, vector<2xf32> into vector<2xf32>\n"
-            "%s = arith.addf %v, %w : vector<2xf32>\n%two = arith.constant 2 : index\n"
-            "vector.maskedstore %m[%i, %two], %k, %s : memref<4x4xf32>, vector<2xi1>, vector<2xf32>\n"
-            "vector.store %v, %m[%i, %z] : memref<4x4xf32>, vector<2xf32>\nreturn }")
+    code = (
+        "func.func @f(%m: memref<4x4xf32>, %i: index, %k: vector<2xi1>) {\n"
+        "%z = arith.constant 0 : index\n%v = vector.load %m[%i, %z] : memref<4x4xf32>, vector<2xf32>\n"
+        "%w = vector.maskedload %m[%i, %z], %k, %v : memref<4x4xf32>, vector<2xi1>, vector<2xf32> into vector<2xf32>\n"
+        "%s = arith.addf %v, %w : vector<2xf32>\n%two = arith.constant 2 : index\n"
+        "vector.maskedstore %m[%i, %two], %k, %s : memref<4x4xf32>, vector<2xi1>, vector<2xf32>\n"
+        "vector.store %v, %m[%i, %z] : memref<4x4xf32>, vector<2xf32>\nreturn }"
+    )
     content = np.arange(16, dtype=np.float32).reshape(4, 4)
     wanted = content.copy()
     wanted[1:3, 3] = 2 * content[1:3, 1]
     assert same(run(code, content, np.array([1, 2]), np.array([False, True]), lanes=2)[0], wanted)
-    code = function({"m": "memref<8xi32>", "x": "vector<3xindex>", "k": "vector<3xi1>", "v": "vector<3xi32>"},
-                    "%z = arith.constant 1 : index\n%r = vector.gather %m[%z][%x], %k, %v : memref<8xi32>, "
-                    "vector<3xindex>, vector<3xi1>, vector<3xi32> into vector<3xi32>", "vector<3xi32>")
-    result = run(code, np.arange(8, dtype=np.int32), np.array([6, 99, 0]), np.array([True, False, True]),
-                 np.full(3, -1, np.int32))[0]
+    code = function(
+        {"m": "memref<8xi32>", "x": "vector<3xindex>", "k": "vector<3xi1>", "v": "vector<3xi32>"},
+        "%z = arith.constant 1 : index\n%r = vector.gather %m[%z][%x], %k, %v : memref<8xi32>, "
+        "vector<3xindex>, vector<3xi1>, vector<3xi32> into vector<3xi32>",
+        "vector<3xi32>",
+    )
+    result = run(
+        code,
+        np.arange(8, dtype=np.int32),
+        np.array([6, 99, 0]),
+        np.array([True, False, True]),
+        np.full(3, -1, np.int32),
+    )[0]
     assert result.tolist() == [7, -1, 1]
 
 
@@ -769,8 +971,8 @@ def generics(draw):
     """Draws a `linalg.generic` with two inputs: letters of the operands, sizes, and which loops reduce."""
     count = draw(st.integers(1, 4))
     loops = "abcd"[:count]
-    output = "".join(draw(st.permutations(loops))[:draw(st.integers(0, count))])
-    inputs = ["".join(draw(st.permutations(loops))[:draw(st.integers(0, count))]) for _ in range(2)]
+    output = "".join(draw(st.permutations(loops))[: draw(st.integers(0, count))])
+    inputs = ["".join(draw(st.permutations(loops))[: draw(st.integers(0, count))]) for _ in range(2)]
     known = set(output).union(*inputs)
     loops = [loop for loop in loops if loop in known]
     return inputs, output, {loop: draw(st.integers(1, 4)) for loop in loops}
@@ -787,26 +989,35 @@ def test_generics_beside_einsum(drawn, kind, element):
     if not sizes:
         return
     dims = {loop: f"d{number}" for number, loop in enumerate(sizes)}
-    maps = ", ".join(f"affine_map<({', '.join(dims.values())}) -> ({', '.join(dims[loop] for loop in letters)})>"
-                     for letters in (*inputs, output))
+    maps = ", ".join(
+        f"affine_map<({', '.join(dims.values())}) -> ({', '.join(dims[loop] for loop in letters)})>"
+        for letters in (*inputs, output)
+    )
     iterators = ", ".join('"parallel"' if loop in output else '"reduction"' for loop in sizes)
     a, b, c = (shaped(kind, letters, sizes, element) for letters in (*inputs, output))
     suffix = element[0]
-    body = (f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}} ins(%a, %b : {a}, {b}) "
-            f"outs(%c : {c}) {{ ^bb0(%x: {element}, %y: {element}, %z: {element}):\n"
-            f"%p = arith.mul{suffix} %x, %y : {element}\n%s = arith.sub{suffix} %z, %p : {element}\n"
-            f"linalg.yield %s : {element} }}")
+    body = (
+        f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}} ins(%a, %b : {a}, {b}) "
+        f"outs(%c : {c}) {{ ^bb0(%x: {element}, %y: {element}, %z: {element}):\n"
+        f"%p = arith.mul{suffix} %x, %y : {element}\n%s = arith.sub{suffix} %z, %p : {element}\n"
+        f"linalg.yield %s : {element} }}"
+    )
     if kind == "tensor":
         code = function({"a": a, "b": b, "c": c}, f"%r = {body} -> {c}", c)
     else:
         code = f"func.func @f(%a: {a}, %b: {b}, %c: {c}) {{ {body}\nreturn }}"
     generator = np.random.default_rng(2)
-    operands = [generator.integers(-4, 5, [sizes[loop] for loop in letters]).astype({**FORMATS, **INTEGERS}[element])
-                for letters in (*inputs, output)]
+    operands = [
+        generator.integers(-4, 5, [sizes[loop] for loop in letters]).astype({**FORMATS, **INTEGERS}[element])
+        for letters in (*inputs, output)
+    ]
     # A loop that no input goes over subtracts the same again.
     ones = "".join(loop for loop in sizes if loop not in inputs[0] + inputs[1])
-    wanted = operands[2] - np.einsum(f"{inputs[0]},{inputs[1]},{ones}->{output}", *operands[:2],
-                                     np.ones([sizes[loop] for loop in ones], operands[0].dtype))
+    wanted = operands[2] - np.einsum(
+        f"{inputs[0]},{inputs[1]},{ones}->{output}",
+        *operands[:2],
+        np.ones([sizes[loop] for loop in ones], operands[0].dtype),
+    )
     assert same(run(code, *operands)[-1], wanted.astype(operands[2].dtype))
 
 
@@ -838,33 +1049,46 @@ CLAUSES = {"transpose": " permutation = [1, 0]", "broadcast": " dimensions = [0]
 def test_named_ops_beside_numpy(name, inputs, output, model, kind):
     shapes = [*inputs, output]
     types_ = [f"{kind}<{shape + 'x' if shape else ''}f32>" for shape in shapes]
-    ins = f"ins({', '.join('%' + letter for letter in 'ab'[:len(inputs)])} : {', '.join(types_[:-1])})"
+    ins = f"ins({', '.join('%' + letter for letter in 'ab'[: len(inputs)])} : {', '.join(types_[:-1])})"
     body = f"linalg.{name} {'{ arith.addf } ' if name == 'reduce' else ''}{ins} outs(%c : {types_[-1]})"
     body += CLAUSES.get(name, f" -> {types_[-1]}" if kind == "tensor" else "")
-    arguments = dict(zip([*"ab"[:len(inputs)], "c"], types_))
-    code = function(arguments, f"%r = {body}", types_[-1]) if kind == "tensor" else \
-        f"func.func @f({', '.join(f'%{key}: {type_}' for key, type_ in arguments.items())}) {{ {body}\nreturn }}"
+    arguments = dict(zip([*"ab"[: len(inputs)], "c"], types_))
+    code = (
+        function(arguments, f"%r = {body}", types_[-1])
+        if kind == "tensor"
+        else f"func.func @f({', '.join(f'%{key}: {type_}' for key, type_ in arguments.items())}) {{ {body}\nreturn }}"
+    )
     generator = np.random.default_rng(3)
-    operands = [generator.integers(-4, 5, [int(size) for size in shape.split("x") if size]).astype(np.float32)
-                for shape in shapes]
+    operands = [
+        generator.integers(-4, 5, [int(size) for size in shape.split("x") if size]).astype(np.float32)
+        for shape in shapes
+    ]
     assert same(run(code, *operands)[-1], np.asarray(model(*operands), np.float32))
 
 
 def test_sums_are_rounded_in_order():
-    code = function({"a": "tensor<1x4xf16>", "b": "tensor<4x1xf16>", "c": "tensor<1x1xf16>"},
-                    "%r = linalg.matmul ins(%a, %b : tensor<1x4xf16>, tensor<4x1xf16>) outs(%c : tensor<1x1xf16>) "
-                    "-> tensor<1x1xf16>", "tensor<1x1xf16>")
+    code = function(
+        {"a": "tensor<1x4xf16>", "b": "tensor<4x1xf16>", "c": "tensor<1x1xf16>"},
+        "%r = linalg.matmul ins(%a, %b : tensor<1x4xf16>, tensor<4x1xf16>) outs(%c : tensor<1x1xf16>) "
+        "-> tensor<1x1xf16>",
+        "tensor<1x1xf16>",
+    )
     ones = np.ones((4, 1), np.float16)
     assert run(code, np.array([[2048, 1, 1, 1]], np.float16), ones, np.zeros((1, 1), np.float16))[0] == 2048
     assert run(code, np.array([[1, 1, 1, 2048]], np.float16), ones, np.zeros((1, 1), np.float16))[0] == 2052
 
 
 def test_matmul_is_wide_enough_for_its_sums_and_knows_its_layout():
-    transposed = ("indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, "
-                  "affine_map<(m, n, k) -> (m, n)>]")
+    transposed = (
+        "indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, "
+        "affine_map<(m, n, k) -> (m, n)>]"
+    )
     types_ = ["tensor<3x8xf16>", "tensor<5x8xf16>", "tensor<3x5xf32>"]
-    code = function(dict(zip("abc", types_)), f"%r = linalg.matmul {transposed} ins(%a, %b : {types_[0]}, {types_[1]}) "
-                    f"outs(%c : {types_[2]}) -> {types_[2]}", types_[2])
+    code = function(
+        dict(zip("abc", types_)),
+        f"%r = linalg.matmul {transposed} ins(%a, %b : {types_[0]}, {types_[1]}) outs(%c : {types_[2]}) -> {types_[2]}",
+        types_[2],
+    )
     generator = np.random.default_rng(4)
     a, b = (generator.standard_normal(shape).astype(np.float16) for shape in ((3, 8), (5, 8)))
     wanted = np.zeros((3, 5), np.float32)
@@ -874,15 +1098,20 @@ def test_matmul_is_wide_enough_for_its_sums_and_knows_its_layout():
 
 
 def test_fill_index_and_several_outputs():
-    code = function({"c": "tensor<2x3xf16>", "x": "f16"}, "%r = linalg.fill ins(%x : f16) outs(%c : tensor<2x3xf16>) -> "
-                    "tensor<2x3xf16>", "tensor<2x3xf16>")
+    code = function(
+        {"c": "tensor<2x3xf16>", "x": "f16"},
+        "%r = linalg.fill ins(%x : f16) outs(%c : tensor<2x3xf16>) -> tensor<2x3xf16>",
+        "tensor<2x3xf16>",
+    )
     assert same(run(code, np.zeros((2, 3), np.float16), np.float16(3))[0], np.full((2, 3), 3, np.float16))
-    code = ("func.func @f(%a: tensor<2x3xindex>, %b: tensor<2x3xindex>) -> (tensor<2x3xindex>, tensor<2x3xindex>) {\n"
-            "%r:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], "
-            "iterator_types = [\"parallel\", \"parallel\"]} outs(%a, %b : tensor<2x3xindex>, tensor<2x3xindex>) {\n"
-            "^bb0(%x: index, %y: index):\n%i = linalg.index 0 : index\n%j = linalg.index 1 : index\n"
-            "%s = arith.subi %i, %j : index\nlinalg.yield %s, %i : index, index } "
-            "-> (tensor<2x3xindex>, tensor<2x3xindex>)\nreturn %r#0, %r#1 : tensor<2x3xindex>, tensor<2x3xindex> }")
+    code = (
+        "func.func @f(%a: tensor<2x3xindex>, %b: tensor<2x3xindex>) -> (tensor<2x3xindex>, tensor<2x3xindex>) {\n"
+        "%r:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], "
+        'iterator_types = ["parallel", "parallel"]} outs(%a, %b : tensor<2x3xindex>, tensor<2x3xindex>) {\n'
+        "^bb0(%x: index, %y: index):\n%i = linalg.index 0 : index\n%j = linalg.index 1 : index\n"
+        "%s = arith.subi %i, %j : index\nlinalg.yield %s, %i : index, index } "
+        "-> (tensor<2x3xindex>, tensor<2x3xindex>)\nreturn %r#0, %r#1 : tensor<2x3xindex>, tensor<2x3xindex> }"
+    )
     nothing = np.zeros((2, 3), np.int64)
     differences, rows = run(code, nothing, nothing)
     i, j = np.indices((2, 3))
@@ -935,34 +1164,86 @@ def test_threads_may_have_tiles_of_different_sizes():
 # Tensors.
 
 
-@pytest.mark.parametrize(("body", "result", "model"), [
-    ("%r = tensor.extract_slice %t[%i, 0] [1, 3] [1, 2] : tensor<4x6xf32> to tensor<3xf32>", "tensor<3xf32>",
-     lambda t: t[2, 0:6:2]),
-    ("%r = tensor.extract_slice %t[1, %i] [%i, 1] [1, 1] : tensor<4x6xf32> to tensor<?x1xf32>", "tensor<?x1xf32>",
-     lambda t: t[1:3, 2:3]),
-    (("%s = tensor.extract_slice %t[0, 0] [2, 1] [1, 1] : tensor<4x6xf32> to tensor<2xf32>\n"
-     "%r = tensor.insert_slice %s into %t[2, 5] [2, 1] [1, 1] : tensor<2xf32> into tensor<4x6xf32>"), "tensor<4x6xf32>",
-     lambda t: np.c_[t[:, :5], np.r_[t[:2, 5], t[:2, 0]]]),
-    (("%z = arith.constant 9.0 : f32\n%r = tensor.pad %t low[1, 0] high[0, %i] {\n^bb0(%x: index, %y: index):\n"
-     "tensor.yield %z : f32 } : tensor<4x6xf32> to tensor<5x?xf32>"), "tensor<5x?xf32>",
-     lambda t: np.pad(t, ((1, 0), (0, 2)), constant_values=9)),
-    ("%r = tensor.collapse_shape %t [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>", "tensor<24xf32>", np.ravel),
-    (("%d = tensor.cast %t : tensor<4x6xf32> to tensor<?x6xf32>\n%r = tensor.expand_shape %d [[0, 1], [2]] "
-     "output_shape [%i, 2, 6] : tensor<?x6xf32> into tensor<?x2x6xf32>"), "tensor<?x2x6xf32>", lambda t: t.reshape(2, 2, 6)),
-    ("%r = tensor.concat dim(1) %t, %t : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x12xf32>", "tensor<4x12xf32>",
-     lambda t: np.c_[t, t]),
-    (("%r = tensor.generate %i {\n^bb0(%x: index, %y: index):\n%e = tensor.extract %t[%x, %y] : tensor<4x6xf32>\n"
-     "tensor.yield %e : f32 } : tensor<?x3xf32>"), "tensor<?x3xf32>", lambda t: t[:2, :3]),
-    ("%e = tensor.extract %t[%i, %i] : tensor<4x6xf32>\n%r = tensor.insert %e into %t[%o, %o] : tensor<4x6xf32>",
-     "tensor<4x6xf32>", lambda t: np.r_[[np.r_[t[2, 2], t[0, 1:]]], t[1:]]),
-    ("%e = tensor.extract %t[%i, %i] : tensor<4x6xf32>\n%r = tensor.from_elements %e, %e : tensor<2xf32>",
-     "tensor<2xf32>", lambda t: np.array([t[2, 2]] * 2)),
-    (("%e = tensor.empty() : tensor<2x3x2x2xf32>\n%r = linalg.pack %t outer_dims_perm = [0, 1] inner_dims_pos = [1, 0] "
-     "inner_tiles = [2, 2] into %e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>"), "tensor<2x3x2x2xf32>",
-     lambda t: t.reshape(2, 2, 3, 2).transpose(0, 2, 3, 1)),
-    (("%e = tensor.empty() : tensor<2x3x2x2xf32>\n%p = linalg.pack %t inner_dims_pos = [0, 1] inner_tiles = [2, 2] into "
-     "%e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>\n%r = linalg.unpack %p inner_dims_pos = [0, 1] inner_tiles = [2, 2] "
-     "into %t : tensor<2x3x2x2xf32> -> tensor<4x6xf32>"), "tensor<4x6xf32>", lambda t: t)])
+@pytest.mark.parametrize(
+    ("body", "result", "model"),
+    [
+        (
+            "%r = tensor.extract_slice %t[%i, 0] [1, 3] [1, 2] : tensor<4x6xf32> to tensor<3xf32>",
+            "tensor<3xf32>",
+            lambda t: t[2, 0:6:2],
+        ),
+        (
+            "%r = tensor.extract_slice %t[1, %i] [%i, 1] [1, 1] : tensor<4x6xf32> to tensor<?x1xf32>",
+            "tensor<?x1xf32>",
+            lambda t: t[1:3, 2:3],
+        ),
+        (
+            (
+                "%s = tensor.extract_slice %t[0, 0] [2, 1] [1, 1] : tensor<4x6xf32> to tensor<2xf32>\n"
+                "%r = tensor.insert_slice %s into %t[2, 5] [2, 1] [1, 1] : tensor<2xf32> into tensor<4x6xf32>"
+            ),
+            "tensor<4x6xf32>",
+            lambda t: np.c_[t[:, :5], np.r_[t[:2, 5], t[:2, 0]]],
+        ),
+        (
+            (
+                "%z = arith.constant 9.0 : f32\n%r = tensor.pad %t low[1, 0] high[0, %i] {\n^bb0(%x: index, %y: index):\n"
+                "tensor.yield %z : f32 } : tensor<4x6xf32> to tensor<5x?xf32>"
+            ),
+            "tensor<5x?xf32>",
+            lambda t: np.pad(t, ((1, 0), (0, 2)), constant_values=9),
+        ),
+        ("%r = tensor.collapse_shape %t [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>", "tensor<24xf32>", np.ravel),
+        (
+            (
+                "%d = tensor.cast %t : tensor<4x6xf32> to tensor<?x6xf32>\n%r = tensor.expand_shape %d [[0, 1], [2]] "
+                "output_shape [%i, 2, 6] : tensor<?x6xf32> into tensor<?x2x6xf32>"
+            ),
+            "tensor<?x2x6xf32>",
+            lambda t: t.reshape(2, 2, 6),
+        ),
+        (
+            "%r = tensor.concat dim(1) %t, %t : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x12xf32>",
+            "tensor<4x12xf32>",
+            lambda t: np.c_[t, t],
+        ),
+        (
+            (
+                "%r = tensor.generate %i {\n^bb0(%x: index, %y: index):\n%e = tensor.extract %t[%x, %y] : tensor<4x6xf32>\n"
+                "tensor.yield %e : f32 } : tensor<?x3xf32>"
+            ),
+            "tensor<?x3xf32>",
+            lambda t: t[:2, :3],
+        ),
+        (
+            "%e = tensor.extract %t[%i, %i] : tensor<4x6xf32>\n%r = tensor.insert %e into %t[%o, %o] : tensor<4x6xf32>",
+            "tensor<4x6xf32>",
+            lambda t: np.r_[[np.r_[t[2, 2], t[0, 1:]]], t[1:]],
+        ),
+        (
+            "%e = tensor.extract %t[%i, %i] : tensor<4x6xf32>\n%r = tensor.from_elements %e, %e : tensor<2xf32>",
+            "tensor<2xf32>",
+            lambda t: np.array([t[2, 2]] * 2),
+        ),
+        (
+            (
+                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%r = linalg.pack %t outer_dims_perm = [0, 1] inner_dims_pos = [1, 0] "
+                "inner_tiles = [2, 2] into %e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>"
+            ),
+            "tensor<2x3x2x2xf32>",
+            lambda t: t.reshape(2, 2, 3, 2).transpose(0, 2, 3, 1),
+        ),
+        (
+            (
+                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%p = linalg.pack %t inner_dims_pos = [0, 1] inner_tiles = [2, 2] into "
+                "%e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>\n%r = linalg.unpack %p inner_dims_pos = [0, 1] inner_tiles = [2, 2] "
+                "into %t : tensor<2x3x2x2xf32> -> tensor<4x6xf32>"
+            ),
+            "tensor<4x6xf32>",
+            lambda t: t,
+        ),
+    ],
+)
 def test_tensors_beside_numpy(body, result, model):
     code = function({"t": "tensor<4x6xf32>", "i": "index", "o": "index"}, body, result)
     tensor = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -972,11 +1253,14 @@ def test_tensors_beside_numpy(body, result, model):
 
 
 def test_empty_tensors_are_poison_and_slices_stay_inside():
-    result, = run(function({}, "%r = tensor.empty() : tensor<2xbf16>", "tensor<2xbf16>"))
+    (result,) = run(function({}, "%r = tensor.empty() : tensor<2xbf16>", "tensor<2xbf16>"))
     assert np.isnan(result).all()
     assert np.isnan(run(function({}, "%r = ub.poison : f32", "f32"))[0])
-    code = function({"t": "tensor<4xf32>", "i": "index"},
-                    "%r = tensor.extract_slice %t[%i] [3] [1] : tensor<4xf32> to tensor<3xf32>", "tensor<3xf32>")
+    code = function(
+        {"t": "tensor<4xf32>", "i": "index"},
+        "%r = tensor.extract_slice %t[%i] [3] [1] : tensor<4xf32> to tensor<3xf32>",
+        "tensor<3xf32>",
+    )
     with pytest.raises(StepladderError, match="tensor.extract_slice goes beyond the 4 elements of dimension 0"):
         run(code, np.zeros(4, np.float32), 2)
 
@@ -997,8 +1281,11 @@ def test_between_tensors_and_memory():
 
 
 def test_ops_that_are_not_known_are_located():
-    code = function({"c": "tensor<4xf32>"}, "%r = linalg.softmax dimension(0) ins(%c : tensor<4xf32>) "
-                    "outs(%c : tensor<4xf32>) -> tensor<4xf32>", "tensor<4xf32>")
+    code = function(
+        {"c": "tensor<4xf32>"},
+        "%r = linalg.softmax dimension(0) ins(%c : tensor<4xf32>) outs(%c : tensor<4xf32>) -> tensor<4xf32>",
+        "tensor<4xf32>",
+    )
     with pytest.raises(StepladderError, match="does not know linalg.softmax") as caught:
         run(code, np.zeros(4, np.float32))
     assert caught.value.location

@@ -5,24 +5,51 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stepladder.expressions import ExpressionError, Scope, UnknownName, evaluate, names
+
+from stepladder.pipeline.expressions import (
+    ExpressionError,
+    Scope,
+    UnknownName,
+    evaluate,
+    names,
+)
 
 NAMES = {"block_m": 128, "warp_m": 64, "k": 48, "one": 1, "none": 0, "c_type": "f32"}
 NUMBERS = [name for name, value in NAMES.items() if isinstance(value, int)]
 
 # Arithmetic over small numbers and names, and truth values over it, as text.
 atoms = st.one_of(st.integers(-300, 300).map(lambda number: f"({number})"), st.sampled_from(NUMBERS))
-numbers = st.recursive(atoms, lambda inner: st.one_of(
-    st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-    inner.map(lambda text: f"(-{text})")), max_leaves=8)
+numbers = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        inner.map(lambda text: f"(-{text})"),
+    ),
+    max_leaves=8,
+)
 truths = st.recursive(
-    st.one_of(st.tuples(numbers, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), numbers)
-              .map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-              st.sampled_from(["c_type == 'f32'", "c_type in ['f16', 'f32']", "c_type not in ['f16']",
-                               "1 < one + 1 < 3", "block_m in [64, 128]"])),
+    st.one_of(
+        st.tuples(numbers, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), numbers).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        st.sampled_from(
+            [
+                "c_type == 'f32'",
+                "c_type in ['f16', 'f32']",
+                "c_type not in ['f16']",
+                "1 < one + 1 < 3",
+                "block_m in [64, 128]",
+            ]
+        ),
+    ),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-        inner.map(lambda text: f"(not {text})")), max_leaves=6)
+        inner.map(lambda text: f"(not {text})"),
+    ),
+    max_leaves=6,
+)
 choices = st.tuples(numbers, truths, numbers).map(lambda t: f"({t[0]} if {t[1]} else {t[2]})")
 
 
@@ -72,14 +99,63 @@ def test_lists(texts):
         assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected
 
 
-@pytest.mark.parametrize("text", [
-    "1 if one", "1 if sice else 2", "1 / 0 if one else 2", "2 if none else 7 / 2",
-    "max(1, 2)", "block_m.real", "[1, 2][0]", "lambda: 1", "{1: 2}", "{1}", "f'{one}'", "1.5", "1j",
-    "None", "b'x'", "...", "2 ** 3", "1 << 2", "1 & 2", "1 | 2", "1 ^ 2", "~1", "+1", "1 @ 2", "(x := 1)", "*one",
-    "[x for x in [1]]", "one is one", "__import__('os')", "print", "", " ", "one;", "one = 1", "1 +", "(1", "one two",
-    "'a' + 'b'", "'a' * 3", "[1] * 3", "-'a'", "'%d' % 3", "1 < 'a'", "1 in 2", "'a' < [1]", "1 / 0", "1 // 0", "1 % 0",
-    "7 / 2", "\0", "(" * 3000 + "1" + ")" * 3000, "-" * 5000 + "1",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 if one",
+        "1 if sice else 2",
+        "1 / 0 if one else 2",
+        "2 if none else 7 / 2",
+        "max(1, 2)",
+        "block_m.real",
+        "[1, 2][0]",
+        "lambda: 1",
+        "{1: 2}",
+        "{1}",
+        "f'{one}'",
+        "1.5",
+        "1j",
+        "None",
+        "b'x'",
+        "...",
+        "2 ** 3",
+        "1 << 2",
+        "1 & 2",
+        "1 | 2",
+        "1 ^ 2",
+        "~1",
+        "+1",
+        "1 @ 2",
+        "(x := 1)",
+        "*one",
+        "[x for x in [1]]",
+        "one is one",
+        "__import__('os')",
+        "print",
+        "",
+        " ",
+        "one;",
+        "one = 1",
+        "1 +",
+        "(1",
+        "one two",
+        "'a' + 'b'",
+        "'a' * 3",
+        "[1] * 3",
+        "-'a'",
+        "'%d' % 3",
+        "1 < 'a'",
+        "1 in 2",
+        "'a' < [1]",
+        "1 / 0",
+        "1 // 0",
+        "1 % 0",
+        "7 / 2",
+        "\0",
+        "(" * 3000 + "1" + ")" * 3000,
+        "-" * 5000 + "1",
+    ],
+)
 def test_refuses_everything_else(text):
     with pytest.raises(ExpressionError) as caught:
         evaluate(text, NAMES)

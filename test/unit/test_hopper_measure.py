@@ -3,10 +3,11 @@
 import sys
 
 import pytest
-from stepladder.bench import Contestant, Mode
-from stepladder.resources import transforms_dir
 
-MEASURE = transforms_dir().parent / "docs" / "measure"
+from stepladder.measure.bench import Contestant, Mode
+from stepladder.pipeline.resources import transforms_dir
+
+MEASURE = transforms_dir().parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not MEASURE.is_dir(), reason="not a checkout")
 sys.path.insert(0, str(MEASURE))
 
@@ -67,8 +68,16 @@ def test_candidates_read_as_knobs():
     import hopper
 
     assert hopper.knobs_of("128x192 a s4 e1 c2x1 r16") == {
-        "block_m": 128, "block_n": 192, "schedule": "alternating", "warpgroups": 1, "stages": 4, "store_buffers": 1,
-        "cluster_m": 2, "cluster_n": 1, "raster": 16}
+        "block_m": 128,
+        "block_n": 192,
+        "schedule": "pingpong",
+        "consumer_warpgroups": 1,
+        "stages": 4,
+        "epilogue_stages": 1,
+        "cluster_m": 2,
+        "cluster_n": 1,
+        "raster_group": 16,
+    }
     assert set(hopper.CANDIDATES) == set(hopper.SQUARES) and len(hopper.SHAPES) == 20
     for size, candidates in hopper.problems([]).items():
         assert len(set(candidates)) == len(candidates), size
@@ -102,12 +111,15 @@ def test_knobs_that_are_best_where_they_are_worse_become_defaults():
         return {"kernels": {name: {"ratio_spread": {"median": ratio}} for name, ratio in ratios.items()}}
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "bf16", "c_type": "bf16"}
-    measured = {"problem": problem, "kernels": {name: {"knobs": {"block_m": number, "target": "sm_90a"}}
-                                                for number, name in enumerate("abc")},
-                "modes": {"burst": kernels({"a": 1.2, "b": 1.0, "c": 1.1}), "sustained": kernels({"b": 1.1, "c": 0.9})}}
+    measured = {
+        "problem": problem,
+        "kernels": {name: {"knobs": {"block_m": number, "target": "sm_90a"}} for number, name in enumerate("abc")},
+        "modes": {"burst": kernels({"a": 1.2, "b": 1.0, "c": 1.1}), "sustained": kernels({"b": 1.1, "c": 0.9})},
+    }
     assert defaults.scores(measured) == {"b": 1.0, "c": 0.9}
     assert defaults.tuned_entries([{"problems": [measured]}]) == [
-        {"m": 8, "n": 8, "k": 8, "a_bits": 16, "c_bits": 16, "knobs": {"block_m": 1}}]
+        {"m": 8, "n": 8, "k": 8, "a_bits": 16, "c_bits": 16, "knobs": {"block_m": 1}}
+    ]
     del measured["modes"]["sustained"]
     assert defaults.tuned_entries([{"problems": [measured]}])[0]["knobs"] == {"block_m": 0}
     measured["modes"] = {}
@@ -118,10 +130,20 @@ def test_the_best_without_clusters_is_a_default_too():
     import defaults
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}
-    measured = {"problem": problem, "kernels": {name: {"knobs": {"cluster_m": rows, "block_m": number}}
-                                                for number, (name, rows) in enumerate((("a", 2), ("b", 1), ("c", 1)))},
-                "modes": {"burst": {"kernels": {name: {"ratio_spread": {"median": ratio}}
-                                                for name, ratio in (("a", 1.2), ("b", 1.0), ("c", 1.1))}}}}
+    measured = {
+        "problem": problem,
+        "kernels": {
+            name: {"knobs": {"cluster_m": rows, "block_m": number}}
+            for number, (name, rows) in enumerate((("a", 2), ("b", 1), ("c", 1)))
+        },
+        "modes": {
+            "burst": {
+                "kernels": {
+                    name: {"ratio_spread": {"median": ratio}} for name, ratio in (("a", 1.2), ("b", 1.0), ("c", 1.1))
+                }
+            }
+        },
+    }
     assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [0, 2]
     measured["modes"]["burst"]["kernels"]["c"]["ratio_spread"]["median"] = 1.3
     assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [2]
@@ -131,14 +153,24 @@ def test_every_target_has_the_fastest_kernel_that_it_can_have():
     import defaults
 
     def bundle(number, kib, latency):
-        steps = ["copy_asynchronously"] if latency == "asynchronous" else []
-        return {"knobs": {"block_m": number, "latency": latency}, "static_shared_memory": 0,
-                "dynamic_shared_memory": kib * 1024, "steps": steps}
+        steps = ["convert_to_cp_async"] if latency == "asynchronous" else []
+        return {
+            "knobs": {"block_m": number, "prefetch": latency},
+            "static_shared_memory": 0,
+            "dynamic_shared_memory": kib * 1024,
+            "steps": steps,
+        }
 
-    bundles = {"large": bundle(0, 200, "asynchronous"), "slow": bundle(1, 200, "asynchronous"),
-               "middle": bundle(2, 96, "asynchronous"), "old": bundle(3, 60, "registers")}
+    bundles = {
+        "large": bundle(0, 200, "asynchronous"),
+        "slow": bundle(1, 200, "asynchronous"),
+        "middle": bundle(2, 96, "asynchronous"),
+        "old": bundle(3, 60, "registers"),
+    }
     rates = {"cublas": 9.0, "large": 4.0, "slow": 3.0, "middle": 2.0, "old": 1.0}
-    measured = {"problem": {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}, "bundles": bundles,
-                "modes": {"burst": {"kernels": {name: {"tflops_spread": {"median": rate}}
-                                                                 for name, rate in rates.items()}}}}
+    measured = {
+        "problem": {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"},
+        "bundles": bundles,
+        "modes": {"burst": {"kernels": {name: {"tflops_spread": {"median": rate}} for name, rate in rates.items()}}},
+    }
     assert [entry["knobs"]["block_m"] for entry in defaults.fastest_entries(measured)] == [0, 2, 3]

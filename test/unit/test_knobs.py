@@ -6,33 +6,73 @@ import pytest
 from chosen import chosen_steps
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from stepladder import codegen, engine, library
-from stepladder.errors import BAD_INPUT, StepladderError
-from stepladder.payload import matmul_text
+
+from stepladder.codegen import kernel as codegen
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine, library
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 TILES = [16, 32, 64, 128, 256]
 # A form of a pipeline: what chooses it, and the knobs that only it has or has differently.
 FORMS = {
-    "wmma": ("wmma", {"buffers": [1, 2, 3], "padding": [0, 8, 16, 24], "target": ["sm_75", "sm_80", "sm_90a"]}),
-    "wmma_asynchronous": ("wmma", {"latency": ["asynchronous"], "block_k": TILES[1:4], "buffers": [1, 2, 3, 4, 5],
-                                   "padding": [0, 8, 16, 24], "target": ["sm_80", "sm_86", "sm_90a"]}),
-    "mma_sync": ("mma_sync", {"block_k": TILES[1:4], "buffers": [2, 3, 4, 5], "target": ["sm_80", "sm_86", "sm_90a"]}),
+    "wmma": ("wmma", {"stages": [1, 2, 3], "padding": [0, 8, 16, 24], "target": ["sm_75", "sm_80", "sm_90a"]}),
+    "wmma_asynchronous": (
+        "wmma",
+        {
+            "prefetch": ["asynchronous"],
+            "block_k": TILES[1:4],
+            "stages": [1, 2, 3, 4, 5],
+            "padding": [0, 8, 16, 24],
+            "target": ["sm_80", "sm_86", "sm_90a"],
+        },
+    ),
+    "mma_sync": ("mma_sync", {"block_k": TILES[1:4], "stages": [2, 3, 4, 5], "target": ["sm_80", "sm_86", "sm_90a"]}),
 }
 PRODUCT = {"wmma": "nvvm.wmma.mma ", "mma_sync": "nvvm.mma.sync "}
 FRAGMENT_N = {"wmma": 16, "mma_sync": 8}
 OPTIMIZATIONS = {
-    "wmma": ["stage_in_shared_memory", "rasterize_blocks", "vectorize_copies", "pad_shared_memory", "multi_buffer",
-             "hoist_accumulators", "hide_latency", "issue_loads_early"],
-    "wmma_asynchronous": ["stage_in_shared_memory", "rasterize_blocks", "map_copies_cyclically", "vectorize_copies",
-                          "pad_shared_memory", "multi_buffer", "hoist_accumulators", "pipeline_copies", "rotate_loop",
-                          "spread_copies"],
-    "mma_sync": ["stage_in_shared_memory", "rasterize_blocks", "map_copies_cyclically", "vectorize_copies",
-                 "multi_buffer", "hoist_accumulators", "join_fragment_loads", "swizzle_shared_memory",
-                 "pipeline_copies", "bypass_l1", "rotate_loop", "spread_copies"],
+    "wmma": [
+        "stage_in_shared_memory",
+        "rasterize_blocks",
+        "vectorize_copies",
+        "pad_shared_memory",
+        "multi_buffer",
+        "hoist_accumulators",
+        "prefetch_to_registers",
+        "hoist_prefetch",
+    ],
+    "wmma_asynchronous": [
+        "stage_in_shared_memory",
+        "rasterize_blocks",
+        "map_copies_cyclically",
+        "vectorize_copies",
+        "pad_shared_memory",
+        "multi_buffer",
+        "hoist_accumulators",
+        "pipeline_copies",
+        "rotate_loop",
+        "interleave_copies",
+    ],
+    "mma_sync": [
+        "stage_in_shared_memory",
+        "rasterize_blocks",
+        "map_copies_cyclically",
+        "vectorize_copies",
+        "multi_buffer",
+        "hoist_accumulators",
+        "merge_ldmatrix",
+        "swizzle_shared_memory",
+        "pipeline_copies",
+        "bypass_l1",
+        "rotate_loop",
+        "interleave_copies",
+    ],
 }
 # Types of A and B, of C; only mma_sync takes more than f16, and operands by columns.
-TYPES = {"wmma": [("f16", "f32"), ("f16", "f16")],
-         "mma_sync": [("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32")]}
+TYPES = {
+    "wmma": [("f16", "f32"), ("f16", "f16")],
+    "mma_sync": [("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32")],
+}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8}
 LAYOUTS = {"wmma": ["row"], "mma_sync": ["row", "column"]}
 QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,7 +81,7 @@ forms = pytest.mark.parametrize("form", FORMS)
 
 def draw_knobs(data, form):
     """Draws a value for every knob."""
-    options = {"block_k": TILES[:4], "raster": [1, 2, 8], **FORMS[form][1]}
+    options = {"block_k": TILES[:4], "raster_group": [1, 2, 8], **FORMS[form][1]}
     knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
     for axis in "mn":
         knobs[f"block_{axis}"] = data.draw(st.sampled_from(TILES), f"block_{axis}")
@@ -54,8 +94,9 @@ def draw_payload(data, pipeline, m, n, k):
     type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
     layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS[pipeline]), operand) for operand in "ab"}
     accumulate = data.draw(st.booleans(), "accumulate")
-    return matmul_text(m, n, k, a_type=type_, b_type=type_, acc_type=c_type, c_type=c_type, accumulate=accumulate,
-                       **layouts)
+    return matmul_text(
+        m, n, k, a_type=type_, b_type=type_, acc_type=c_type, c_type=c_type, accumulate=accumulate, **layouts
+    )
 
 
 def check_kernel(run, m, n):
@@ -99,7 +140,7 @@ def test_refused_or_covers_the_problem(form, data):
 def test_any_optimizations_may_be_left_out(form, data):
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
     pipeline, knobs = FORMS[form]
-    chosen = {"latency": "asynchronous"} if "latency" in knobs else {}
+    chosen = {"prefetch": "cp_async"} if "latency" in knobs else {}
     if pipeline == "mma_sync":
         # Two sub-steps of i8, and tiles of f32 that fit.
         chosen |= {"block_m": 64, "block_n": 64, "block_k": 64, "warp_m": 32, "warp_n": 32}
@@ -118,7 +159,7 @@ def test_any_optimizations_may_be_left_out(form, data):
 @forms
 def test_the_list_of_optimizations_is_whole(form):
     pipeline, knobs = FORMS[form]
-    settings = {"latency": "asynchronous"} if "latency" in knobs else {}
+    settings = {"prefetch": "cp_async"} if "latency" in knobs else {}
     with engine.mlir_context():
         assert OPTIMIZATIONS[form] == [step.name for step in chosen_steps(pipeline, settings) if step.optimization]
 

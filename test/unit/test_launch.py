@@ -8,11 +8,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import make_descriptor, make_manifest, make_problem
-from stepladder import tma
-from stepladder.bundle import Argument, read_bundle, write_bundle
-from stepladder.check import check_matmul, exact_inputs
-from stepladder.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
-from stepladder.launch import CudaError, Device, DeviceExecutor, MatmulBuffers, device_ordinal, image_for
+
+from stepladder.runtime import tensor_map as tma
+from stepladder.runtime.bundle import Argument, read_bundle, write_bundle
+from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.launch import (
+    CudaError,
+    Device,
+    DeviceExecutor,
+    MatmulBuffers,
+    device_ordinal,
+    image_for,
+)
+from stepladder.verify.check import check_matmul, exact_inputs
 
 
 class Names:
@@ -31,8 +39,12 @@ class Result(int):
 class FakeDriver:
     """Answers the driver's calls as a GPU would, with device memory in a dictionary; `errors` makes calls fail."""
 
-    ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132,
-                  "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448}
+    ATTRIBUTES = {
+        "COMPUTE_CAPABILITY_MAJOR": 9,
+        "COMPUTE_CAPABILITY_MINOR": 0,
+        "MULTIPROCESSOR_COUNT": 132,
+        "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
+    }
     CUresult = Result
     CUdevice_attribute = CUfunction_attribute = CUstream_flags = CUstreamCaptureMode = CUlaunchAttributeID = Names()
     CUlaunchConfig = SimpleNamespace
@@ -41,8 +53,9 @@ class FakeDriver:
         self.errors = errors or {}
         self.static_shared_memory = static_shared_memory
         self.cluster = dict(zip(("WIDTH", "HEIGHT", "DEPTH"), cluster))
-        self.ATTRIBUTES = self.ATTRIBUTES | dict(zip(("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR"),
-                                                     capability))
+        self.ATTRIBUTES = self.ATTRIBUTES | dict(
+            zip(("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR"), capability)
+        )
         self.calls = []
         self.encoded = []
         self._encode_tiled = tma.ENCODE_TILED(self.encode_tiled)
@@ -72,8 +85,18 @@ class FakeDriver:
 
     def encode_tiled(self, tensor_map, kind, rank, address, shape, strides, box, steps, *modes):
         """cuTensorMapEncodeTiled as C calls it; marks the bytes that it should write, and no others."""
-        self.encoded.append({"kind": kind, "address": address, "shape": shape[:rank], "strides": strides[:rank - 1],
-                             "box": box[:rank], "steps": steps[:rank], "modes": list(modes), "map": tensor_map})
+        self.encoded.append(
+            {
+                "kind": kind,
+                "address": address,
+                "shape": shape[:rank],
+                "strides": strides[: rank - 1],
+                "box": box[:rank],
+                "steps": steps[:rank],
+                "modes": list(modes),
+                "map": tensor_map,
+            }
+        )
         ctypes.memset(tensor_map, len(self.encoded), 128)
         return next(iter(self.errors.get("cuTensorMapEncodeTiled", [])), 0)
 
@@ -103,17 +126,33 @@ def bundle(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("target, capability, image", [
-    ("sm_80", (8, 0), "cubin"), ("sm_80", (8, 6), "cubin"), ("sm_86", (8, 9), "cubin"), ("sm_80", (9, 0), "ptx"),
-    ("sm_89", (9, 0), "ptx"), ("sm_75", (12, 0), "ptx"), ("sm_90a", (9, 0), "cubin"), ("sm_120", (12, 1), "cubin"),
-])
+@pytest.mark.parametrize(
+    "target, capability, image",
+    [
+        ("sm_80", (8, 0), "cubin"),
+        ("sm_80", (8, 6), "cubin"),
+        ("sm_86", (8, 9), "cubin"),
+        ("sm_80", (9, 0), "ptx"),
+        ("sm_89", (9, 0), "ptx"),
+        ("sm_75", (12, 0), "ptx"),
+        ("sm_90a", (9, 0), "cubin"),
+        ("sm_120", (12, 1), "cubin"),
+    ],
+)
 def test_image_for(target, capability, image):
     assert image_for(target, capability, "card") == image
 
 
-@pytest.mark.parametrize("target, capability", [
-    ("sm_90a", (10, 0)), ("sm_90a", (8, 0)), ("sm_90", (8, 9)), ("sm_86", (8, 0)), ("sm_120", (10, 0)),
-])
+@pytest.mark.parametrize(
+    "target, capability",
+    [
+        ("sm_90a", (10, 0)),
+        ("sm_90a", (8, 0)),
+        ("sm_90", (8, 9)),
+        ("sm_86", (8, 0)),
+        ("sm_120", (10, 0)),
+    ],
+)
 def test_wrong_gpu(target, capability):
     with pytest.raises(StepladderError, match="nothing was executed") as caught:
         image_for(target, capability, "card X")
@@ -181,8 +220,10 @@ def test_other_load_errors_are_not_hidden_by_the_fallback(bundle):
         device.load(bundle(target="sm_90a"))
 
 
-@pytest.mark.parametrize("static, dynamic, asked", [(0, 48 * 1024, False), (1024, 47 * 1024, False),
-                                                    (1024, 48 * 1024, True), (0, 100_000, True)])
+@pytest.mark.parametrize(
+    "static, dynamic, asked",
+    [(0, 48 * 1024, False), (1024, 47 * 1024, False), (1024, 48 * 1024, True), (0, 100_000, True)],
+)
 def test_opts_in_to_large_shared_memory(bundle, static, dynamic, asked):
     driver = FakeDriver(static_shared_memory=static)
     Device(driver=driver).load(bundle(target="sm_90a", static_shared_memory=static, dynamic_shared_memory=dynamic))
@@ -201,23 +242,37 @@ def test_more_shared_memory_than_the_gpu_has(bundle):
 def tma_changes(problem=None, **fields):
     """Changes to a manifest: A and B through descriptors, C by a pointer between them."""
     problem = problem or make_problem()
-    arguments = (Argument("B", "b", problem.b_type, problem.b_shape, "read", descriptor=1),
-                 Argument("C", "c", problem.c_type, (problem.m, problem.n), "readwrite"),
-                 Argument("A", "a", problem.a_type, problem.a_shape, "read", descriptor=0))
-    return dict(target="sm_90a", arguments=arguments,
-                tma_descriptors=(make_descriptor("a", problem.a_shape, problem.a_type, **fields),
-                                 make_descriptor("b", problem.b_shape, problem.b_type, **fields)))
+    arguments = (
+        Argument("B", "b", problem.b_type, problem.b_shape, "read", descriptor=1),
+        Argument("C", "c", problem.c_type, (problem.m, problem.n), "readwrite"),
+        Argument("A", "a", problem.a_type, problem.a_shape, "read", descriptor=0),
+    )
+    return dict(
+        target="sm_90a",
+        arguments=arguments,
+        tma_descriptors=(
+            make_descriptor("a", problem.a_shape, problem.a_type, **fields),
+            make_descriptor("b", problem.b_shape, problem.b_type, **fields),
+        ),
+    )
 
 
-@pytest.mark.parametrize("changes, feature", [
-    (tma_changes(), "TMA descriptors"), ({"cluster": (2, 1, 1), "grid": (2, 1, 1)}, "thread-block clusters"),
-    ({"dependent_launch": True}, "dependent launches")])
+@pytest.mark.parametrize(
+    "changes, feature",
+    [
+        (tma_changes(), "TMA descriptors"),
+        ({"cluster": (2, 1, 1), "grid": (2, 1, 1)}, "thread-block clusters"),
+        ({"dependent_launch": True}, "dependent launches"),
+    ],
+)
 def test_what_only_hopper_has(bundle, changes, feature):
     read = bundle(**changes | {"target": "sm_80"})
     with pytest.raises(StepladderError) as caught:
         Device(driver=FakeDriver(capability=(8, 9))).load(read)
-    assert caught.value.message == (f"'{read.path}' needs {feature}, which GPUs of compute capability 9.0 and later "
-                                    "have, and Fake H200 is 8.9; nothing was executed")
+    assert caught.value.message == (
+        f"'{read.path}' needs {feature}, which GPUs of compute capability 9.0 and later "
+        "have, and Fake H200 is 8.9; nothing was executed"
+    )
     assert caught.value.status == NOT_EXECUTED
 
 
@@ -243,59 +298,103 @@ def test_pointers_and_descriptors_mix(bundle):
     # B comes first in the kernel's list, so that its descriptor is encoded first.
     assert launched == [(b"\2" * 128, b"\1" * 128, 0x3000)] * 2
     assert [(made["address"], made["shape"], made["strides"]) for made in driver.encoded] == [
-        (0x2000, [192, 128], [384]), (0x1000, [128, 64], [256])]
+        (0x2000, [192, 128], [384]),
+        (0x1000, [128, 64], [256]),
+    ]
     assert driver.called("cuGetProcAddress") == [[b"cuTensorMapEncodeTiled", 12000, 0]] * 2
     # The driver reads the host's copies at every launch.
     kept = {item.address for item in gc.get_objects() if isinstance(item, tma.TensorMap)}
     assert {made["map"] for made in driver.encoded} <= kept
 
 
-@pytest.mark.parametrize("element, kind", [("f16", 6), ("bf16", 9), ("f32", 7), ("i32", 3), ("i8", 0), ("f8E4M3FN", 0),
-                                           ("f8E5M2", 0)])
+@pytest.mark.parametrize(
+    "element, kind", [("f16", 6), ("bf16", 9), ("f32", 7), ("i32", 3), ("i8", 0), ("f8E4M3FN", 0), ("f8E5M2", 0)]
+)
 def test_encoded_parameters(element, kind):
     """All lists innermost first, strides in bytes, modes by the driver's numbers (those of cuda.h)."""
     driver = FakeDriver()
     device = Device(driver=driver)
     size = 4 if element.endswith("32") else 2 if element.endswith("16") else 1
     buffer = device.allocate(3 * 5 * 64 * size)
-    made = tma.encode(device, make_descriptor("a", (3, 5, 64), element, box=(1, 4, 32 // size), interleave="16b",
-                                              swizzle="64b", l2_promotion="128b", oob_fill="nan"), buffer)
+    made = tma.encode(
+        device,
+        make_descriptor(
+            "a",
+            (3, 5, 64),
+            element,
+            box=(1, 4, 32 // size),
+            interleave="16b",
+            swizzle="64b",
+            l2_promotion="128b",
+            oob_fill="nan",
+        ),
+        buffer,
+    )
     encoded = driver.encoded[0]
     assert encoded.pop("kind") == kind
     assert made.address % 128 == 0
-    assert encoded == {"address": 4096, "shape": [64, 5, 3], "strides": [64 * size, 5 * 64 * size],
-                       "box": [32 // size, 4, 1], "steps": [1, 1, 1], "modes": [1, 2, 2, 1], "map": made.address}
+    assert encoded == {
+        "address": 4096,
+        "shape": [64, 5, 3],
+        "strides": [64 * size, 5 * 64 * size],
+        "box": [32 // size, 4, 1],
+        "steps": [1, 1, 1],
+        "modes": [1, 2, 2, 1],
+        "map": made.address,
+    }
 
 
 def test_numbers_of_the_driver():
     real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
-    kinds = {"i8": "UINT8", "f8E4M3FN": "UINT8", "f8E5M2": "UINT8", "i32": "INT32", "f16": "FLOAT16", "f32": "FLOAT32",
-             "bf16": "BFLOAT16"}
+    kinds = {
+        "i8": "UINT8",
+        "f8E4M3FN": "UINT8",
+        "f8E5M2": "UINT8",
+        "i32": "INT32",
+        "f16": "FLOAT16",
+        "f32": "FLOAT32",
+        "bf16": "BFLOAT16",
+    }
     fills = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
     for table, kind, prefix, spell in (
-            (tma.DATA_TYPES, "CUtensorMapDataType", "DATA_TYPE", kinds.get),
-            (tma.INTERLEAVES, "CUtensorMapInterleave", "INTERLEAVE", str.upper),
-            (tma.SWIZZLES, "CUtensorMapSwizzle", "SWIZZLE", str.upper),
-            (tma.L2_PROMOTIONS, "CUtensorMapL2promotion", "L2_PROMOTION",
-             lambda name: "NONE" if name == "none" else f"L2_{name.upper()}"),
-            (tma.OOB_FILLS, "CUtensorMapFloatOOBfill", "FLOAT_OOB_FILL", fills.get)):
+        (tma.DATA_TYPES, "CUtensorMapDataType", "DATA_TYPE", kinds.get),
+        (tma.INTERLEAVES, "CUtensorMapInterleave", "INTERLEAVE", str.upper),
+        (tma.SWIZZLES, "CUtensorMapSwizzle", "SWIZZLE", str.upper),
+        (
+            tma.L2_PROMOTIONS,
+            "CUtensorMapL2promotion",
+            "L2_PROMOTION",
+            lambda name: "NONE" if name == "none" else f"L2_{name.upper()}",
+        ),
+        (tma.OOB_FILLS, "CUtensorMapFloatOOBfill", "FLOAT_OOB_FILL", fills.get),
+    ):
         for name, number in table.items():
             assert number == int(getattr(getattr(real, kind), f"CU_TENSOR_MAP_{prefix}_{spell(name)}"))
 
 
-@pytest.mark.parametrize("fields, address, message", [
-    ({"element_type": "f64"}, 4096, "element type 'f64' is none of TMA's: i8, f8E4M3FN, f8E5M2, i32, f16, f32, bf16"),
-    ({}, 4104, "the buffer's address 0x1008 is not a multiple of 16"),
-    ({"shape": (64, 2**32 + 1)}, 4096, "shape [64, 4294967297] has an extent above 2^32"),
-    ({"strides": (136,)}, 4096, "strides [136] must be multiples of 16 bytes below 2^40"),
-    ({"strides": (2**40,)}, 4096, "strides [1099511627776] must be multiples of 16 bytes below 2^40"),
-    ({"box": (257, 64)}, 4096, "box [257, 64] has an extent above 256"),
-    ({"box": (64, 4)}, 4096, "the innermost extent of box [64, 4] is 8 bytes, which is not a multiple of 16"),
-    ({"swizzle": "64b", "box": (64, 40)}, 4096,
-     "the innermost extent of box [64, 40] is 80 bytes, more than the 64 of swizzle 64b"),
-    ({"shape": (65, 64)}, 4096, "its tensor ends at byte 8320, and the buffer has 8192"),
-    ({"strides": (144,)}, 4096, "its tensor ends at byte 9200, and the buffer has 8192"),
-])
+@pytest.mark.parametrize(
+    "fields, address, message",
+    [
+        (
+            {"element_type": "f64"},
+            4096,
+            "element type 'f64' is none of TMA's: i8, f8E4M3FN, f8E5M2, i32, f16, f32, bf16",
+        ),
+        ({}, 4104, "the buffer's address 0x1008 is not a multiple of 16"),
+        ({"shape": (64, 2**32 + 1)}, 4096, "shape [64, 4294967297] has an extent above 2^32"),
+        ({"strides": (136,)}, 4096, "strides [136] must be multiples of 16 bytes below 2^40"),
+        ({"strides": (2**40,)}, 4096, "strides [1099511627776] must be multiples of 16 bytes below 2^40"),
+        ({"box": (257, 64)}, 4096, "box [257, 64] has an extent above 256"),
+        ({"box": (64, 4)}, 4096, "the innermost extent of box [64, 4] is 8 bytes, which is not a multiple of 16"),
+        (
+            {"swizzle": "64b", "box": (64, 40)},
+            4096,
+            "the innermost extent of box [64, 40] is 80 bytes, more than the 64 of swizzle 64b",
+        ),
+        ({"shape": (65, 64)}, 4096, "its tensor ends at byte 8320, and the buffer has 8192"),
+        ({"strides": (144,)}, 4096, "its tensor ends at byte 9200, and the buffer has 8192"),
+    ],
+)
 def test_descriptors_that_cannot_be_encoded(fields, address, message):
     driver = FakeDriver()
     driver.results["cuMemAlloc"] = lambda size: address
@@ -307,8 +406,16 @@ def test_descriptors_that_cannot_be_encoded(fields, address, message):
     assert driver.encoded == []
 
 
-@pytest.mark.parametrize("fields", [{"shape": (1, 64), "strides": (128,)}, {"box": (256, 64)}, {"box": (64, 256)},
-                                    {"swizzle": "128b", "box": (64, 64)}, {"shape": (32, 32)}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"shape": (1, 64), "strides": (128,)},
+        {"box": (256, 64)},
+        {"box": (64, 256)},
+        {"swizzle": "128b", "box": (64, 64)},
+        {"shape": (32, 32)},
+    ],
+)
 def test_descriptors_at_the_limits(fields):
     driver = FakeDriver()
     device = Device(driver=driver)
@@ -339,13 +446,22 @@ def test_clusters_are_those_compiled_in(bundle):
     MatmulBuffers(device, read.manifest.problem).launcher(device.load(read), read)()
     [[function, config]] = driver.called("cuOccupancyMaxActiveClusters")
     assert function == 6
-    assert vars(config) == {"gridDimX": 6, "gridDimY": 4, "gridDimZ": 1, "blockDimX": 384, "blockDimY": 1,
-                            "blockDimZ": 1, "sharedMemBytes": 200_000, "hStream": 77}
+    assert vars(config) == {
+        "gridDimX": 6,
+        "gridDimY": 4,
+        "gridDimZ": 1,
+        "blockDimX": 384,
+        "blockDimY": 1,
+        "blockDimZ": 1,
+        "sharedMemBytes": 200_000,
+        "hStream": 77,
+    }
     # Shared memory beyond the default is opted in to before that question, or none would fit.
     names = [name for name, *_ in driver.calls]
     assert names.index("cuFuncSetAttribute") < names.index("cuOccupancyMaxActiveClusters")
     assert [arguments[1:] for arguments in driver.called("cuFuncSetAttribute")] == [
-        ["CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", 200_000]]
+        ["CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", 200_000]
+    ]
     assert driver.called("cuLaunchKernel")[0][1:9] == [6, 4, 1, 384, 1, 1, 200_000, 77]
 
 
@@ -380,8 +496,15 @@ def test_cluster_that_does_not_fit(bundle):
     driver.results["cuOccupancyMaxActiveClusters"] = lambda *arguments: 0
     message = "not one cluster of 16 x 1 x 1 blocks, with 200001 bytes of shared memory a block, fits on Fake H200"
     with pytest.raises(StepladderError, match=message) as caught:
-        Device(driver=driver).load(bundle(target="sm_90a", cluster=(16, 1, 1), grid=(16, 1, 1), static_shared_memory=1,
-                                          dynamic_shared_memory=200_000))
+        Device(driver=driver).load(
+            bundle(
+                target="sm_90a",
+                cluster=(16, 1, 1),
+                grid=(16, 1, 1),
+                static_shared_memory=1,
+                dynamic_shared_memory=200_000,
+            )
+        )
     assert caught.value.status == NOT_EXECUTED
 
 
@@ -393,7 +516,7 @@ def test_dependent_launch(bundle):
     def launch(config, function, parameters, extra):
         pointers = (ctypes.c_uint64 * 3).from_address(parameters)
         launched.append([ctypes.c_uint64.from_address(pointer).value for pointer in pointers])
-        attribute, = config.attrs
+        (attribute,) = config.attrs
         assert config.numAttrs == 1
         assert attribute.id == "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
         assert attribute.value.programmaticStreamSerializationAllowed == 1
@@ -454,9 +577,18 @@ def test_calls_fit_cuda_python(bundle):
 
     real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
     driver = FakeDriver(cluster=(2, 1, 1))
-    driver.results |= {name: lambda *arguments: 1 for name in (
-        "cuEventCreate", "cuEventElapsedTime", "cuStreamEndCapture", "cuGraphInstantiate", "cuDriverGetVersion",
-        "cuDeviceTotalMem", "cuDevicePrimaryCtxRetain")}
+    driver.results |= {
+        name: lambda *arguments: 1
+        for name in (
+            "cuEventCreate",
+            "cuEventElapsedTime",
+            "cuStreamEndCapture",
+            "cuGraphInstantiate",
+            "cuDriverGetVersion",
+            "cuDeviceTotalMem",
+            "cuDevicePrimaryCtxRetain",
+        )
+    }
     driver.ATTRIBUTES |= {"CLOCK_RATE": 1, "MEMORY_CLOCK_RATE": 1, "L2_CACHE_SIZE": 1}
     read = bundle(dynamic_shared_memory=100_000, cluster=(2, 1, 1), grid=(2, 1, 1), **tma_changes())
     dependent = dataclasses.replace(read.manifest, dependent_launch=True)
@@ -495,7 +627,7 @@ def test_launch_configuration_fits_cuda_python(bundle):
     config = driver.called("cuLaunchKernelEx")[0][0]
     assert (config.gridDimX, config.gridDimY, config.blockDimX, config.sharedMemBytes) == (3, 4, 128, 1024)
     assert int(config.hStream) == 77
-    attribute, = config.attrs
+    (attribute,) = config.attrs
     assert attribute.id == real.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
     assert attribute.value.programmaticStreamSerializationAllowed == 1
 
@@ -546,10 +678,11 @@ def test_hopper_features_on_a_gpu(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("acc_type, compute_type", [("f32", "f16"), ("f16", "f16"), ("f32", "bf16"), ("f32", "tf32"),
-                                                    ("i32", "i8")])
+@pytest.mark.parametrize(
+    "acc_type, compute_type", [("f32", "f16"), ("f16", "f16"), ("f32", "bf16"), ("f32", "tf32"), ("i32", "i8")]
+)
 def test_ceiling_on_a_gpu(acc_type, compute_type):
-    from stepladder.ceiling import measure_ceiling
+    from stepladder.measure.ceiling import measure_ceiling
 
     with Device() as device:
         if device.capability < (8, 0):

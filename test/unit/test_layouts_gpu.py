@@ -8,18 +8,24 @@ import layout_kernels
 import numpy as np
 import pytest
 from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
-from stepladder import tma
-from stepladder.bundle import TmaDescriptor
-from stepladder.emulator import fragments
-from stepladder.emulator.tiles import MatrixDescriptor, box_addresses
-from stepladder.errors import StepladderError
-from stepladder.launch import Device
+
+from stepladder.emulator.hardware import fragments
+from stepladder.emulator.hardware.shared_memory_layouts import (
+    MatrixDescriptor,
+    box_addresses,
+)
+from stepladder.runtime import tensor_map
+from stepladder.runtime.bundle import TmaDescriptor
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import Device
 
 WARP = fragments.WARP
 
 # Bits of small integers, from -2 to 2, in types that NumPy has not.
-_BYTES = {"e4m3": {0: 0x00, 1: 0x38, 2: 0x40, -1: 0xB8, -2: 0xC0}, "e5m2": {0: 0x00, 1: 0x3C, 2: 0x40, -1: 0xBC,
-                                                                            -2: 0xC0}}
+_BYTES = {
+    "e4m3": {0: 0x00, 1: 0x38, 2: 0x40, -1: 0xB8, -2: 0xC0},
+    "e5m2": {0: 0x00, 1: 0x3C, 2: 0x40, -1: 0xBC, -2: 0xC0},
+}
 _DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s8": np.int8, "s32": np.int32}
 
 
@@ -57,8 +63,9 @@ class Runner:
                 given.append(argument & (1 << 64) - 1 if isinstance(argument, int) else argument)
         kernel.launcher((blocks, 1, 1), (threads, 1, 1), given)()
         self.device.synchronize()
-        found = [buffer.download(arguments[number].shape, arguments[number].dtype)
-                 for number, buffer in buffers.items()]
+        found = [
+            buffer.download(arguments[number].shape, arguments[number].dtype) for number, buffer in buffers.items()
+        ]
         for buffer in buffers.values():
             buffer.free()
         return found
@@ -85,14 +92,15 @@ def test_ldmatrix(run, count, transposed):
     rows = np.arange(WARP * 8, dtype=np.uint16).reshape(WARP, 8)
     out = np.zeros((WARP, count, 2), np.uint16)
     found = run(layout_kernels.ldmatrix(count, transposed), WARP, rows, ORDER.astype(np.uint32), out)[-1]
-    matrices = rows[ORDER][:8 * count].reshape(count, 8, 8)
+    matrices = rows[ORDER][: 8 * count].reshape(count, 8, 8)
     expected = np.swapaxes(fragments.matrix(transposed=transposed).divide(matrices), 0, 1)
     np.testing.assert_array_equal(found, expected)
     if not transposed:  # elements of other widths are the same bytes
         for bits in (8, 32):
             wide = np.ascontiguousarray(matrices).view(f"u{bits // 8}")
-            np.testing.assert_array_equal(found.view(wide.dtype), np.swapaxes(
-                fragments.matrix(bits).divide(wide), 0, 1))
+            np.testing.assert_array_equal(
+                found.view(wide.dtype), np.swapaxes(fragments.matrix(bits).divide(wide), 0, 1)
+            )
 
 
 @pytest.mark.gpu
@@ -102,7 +110,7 @@ def test_stmatrix(run, count, transposed):
     out = np.zeros((WARP, 8), np.uint16)
     found = run(layout_kernels.stmatrix(count, transposed), WARP, held, ORDER.astype(np.uint32), out)[-1]
     expected = np.zeros_like(out)
-    expected[ORDER[:8 * count]] = fragments.matrix(transposed=transposed).join(np.swapaxes(held, 0, 1)).reshape(-1, 8)
+    expected[ORDER[: 8 * count]] = fragments.matrix(transposed=transposed).join(np.swapaxes(held, 0, 1)).reshape(-1, 8)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -110,11 +118,16 @@ def test_stmatrix(run, count, transposed):
 
 # Rows, columns, k, and types of D, A, B and C.
 PRODUCTS = [
-    (16, 8, 8, ("f32", "f16", "f16", "f32")), (16, 8, 16, ("f32", "f16", "f16", "f32")),
-    (16, 8, 16, ("f16", "f16", "f16", "f16")), (16, 8, 8, ("f32", "bf16", "bf16", "f32")),
-    (16, 8, 16, ("f32", "bf16", "bf16", "f32")), (16, 8, 4, ("f32", "tf32", "tf32", "f32")),
-    (16, 8, 8, ("f32", "tf32", "tf32", "f32")), (16, 8, 16, ("s32", "s8", "s8", "s32")),
-    (16, 8, 32, ("s32", "s8", "s8", "s32")), (8, 8, 4, ("f64", "f64", "f64", "f64")),
+    (16, 8, 8, ("f32", "f16", "f16", "f32")),
+    (16, 8, 16, ("f32", "f16", "f16", "f32")),
+    (16, 8, 16, ("f16", "f16", "f16", "f16")),
+    (16, 8, 8, ("f32", "bf16", "bf16", "f32")),
+    (16, 8, 16, ("f32", "bf16", "bf16", "f32")),
+    (16, 8, 4, ("f32", "tf32", "tf32", "f32")),
+    (16, 8, 8, ("f32", "tf32", "tf32", "f32")),
+    (16, 8, 16, ("s32", "s8", "s8", "s32")),
+    (16, 8, 32, ("s32", "s8", "s8", "s32")),
+    (8, 8, 4, ("f64", "f64", "f64", "f64")),
 ]
 
 
@@ -123,8 +136,11 @@ def mma_kernel(rows, columns, k, types):
     held = {"f16": 32, "f32": 32, "s32": 32, "f64": 64}[types[0]]
     bits = 8 * bits_of(np.zeros(1), types[1]).itemsize
     sums = 8 * bits_of(np.zeros(1), types[3]).itemsize
-    return layout_kernels.mma_sync(f"m{rows}n{columns}k{k}", types, (
-        rows * k * bits // WARP // width, columns * k * bits // WARP // width, rows * columns * sums // WARP // held))
+    return layout_kernels.mma_sync(
+        f"m{rows}n{columns}k{k}",
+        types,
+        (rows * k * bits // WARP // width, columns * k * bits // WARP // width, rows * columns * sums // WARP // held),
+    )
 
 
 @pytest.mark.gpu
@@ -134,9 +150,14 @@ def test_mma_sync(run, rows, columns, k, types):
     a_bits, b_bits = bits_of(a, types[1]), bits_of(b, types[2])
     sums = fragments.mma_c(rows, columns)
     held = sums.divide(c.astype(_DTYPES[types[3]]))
-    found = run(mma_kernel(rows, columns, k, types), WARP,
-                fragments.mma_a(rows, k, 8 * a_bits.itemsize).divide(a_bits),
-                fragments.mma_b(k, columns, 8 * b_bits.itemsize).divide(b_bits), held, np.zeros_like(held))[-1]
+    found = run(
+        mma_kernel(rows, columns, k, types),
+        WARP,
+        fragments.mma_a(rows, k, 8 * a_bits.itemsize).divide(a_bits),
+        fragments.mma_b(k, columns, 8 * b_bits.itemsize).divide(b_bits),
+        held,
+        np.zeros_like(held),
+    )[-1]
     np.testing.assert_array_equal(found, sums.divide((a @ b + c).astype(held.dtype)))
 
 
@@ -147,8 +168,14 @@ def test_tf32_drops_bits(run):
     b = np.eye(8, dtype=np.float32)
     sums = fragments.mma_c(16, 8)
     zeros = np.zeros((WARP, 2, 2), np.float32)
-    found = run(mma_kernel(*PRODUCTS[6]), WARP, fragments.mma_a(16, 8, 32).divide(a),
-                fragments.mma_b(8, 8, 32).divide(b), zeros, zeros)[-1]
+    found = run(
+        mma_kernel(*PRODUCTS[6]),
+        WARP,
+        fragments.mma_a(16, 8, 32).divide(a),
+        fragments.mma_b(8, 8, 32).divide(b),
+        zeros,
+        zeros,
+    )[-1]
     np.testing.assert_array_equal(found, sums.divide(fragments.as_tf32(a)))
 
 
@@ -157,12 +184,21 @@ def test_tf32_drops_bits(run):
 SWIZZLES = (128, 64, 32, 0)
 # Columns, types of D, A and B, whether A and B run along k, the swizzle, and which of two ways the tiles are laid out.
 WGMMA = [
-    *((64, ("f32", "f16", "f16"), (a, b), swizzle, way)
-      for a in (True, False) for b in (True, False) for swizzle in SWIZZLES for way in (0, 1)),
+    *(
+        (64, ("f32", "f16", "f16"), (a, b), swizzle, way)
+        for a in (True, False)
+        for b in (True, False)
+        for swizzle in SWIZZLES
+        for way in (0, 1)
+    ),
     *((columns, ("f32", "f16", "f16"), (True, False), 128, 0) for columns in (8, 24, 128, 256)),
-    (64, ("f16", "f16", "f16"), (True, False), 128, 0), (64, ("f32", "bf16", "bf16"), (True, False), 64, 0),
-    *((64, types, (True, True), swizzle, 0) for swizzle in SWIZZLES for types in (
-        ("f32", "tf32", "tf32"), ("f32", "e4m3", "e5m2"), ("s32", "s8", "s8"))),
+    (64, ("f16", "f16", "f16"), (True, False), 128, 0),
+    (64, ("f32", "bf16", "bf16"), (True, False), 64, 0),
+    *(
+        (64, types, (True, True), swizzle, 0)
+        for swizzle in SWIZZLES
+        for types in (("f32", "tf32", "tf32"), ("f32", "e4m3", "e5m2"), ("s32", "s8", "s8"))
+    ),
 ]
 STEP = 32  # bytes of an instruction along k
 
@@ -218,8 +254,12 @@ UNIT = 16
 # No pipeline stores at a negative origin, and what a GPU does then was not settled.
 STORED_ORIGINS = [origin for origin in ORIGINS if min(origin) >= 0]
 KINDS = {"f16": np.uint16, "f32": np.uint32, "i8": np.uint8}
-BOXES = [("f16", swizzle, 0) for swizzle in SWIZZLES] + [("f32", 128, 0), ("i8", 64, 0), ("f16", 128, 256),
-                                                        ("f16", 64, 128)]
+BOXES = [("f16", swizzle, 0) for swizzle in SWIZZLES] + [
+    ("f32", 128, 0),
+    ("i8", 64, 0),
+    ("f16", 128, 256),
+    ("f16", 64, 128),
+]
 
 
 def tensor_and_box(kind, swizzle, narrow=1):
@@ -234,8 +274,9 @@ def encoded(device, tensor, kind, box, swizzle):
     buffer = device.allocate(tensor.nbytes)
     buffer.upload(tensor)
     name = f"{swizzle}b" if swizzle else "none"
-    return tma.encode(device, TmaDescriptor("a", kind, tensor.shape, (tensor.strides[0],), box, (1, 1), swizzle=name),
-                      buffer), buffer
+    return tensor_map.encode(
+        device, TmaDescriptor("a", kind, tensor.shape, (tensor.strides[0],), box, (1, 1), swizzle=name), buffer
+    ), buffer
 
 
 def part_of(tensor, origin, box):
@@ -257,8 +298,16 @@ def loaded(run, kind, swizzle, shift, origin, *, narrow=1, multicast=False):
     image = np.full(4 * WORDS, 0xAB, np.uint8)
     descriptor, buffer = encoded(run.device, tensor, kind, box, swizzle)
     ptx = layout_kernels.tma_load(box[0] * box[1] * item, place, WORDS, multicast=multicast)
-    out = run(ptx, WARPGROUP, descriptor, origin[1], origin[0], image, np.zeros((blocks, 4 * WORDS + 4), np.uint8),
-              blocks=blocks)[-1]
+    out = run(
+        ptx,
+        WARPGROUP,
+        descriptor,
+        origin[1],
+        origin[0],
+        image,
+        np.zeros((blocks, 4 * WORDS + 4), np.uint8),
+        blocks=blocks,
+    )[-1]
     buffer.free()
     expected = image.copy()
     expected.view(tensor.dtype)[box_addresses(place, box, item, swizzle) // item] = part_of(tensor, origin, box)
@@ -326,15 +375,18 @@ def all_kernels():
     yield from (kernel(*form) for kernel in (layout_kernels.ldmatrix, layout_kernels.stmatrix) for form in MATRICES)
     yield from (mma_kernel(*form) for form in PRODUCTS)
     forms = {(columns, types, along_k) for columns, types, along_k, *_ in WGMMA}
-    yield from (layout_kernels.wgmma(columns, STEP // bits_of(np.zeros(1), types[1]).itemsize, types, along_k)
-                for columns, types, along_k in sorted(forms))
+    yield from (
+        layout_kernels.wgmma(columns, STEP // bits_of(np.zeros(1), types[1]).itemsize, types, along_k)
+        for columns, types, along_k in sorted(forms)
+    )
     yield from (layout_kernels.tma_load(1024, 2048, WORDS, multicast=multicast) for multicast in (False, True))
     yield from (layout_kernels.tma_store(2048, WORDS, add=add) for add in (False, True))
 
 
 def test_kernels_assemble():
     try:
-        from stepladder import codegen
+        from stepladder.codegen import kernel as codegen
+
         codegen.find_tool("ptxas")
     except (StepladderError, ImportError) as error:
         pytest.skip(str(error))

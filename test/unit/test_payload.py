@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepladder import cli, engine
-from stepladder.bindings import ir
-from stepladder.errors import BAD_INPUT, OK, StepladderError
-from stepladder.facts import type_bits, type_facts
-from stepladder.payload import FACTS, find_problem, matmul_text, walk
-from stepladder.resources import payloads_dir
+
+from stepladder.cli import main as cli
+from stepladder.mlir.bindings import ir
+from stepladder.payload.facts import type_bits, type_facts
+from stepladder.payload.problem import FACTS, find_problem, matmul_text, walk
+from stepladder.pipeline import engine
+from stepladder.pipeline.resources import payloads_dir
+from stepladder.runtime.errors import BAD_INPUT, OK, StepladderError
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "payloads"
 sizes = st.integers(1, 20000)
@@ -20,16 +22,44 @@ layouts = st.sampled_from(["row", "column"])
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
-@given(sizes, sizes, sizes, st.booleans(), st.sampled_from([("f16", "f16"), ("f16", "f32"), ("bf16", "f32"),
-                                                            ("f32", "f32"), ("f64", "f64"), ("i8", "i32"),
-                                                            ("f8E4M3FN", "f32"), ("f8E5M2", "f16")]),
-       layouts, layouts)
+@given(
+    sizes,
+    sizes,
+    sizes,
+    st.booleans(),
+    st.sampled_from(
+        [
+            ("f16", "f16"),
+            ("f16", "f32"),
+            ("bf16", "f32"),
+            ("f32", "f32"),
+            ("f64", "f64"),
+            ("i8", "i32"),
+            ("f8E4M3FN", "f32"),
+            ("f8E5M2", "f16"),
+        ]
+    ),
+    layouts,
+    layouts,
+)
 def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout):
     inputs, c = types
     with engine.mlir_context():
-        module = engine.parse_payload(matmul_text(m, n, k, a_type=inputs, b_type=inputs, acc_type=c, c_type=c,
-                                                  accumulate=accumulate, a_layout=a_layout, b_layout=b_layout),
-                                      "matmul.mlir")
+        module = engine.parse_payload(
+            matmul_text(
+                m,
+                n,
+                k,
+                a_type=inputs,
+                b_type=inputs,
+                acc_type=c,
+                c_type=c,
+                accumulate=accumulate,
+                a_layout=a_layout,
+                b_layout=b_layout,
+            ),
+            "matmul.mlir",
+        )
         module.operation.verify()
         problem = find_problem(module)
     assert (problem.m, problem.n, problem.k) == (m, n, k)
@@ -39,9 +69,15 @@ def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_lay
     assert problem.roles == {0: "a", 1: "b", 2: "c"}
 
 
-@pytest.mark.parametrize("a_layout, b_layout, a, b", [
-    ("row", "row", "2x5", "5x3"), ("column", "row", "5x2", "5x3"), ("row", "column", "2x5", "3x5"),
-    ("column", "column", "5x2", "3x5")])
+@pytest.mark.parametrize(
+    "a_layout, b_layout, a, b",
+    [
+        ("row", "row", "2x5", "5x3"),
+        ("column", "row", "5x2", "5x3"),
+        ("row", "column", "2x5", "3x5"),
+        ("column", "column", "5x2", "3x5"),
+    ],
+)
 def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
     text = matmul_text(2, 3, 5, a_layout=a_layout, b_layout=b_layout)
     assert f"(%A: memref<{a}xf16>, %B: memref<{b}xf16>, %C: memref<2x3xf32>)" in text
@@ -52,11 +88,22 @@ def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
 @pytest.mark.skipif(not shutil.which("mlir-opt-22"), reason="mlir-opt-22 is not installed")
 @pytest.mark.parametrize("a_layout", ["row", "column"])
 @pytest.mark.parametrize("b_layout", ["row", "column"])
-@pytest.mark.parametrize("inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"),
-                                       ("f8E5M2", "f32")])
+@pytest.mark.parametrize(
+    "inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32")]
+)
 def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
-    text = matmul_text(16, 32, 48, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, accumulate=False,
-                       a_layout=a_layout, b_layout=b_layout)
+    text = matmul_text(
+        16,
+        32,
+        48,
+        a_type=inputs,
+        b_type=inputs,
+        acc_type=c,
+        c_type=c,
+        accumulate=False,
+        a_layout=a_layout,
+        b_layout=b_layout,
+    )
     done = subprocess.run(["mlir-opt-22", "-"], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -66,40 +113,52 @@ def test_layouts_of_every_form(form):
     """Sizes come from the maps, where the matmul is on memrefs or on tensors and whatever dimensions are called."""
     a, b, c = (f"{form}<{shape}>" for shape in ("5x2xi8", "3x5xi8", "2x3xi32"))
     result = f" -> {c}" if form == "tensor" else ""
-    matmul = ("linalg.matmul indexing_maps = [affine_map<(i, j, l) -> (l, i)>, affine_map<(i, j, l) -> (j, l)>, "
-              f"affine_map<(i, j, l) -> (i, j)>] ins(%A, %B : {a}, {b}) outs(%C : {c}){result}")
+    matmul = (
+        "linalg.matmul indexing_maps = [affine_map<(i, j, l) -> (l, i)>, affine_map<(i, j, l) -> (j, l)>, "
+        f"affine_map<(i, j, l) -> (i, j)>] ins(%A, %B : {a}, {b}) outs(%C : {c}){result}"
+    )
     body = f"%p = {matmul}\n  return %p : {c}" if form == "tensor" else f"{matmul}\n  return"
     with engine.mlir_context():
-        problem = find_problem(engine.parse_payload(
-            f"func.func @f(%A: {a}, %B: {b}, %C: {c}){result} {{\n  {body}\n}}\n", "matmul.mlir"))
+        problem = find_problem(
+            engine.parse_payload(f"func.func @f(%A: {a}, %B: {b}, %C: {c}){result} {{\n  {body}\n}}\n", "matmul.mlir")
+        )
     assert (problem.m, problem.n, problem.k) == (2, 3, 5)
     assert (problem.a_layout, problem.b_layout) == ("column", "column")
 
 
-@pytest.mark.parametrize("maps, attributes, message", [
-    (["(k)", "(k, n)", "(m, n)"], "", "indexes A by the map .*must be .*row-major. or .*column-major"),
-    (["(m, k)", "(k)", "(m, n)"], "", "indexes B by the map .*must be .*row-major. or .*column-major"),
-    (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
-])
+@pytest.mark.parametrize(
+    "maps, attributes, message",
+    [
+        (["(k)", "(k, n)", "(m, n)"], "", "indexes A by the map .*must be .*row-major. or .*column-major"),
+        (["(m, k)", "(k)", "(m, n)"], "", "indexes B by the map .*must be .*row-major. or .*column-major"),
+        (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
+    ],
+)
 def test_matmuls_that_are_refused(maps, attributes, message):
     shapes = {"(k)": "8"}
     a, b = (f"memref<{shapes.get(map_, '8x8')}xi8>" for map_ in maps[:2])
     written = ", ".join(f"affine_map<(m, n, k) -> {map_}>" for map_ in maps)
-    text = (f"func.func @f(%A: {a}, %B: {b}, %C: memref<8x8xi32>) {{\n"
-            f"  linalg.matmul indexing_maps = [{written}] {attributes}\n"
-            f"    ins(%A, %B : {a}, {b}) outs(%C : memref<8x8xi32>)\n  return\n}}\n")
+    text = (
+        f"func.func @f(%A: {a}, %B: {b}, %C: memref<8x8xi32>) {{\n"
+        f"  linalg.matmul indexing_maps = [{written}] {attributes}\n"
+        f"    ins(%A, %B : {a}, {b}) outs(%C : memref<8x8xi32>)\n  return\n}}\n"
+    )
     with engine.mlir_context(), pytest.raises(StepladderError, match=message) as caught:
         find_problem(engine.parse_payload(text, "matmul.mlir"))
     assert caught.value.location.startswith("matmul.mlir:2")
 
 
-@pytest.mark.parametrize("inputs, sums, stored, message", [
-    ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
-    ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
-    ("i8", "i32", "i8", "sums in i32 are not rounded to C of i8"),
-    ("f16", "f16", "f32", "sums in f16 are not rounded to C of f32"),
-    ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
-    ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16")])
+@pytest.mark.parametrize(
+    "inputs, sums, stored, message",
+    [
+        ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
+        ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("i8", "i32", "i8", "sums in i32 are not rounded to C of i8"),
+        ("f16", "f16", "f32", "sums in f16 are not rounded to C of f32"),
+        ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16"),
+    ],
+)
 def test_types_that_do_not_go_together(inputs, sums, stored, message):
     with pytest.raises(StepladderError, match=message):
         matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
@@ -115,10 +174,11 @@ def test_command_line(capsys):
     assert "give both the same" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "tf32"),
-                                                 ("i8", "i32", "i8")])
+@pytest.mark.parametrize(
+    "inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "tf32"), ("i8", "i32", "i8")]
+)
 def test_manifest_of_a_payload(inputs, c, products):
-    from stepladder import build
+    from stepladder.pipeline import build
 
     with engine.mlir_context():
         text = matmul_text(2, 3, 5, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, b_layout="column")
@@ -131,9 +191,21 @@ def test_manifest_of_a_payload(inputs, c, products):
     assert [argument.element_type for argument in arguments] == [inputs, inputs, c]
 
 
-@pytest.mark.parametrize("name, bits", [
-    ("f8E4M3FN", 8), ("f8E5M2", 8), ("f16", 16), ("bf16", 16), ("f32", 32), ("tf32", 32), ("f64", 64), ("i8", 8),
-    ("i32", 32), ("index", 0)])
+@pytest.mark.parametrize(
+    "name, bits",
+    [
+        ("f8E4M3FN", 8),
+        ("f8E5M2", 8),
+        ("f16", 16),
+        ("bf16", 16),
+        ("f32", 32),
+        ("tf32", 32),
+        ("f64", 64),
+        ("i8", 8),
+        ("i32", 32),
+        ("index", 0),
+    ],
+)
 def test_widths(name, bits):
     """Of a type by name, and of the same type as MLIR has it."""
     assert type_bits(name) == bits
@@ -166,8 +238,13 @@ def test_facts():
 @pytest.mark.parametrize("inputs", ["f16", "bf16", "f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("c_type", ["f16", "bf16"])
 def test_accumulation_in_another_type_than_c(capsys, inputs, c_type):
-    assert cli.main(f"payload matmul --m 64 --n 64 --k 64 --a-type {inputs} --b-type {inputs} --acc-type f32 "
-                    f"--c-type {c_type} --no-accumulate".split()) == OK
+    assert (
+        cli.main(
+            f"payload matmul --m 64 --n 64 --k 64 --a-type {inputs} --b-type {inputs} --acc-type f32 "
+            f"--c-type {c_type} --no-accumulate".split()
+        )
+        == OK
+    )
     text = capsys.readouterr().out
     with engine.mlir_context():
         module = engine.parse_payload(text, "matmul.mlir")
@@ -182,11 +259,18 @@ def test_c_is_not_added_in_another_type():
         matmul_text(64, 64, 64, acc_type="f32", c_type="f16")
 
 
-@pytest.mark.parametrize("name, roles, accumulate", [
-    ("accumulate", {0: "a", 1: "b", 2: "c"}, True), ("product", {0: "a", 1: "b", 2: "c"}, False),
-    ("on_memrefs", {0: "a", 1: "b", 2: "c"}, True), ("on_memrefs_from_zero", {0: "a", 1: "b", 2: "c"}, False),
-    ("on_tensors", {0: "a", 1: "b", 2: "c"}, True), ("on_tensors_from_zero", {0: "a", 1: "b", 2: "c"}, False),
-    ("c_first", {0: "c", 1: "b", 2: "a"}, True)])
+@pytest.mark.parametrize(
+    "name, roles, accumulate",
+    [
+        ("accumulate", {0: "a", 1: "b", 2: "c"}, True),
+        ("product", {0: "a", 1: "b", 2: "c"}, False),
+        ("on_memrefs", {0: "a", 1: "b", 2: "c"}, True),
+        ("on_memrefs_from_zero", {0: "a", 1: "b", 2: "c"}, False),
+        ("on_tensors", {0: "a", 1: "b", 2: "c"}, True),
+        ("on_tensors_from_zero", {0: "a", 1: "b", 2: "c"}, False),
+        ("c_first", {0: "c", 1: "b", 2: "a"}, True),
+    ],
+)
 def test_roles_of_arguments(name, roles, accumulate):
     with engine.mlir_context():
         problem = find_problem(engine.parse_payload((INPUTS / f"{name}.mlir").read_text(), name))

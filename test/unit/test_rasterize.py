@@ -3,10 +3,11 @@
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from indices import offsets_of
-from stepladder import engine
-from stepladder.bindings import ir
-from stepladder.payload import matmul_text
-from stepladder.traverse import walk
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine
 
 TILE = 128
 
@@ -14,15 +15,24 @@ TILE = 128
 def tiles_in_order(width, height, raster):
     """Returns the (row, column) of the tile of C that each block computes, in the order of the blocks' numbers."""
     with engine.mlir_context():
-        run = engine.run(matmul_text(height * TILE, width * TILE, 32), "matmul.mlir",
-                         engine.Request("mma_sync", {"raster": raster}, through="rasterize_blocks"))
-        views = [view for view in walk(run.module, "memref.subview")
-                 if list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"])) == [TILE, TILE]]
+        run = engine.run(
+            matmul_text(height * TILE, width * TILE, 32),
+            "matmul.mlir",
+            engine.Request("mma_sync", {"raster_group": raster}, through="rasterize_blocks"),
+        )
+        views = [
+            view
+            for view in walk(run.module, "memref.subview")
+            if list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"])) == [TILE, TILE]
+        ]
         if not views:
             assert width == height == 1  # the tile is all of C
             return [(0, 0)]
-        return [tuple(offset / TILE for offset in offsets_of(views[-1], {"gpu.block_id x": x, "gpu.block_id y": y}))
-                for y in range(height) for x in range(width)]
+        return [
+            tuple(offset / TILE for offset in offsets_of(views[-1], {"gpu.block_id x": x, "gpu.block_id y": y}))
+            for y in range(height)
+            for x in range(width)
+        ]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,5 +47,9 @@ def test_renumbering_is_a_bijection_of_the_grid(width, height, raster):
     tiles = tiles_in_order(width, height, raster)
     assert sorted(tiles) == [(row, column) for row in range(height) for column in range(width)]
     # Down a column of `raster` block rows, then the next column; then the next rows, of which the last may be fewer.
-    assert tiles == [(row, column) for first in range(0, height, raster) for column in range(width)
-                     for row in range(first, min(first + raster, height))]
+    assert tiles == [
+        (row, column)
+        for first in range(0, height, raster)
+        for column in range(width)
+        for row in range(first, min(first + raster, height))
+    ]

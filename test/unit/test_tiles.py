@@ -6,11 +6,12 @@ import numpy as np
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from indices import index_of, offsets_of, sizes_of
-from stepladder import engine
-from stepladder.bindings import ir
-from stepladder.extension import building, tma
-from stepladder.payload import matmul_text
-from stepladder.traverse import walk
+
+from stepladder.extension.lib import building, tma
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine
 
 QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
@@ -18,8 +19,14 @@ CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
 
 def ids(x, y, size):
     """Returns what a block knows of its place: in a grid that is `y` high, in a cluster of `size` blocks."""
-    return {"gpu.block_id x": x, "gpu.block_id y": y, "gpu.cluster_id x": x // size, "gpu.cluster_id y": y,
-            "gpu.cluster_block_id x": x % size, "gpu.thread_id x": 0}
+    return {
+        "gpu.block_id x": x,
+        "gpu.block_id y": y,
+        "gpu.cluster_id x": x // size,
+        "gpu.cluster_id y": y,
+        "gpu.cluster_block_id x": x % size,
+        "gpu.thread_id x": 0,
+    }
 
 
 def blocks_of(launch):
@@ -43,8 +50,14 @@ def view_of_c(root, launch):
 
 
 @settings(max_examples=50, **QUICK)
-@given(st.integers(1, 14), st.integers(1, 14), st.sampled_from([1, 2, 4, 8]), st.integers(0, 40),
-       st.sampled_from(CLUSTERS), st.booleans())
+@given(
+    st.integers(1, 14),
+    st.integers(1, 14),
+    st.sampled_from([1, 2, 4, 8]),
+    st.integers(0, 40),
+    st.sampled_from(CLUSTERS),
+    st.booleans(),
+)
 @example(width=5, height=11, raster=4, blocks=7, cluster=(1, 1), ragged=False)
 @example(width=4, height=6, raster=4, blocks=9, cluster=(2, 1), ragged=False)
 @example(width=5, height=7, raster=2, blocks=16, cluster=(2, 2), ragged=True)
@@ -56,10 +69,19 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
     if not ragged or min(width, height) == 1:
         assume(width % columns == 0 and height % rows == 0)
     m, n = 64 * height - (8 if ragged else 0), 32 * width - (8 if ragged else 0)
-    knobs = {"block_m": 64, "block_n": 32, "warpgroups": 1, "raster": raster, "blocks": blocks, "cluster_m": rows,
-             "cluster_n": columns}
+    knobs = {
+        "block_m": 64,
+        "block_n": 32,
+        "consumer_warpgroups": 1,
+        "raster_group": raster,
+        "persistent_blocks": blocks,
+        "cluster_m": rows,
+        "cluster_n": columns,
+    }
     with engine.mlir_context():
-        run = engine.run(matmul_text(m, n, 64), "matmul.mlir", engine.Request("wgmma", knobs, through="persist_blocks"))
+        run = engine.run(
+            matmul_text(m, n, 64), "matmul.mlir", engine.Request("wgmma", knobs, through="make_persistent")
+        )
         launch = building.find_launch(run.module)
         view = view_of_c(launch, launch)
         loops = walk(launch, "scf.for")
@@ -78,23 +100,41 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
 
 
 @settings(max_examples=40, **QUICK)
-@given(st.sampled_from(CLUSTERS[1:]), st.sampled_from([64, 128, 256]), st.sampled_from([64, 128, 256]),
-       st.sampled_from([32, 64, 128]), st.sampled_from(["row", "column"]), st.sampled_from(["row", "column"]),
-       st.integers(0, 3), st.booleans())
+@given(
+    st.sampled_from(CLUSTERS[1:]),
+    st.sampled_from([64, 128, 256]),
+    st.sampled_from([64, 128, 256]),
+    st.sampled_from([32, 64, 128]),
+    st.sampled_from(["row", "column"]),
+    st.sampled_from(["row", "column"]),
+    st.integers(0, 3),
+    st.booleans(),
+)
 @example((2, 2), 128, 256, 64, "row", "row", 0, True)
 @example((1, 4), 64, 256, 64, "row", "column", 0, True)
-def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(cluster, block_m, block_n, block_k, a_layout, b_layout,
-                                                               step, specialized):
+def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
+    cluster, block_m, block_n, block_k, a_layout, b_layout, step, specialized
+):
     assume(block_m * block_n < 256 * 256)  # sums of two warpgroups that fit registers
     rows, columns = cluster
     m, n, k = 8 * block_m, 8 * block_n, 4 * block_k
-    knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "cluster_m": rows, "cluster_n": columns,
-             "warpgroups": block_m // 64 if block_m < 256 else 2, "stages": 1, "blocks": 0, "raster": 2}
+    knobs = {
+        "block_m": block_m,
+        "block_n": block_n,
+        "block_k": block_k,
+        "cluster_m": rows,
+        "cluster_n": columns,
+        "consumer_warpgroups": block_m // 64 if block_m < 256 else 2,
+        "stages": 1,
+        "persistent_blocks": 0,
+        "raster_group": 2,
+    }
     without = () if specialized else ("specialize_warps",)
     with engine.mlir_context():
         text = matmul_text(m, n, k, a_layout=a_layout, b_layout=b_layout)
-        run = engine.run(text, "matmul.mlir", engine.Request("wgmma", knobs, without=without,
-                                                             through="multicast_tiles"))
+        run = engine.run(
+            text, "matmul.mlir", engine.Request("wgmma", knobs, without=without, through="multicast_tiles")
+        )
         launch = building.find_launch(run.module)
         loads = walk(launch, tma.LOAD)
         view = view_of_c(launch, launch)
@@ -103,8 +143,11 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(cluster, block_m,
         place = {rank: {**ids(cell[0] * size + rank, cell[1], size)} for rank in range(size)}
         origins = {rank: offsets_of(view, known) for rank, known in place.items()}
         rings = [op for op in walk(launch, "memref.alloc") if mark(op) != "c"]
-        written = {(rank, mark(ring)): np.zeros(ir.MemRefType(ring.results[0].type).shape, int)
-                   for rank in range(size) for ring in rings}
+        written = {
+            (rank, mark(ring)): np.zeros(ir.MemRefType(ring.results[0].type).shape, int)
+            for rank in range(size)
+            for ring in rings
+        }
         for load in loads:
             (loop,) = building.loops_around(load)
             for rank, known in place.items():
@@ -125,14 +168,21 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(cluster, block_m,
                     # What arrives is what the block that reads it computes with.
                     row, column = origins[reader]
                     along = step * block_k
-                    first = {("a", "row"): (along, row), ("a", "column"): (row, along), ("b", "row"): (column, along),
-                             ("b", "column"): (along, column)}[matrix, a_layout if matrix == "a" else b_layout]
+                    first = {
+                        ("a", "row"): (along, row),
+                        ("a", "column"): (row, along),
+                        ("b", "row"): (column, along),
+                        ("b", "column"): (along, column),
+                    }[matrix, a_layout if matrix == "a" else b_layout]
                     assert at == [first[0] + box[1] * shape[3], first[1] + box[2]]
         assert all((count == 1).all() for count in written.values())
-        assert expected == 2 * (block_m + block_n) * block_k == 2 * sum(
-            count.size for (rank, _), count in written.items() if rank == 0)
+        assert (
+            expected
+            == 2 * (block_m + block_n) * block_k
+            == 2 * sum(count.size for (rank, _), count in written.items() if rank == 0)
+        )
         peers = [index_of(op.operands[1], {}) for op in walk(launch, "nvgpu.mbarrier.init")]
-        assert peers == [1, knobs["warpgroups"] * (rows + columns - 1)]
+        assert peers == [1, knobs["consumer_warpgroups"] * (rows + columns - 1)]
 
 
 def producer_of(load):
@@ -147,19 +197,35 @@ def mark(ring):
 
 
 @settings(max_examples=30, **QUICK)
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(2, 11), st.integers(3, 30),
-       st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+@given(
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(2, 11),
+    st.integers(3, 30),
+    st.sampled_from([(1, 1), (2, 1), (1, 2)]),
+)
 @example(width=5, height=8, steps=8, blocks=32, cluster=(1, 1))
 @example(width=7, height=5, steps=5, blocks=24, cluster=(1, 1))
 @example(width=4, height=6, steps=3, blocks=10, cluster=(2, 1))
 def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, blocks, cluster):
     rows, columns = cluster
     assume(width % columns == 0 and height % rows == 0 and width * height > 1)
-    knobs = {"block_m": 64, "block_n": 32, "warpgroups": 1, "raster": 2, "blocks": blocks, "cluster_m": rows,
-             "cluster_n": columns, "last_tiles": "shared"}
+    knobs = {
+        "block_m": 64,
+        "block_n": 32,
+        "consumer_warpgroups": 1,
+        "raster_group": 2,
+        "persistent_blocks": blocks,
+        "cluster_m": rows,
+        "cluster_n": columns,
+        "tile_scheduler": "stream_k",
+    }
     with engine.mlir_context():
-        run = engine.run(matmul_text(64 * height, 32 * width, 64 * steps, accumulate=False), "matmul.mlir",
-                         engine.Request("wgmma", knobs, through="share_last_tiles", without=("multicast_tiles",)))
+        run = engine.run(
+            matmul_text(64 * height, 32 * width, 64 * steps, accumulate=False),
+            "matmul.mlir",
+            engine.Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
+        )
         launch = building.find_launch(run.module)
         load = walk(launch, tma.LOAD)
         store = walk(launch, tma.STORE)[0]
@@ -167,10 +233,18 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
         computed = Counter()
         parts = Counter()
         for known in blocks_of(launch):
-            loaded = [(*place, along) for place, ks in rounds(load[0], known, lambda here: (
-                index_of(load[0].operands[4], here), index_of(load[1].operands[3], here))) for along in ks]
-            used = list(rounds(product, known, lambda here: tuple(
-                index_of(store.operands[number], here) for number in (3, 2))))
+            loaded = [
+                (*place, along)
+                for place, ks in rounds(
+                    load[0],
+                    known,
+                    lambda here: (index_of(load[0].operands[4], here), index_of(load[1].operands[3], here)),
+                )
+                for along in ks
+            ]
+            used = list(
+                rounds(product, known, lambda here: tuple(index_of(store.operands[number], here) for number in (3, 2)))
+            )
             # The consumers multiply what the producer loads, in the same order.
             assert loaded == [(*place, along) for place, ks in used for along in ks]
             computed.update(loaded)
@@ -242,8 +316,14 @@ def read_by_hardware(bits, added, bytes_, extent, depth, along_k):
 
 
 @settings(max_examples=40, **QUICK)
-@given(st.sampled_from(["f16", "bf16", "f32", "f8E4M3FN"]), st.sampled_from([64, 128, 192, 256]),
-       st.sampled_from([32, 64, 96, 128, 256]), st.sampled_from([16, 32, 64, 128]), st.integers(1, 3), st.data())
+@given(
+    st.sampled_from(["f16", "bf16", "f32", "f8E4M3FN"]),
+    st.sampled_from([64, 128, 192, 256]),
+    st.sampled_from([32, 64, 96, 128, 256]),
+    st.sampled_from([16, 32, 64, 128]),
+    st.integers(1, 3),
+    st.data(),
+)
 def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, block_n, block_k, warpgroups, data):
     bytes_ = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1}[type_]
     a_layout, b_layout = "row", "column"
@@ -251,13 +331,16 @@ def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, blo
         a_layout, b_layout = (data.draw(st.sampled_from(["row", "column"]), name) for name in "ab")
     assume(block_m % (64 * warpgroups) == 0 and block_m * block_n // warpgroups < 255 * 128)
     assume(block_k * bytes_ % 32 == 0 and (block_m + block_n) * block_k * bytes_ < 220000)
-    knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "warpgroups": warpgroups}
+    knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "consumer_warpgroups": warpgroups}
     with engine.mlir_context():
-        text = matmul_text(2 * block_m, 2 * block_n, 2 * block_k, a_type=type_, b_type=type_, a_layout=a_layout,
-                           b_layout=b_layout)
+        text = matmul_text(
+            2 * block_m, 2 * block_n, 2 * block_k, a_type=type_, b_type=type_, a_layout=a_layout, b_layout=b_layout
+        )
         run = engine.run(text, "matmul.mlir", engine.Request("wgmma_single_stage", knobs, through="lower_to_wgmma"))
-        products = [tuple(descriptor_of(value) for value in list(op.operands)[1:3])
-                    for op in walk(run.module, "nvvm.wgmma.mma_async")]
+        products = [
+            tuple(descriptor_of(value) for value in list(op.operands)[1:3])
+            for op in walk(run.module, "nvvm.wgmma.mma_async")
+        ]
     share, depth = block_m // warpgroups, 32 // bytes_
     assert len(products) == share // 64 * (block_k // depth)
     tables = {}
@@ -271,7 +354,7 @@ def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, blo
         for (name, (along_k, swizzle, table)), (bits, added), extent in zip(tables.items(), pair, (64, block_n)):
             first = 64 * block if name == "a" else 0
             assert SWIZZLE_MODES[bits >> 62] == swizzle
-            wanted = table[first:first + extent, step * depth:(step + 1) * depth]
+            wanted = table[first : first + extent, step * depth : (step + 1) * depth]
             read = read_by_hardware(bits, added, bytes_, extent, depth, along_k)
             assert (read == wanted).all(), (name, block, step)
 
@@ -283,17 +366,21 @@ def exchanged(row, unit, swizzle):
 
 
 @settings(max_examples=12, **QUICK)
-@given(st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]),
-       st.sampled_from(["f32", "f16", "bf16"]))
+@given(
+    st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]), st.sampled_from(["f32", "f16", "bf16"])
+)
 @example(96, 128, "f16")
 @example(160, 64, "f16")
 def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
     assume(block_m * block_n < 128 * 255)  # sums that fit registers
-    knobs = {"block_m": block_m, "block_n": block_n, "warpgroups": 1, "blocks": 0, "stages": 1}
+    knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}
     with engine.mlir_context():
-        run = engine.run(matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False), "matmul.mlir",
-                         engine.Request("wgmma", knobs, through="store_by_tma"))
+        run = engine.run(
+            matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False),
+            "matmul.mlir",
+            engine.Request("wgmma", knobs, through="tma_store_epilogue"),
+        )
         launch = building.find_launch(run.module)
         boxes = next(op for op in walk(launch, "memref.alloc") if mark(op) == "c")
         rows, width = ir.MemRefType(boxes.results[0].type).shape[2:]
@@ -320,12 +407,16 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
                 block, fragment, half = position(register_of(op.operands[1 + matrix]))
                 for held in range(8):
                     written.setdefault((row, column + held), []).append(
-                        (64 * block + 16 * warp + 8 * half + lane % 8, 8 * fragment + held))
+                        (64 * block + 16 * warp + 8 * half + lane % 8, 8 * fragment + held)
+                    )
     per_unit = 16 // bytes_
     # Boxes are used in turn: what is written to the first of them later lies `width` times a number further right.
     written = {place: [held for held in all_held if held[1] < width] for place, all_held in written.items()}
-    wanted = {(row, exchanged(row, column // per_unit, width * bytes_) * per_unit + column % per_unit):
-              [(row, column)] for row in range(rows) for column in range(width)}
+    wanted = {
+        (row, exchanged(row, column // per_unit, width * bytes_) * per_unit + column % per_unit): [(row, column)]
+        for row in range(rows)
+        for column in range(width)
+    }
     assert written == wanted
 
 
@@ -349,8 +440,11 @@ def address_in(pointer, view, known):
     for operand in total.operands:
         source = operand.owner.operation
         if source.name == "affine.apply":
-            metadata = next(op for op in (inner.owner.operation for inner in source.operands)
-                            if op.name == "memref.extract_strided_metadata")
+            metadata = next(
+                op
+                for op in (inner.owner.operation for inner in source.operands)
+                if op.name == "memref.extract_strided_metadata"
+            )
             if metadata.operands[0] != view.results[0]:
                 return None, None
             width = ir.MemRefType(view.results[0].type).element_type.width // 8

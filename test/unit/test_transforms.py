@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from stepladder import engine, library
-from stepladder.resources import transforms_dir
+
+from stepladder.pipeline import engine, library
+from stepladder.pipeline.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
 PIPELINES = sorted(transforms_dir().glob("*.mlir"))
@@ -14,7 +15,7 @@ SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MU
 def head(path):
     """Returns the comment that a script begins with."""
     lines = path.read_text().splitlines()
-    return [line for line in lines[:next(i for i, line in enumerate(lines) if not line.startswith("//"))]]
+    return [line for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))]]
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from stepladder import tuned
-from stepladder.payload import Problem
+
+from stepladder.payload.problem import Problem
+from stepladder.pipeline import measured_knobs
 
 
 def problem(m, n, k, c_type="f32"):
@@ -31,70 +32,92 @@ def blocks_m(found):
 
 
 def test_nothing_measured(tmp_path):
-    assert tuned.candidates(tmp_path / "mine.mlir", problem(64, 64, 64)) == []
+    assert measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64)) == []
 
 
 def test_the_measured_problem_itself_comes_first(pipeline):
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
-    path = pipeline(*(entry(*size, block_m=128, block_n=256, blocks=132, raster=number)
-                      for number, size in enumerate(sizes)))
+    path = pipeline(
+        *(entry(*size, block_m=128, block_n=256, blocks=132, raster=number) for number, size in enumerate(sizes))
+    )
     for number, size in enumerate(sizes):
-        assert tuned.candidates(path, problem(*size))[0]["raster"] == number
+        assert measured_knobs.candidates(path, problem(*size))[0]["raster"] == number
 
 
 def test_the_width_of_c_decides_among_problems_of_one_size(pipeline):
-    path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 1024, block_m=128) | {"c_bits": 16},
-                    entry(4096, 4096, 4096, block_m=256) | {"c_bits": 16})
-    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024))) == [64, 128, 256]
-    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024, "f16"))) == [128, 64, 256]
+    path = pipeline(
+        entry(1024, 1024, 1024, block_m=64),
+        entry(1024, 1024, 1024, block_m=128) | {"c_bits": 16},
+        entry(4096, 4096, 4096, block_m=256) | {"c_bits": 16},
+    )
+    assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024))) == [64, 128, 256]
+    assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024, "f16"))) == [128, 64, 256]
 
 
 def test_without_blocks_that_stay_the_size_of_c_decides(pipeline):
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(4096, 4096, 4096, block_m=128))
-    assert blocks_m(tuned.candidates(path, problem(1100, 1100, 1100))) == [64, 128]
-    assert blocks_m(tuned.candidates(path, problem(4000, 3000, 512))) == [128, 64]
+    assert blocks_m(measured_knobs.candidates(path, problem(1100, 1100, 1100))) == [64, 128]
+    assert blocks_m(measured_knobs.candidates(path, problem(4000, 3000, 512))) == [128, 64]
 
 
 def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
     path = pipeline(entry(16384, 256, 1024, block_m=256), entry(256, 16384, 1024, block_m=64))
-    assert blocks_m(tuned.candidates(path, problem(200, 20000, 1024))) == [64, 256]
-    assert blocks_m(tuned.candidates(path, problem(20000, 200, 1024))) == [256, 64]
+    assert blocks_m(measured_knobs.candidates(path, problem(200, 20000, 1024))) == [64, 256]
+    assert blocks_m(measured_knobs.candidates(path, problem(20000, 200, 1024))) == [256, 64]
 
 
 def test_tiles_that_come_out_uneven_are_avoided(pipeline):
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
-    path = pipeline(entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
-                    entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128))
-    assert blocks_m(tuned.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
+    path = pipeline(
+        entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
+        entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128),
+    )
+    assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 
 
 def test_equal_knobs_stand_once(pipeline):
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 2048, block_m=64))
-    assert blocks_m(tuned.candidates(path, problem(1024, 1024, 1024))) == [64]
+    assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024))) == [64]
 
 
 def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline):
     path = pipeline(entry(1024, 1024, 1024, block_m=64, block_k=64))
     wide = Problem(1024, 1024, 1024, "f32", "f32", "f32", "f32", False)
-    assert tuned.candidates(path, wide) == [{"block_m": 64, "block_k": 32}]
+    assert measured_knobs.candidates(path, wide) == [{"block_m": 64, "block_k": 32}]
     narrow = Problem(1024, 1024, 1024, "f8E4M3FN", "f8E4M3FN", "f32", "f32", False)
-    assert tuned.candidates(path, narrow) == [{"block_m": 64, "block_k": 128}]
+    assert measured_knobs.candidates(path, narrow) == [{"block_m": 64, "block_k": 128}]
 
 
 # Next to measured ones whose knobs do not suit: an odd number of tiles for clusters, no or few steps of k for parts, a
 # workspace too large for them, one tile, types of other widths, C that is rounded.
-@pytest.mark.parametrize("size, types", [
-    ((6336, 6336, 512), ("f16", "f32")), ((128, 1024, 512), ("f16", "f32")), ((100, 1024, 512), ("f16", "f32")),
-    ((504, 504, 128), ("f16", "f32")), ((512, 512, 64), ("f16", "f32")), ((8448, 16384, 16384), ("f16", "f32")),
-    ((1, 8, 8), ("f16", "f16")), ((8192, 8192, 8192), ("bf16", "bf16")), ((4096, 4096, 4096), ("f32", "f32")),
-    ((1000, 1008, 1008), ("f8E5M2", "f16"))])
+@pytest.mark.parametrize(
+    "size, types",
+    [
+        ((6336, 6336, 512), ("f16", "f32")),
+        ((128, 1024, 512), ("f16", "f32")),
+        ((100, 1024, 512), ("f16", "f32")),
+        ((504, 504, 128), ("f16", "f32")),
+        ((512, 512, 64), ("f16", "f32")),
+        ((8448, 16384, 16384), ("f16", "f32")),
+        ((1, 8, 8), ("f16", "f16")),
+        ((8192, 8192, 8192), ("bf16", "bf16")),
+        ((4096, 4096, 4096), ("f32", "f32")),
+        ((1000, 1008, 1008), ("f8E5M2", "f16")),
+    ],
+)
 def test_default_knobs_of_wgmma_suit_any_problem(size, types):
-    from stepladder import engine
-    from stepladder.payload import matmul_text
+    from stepladder.payload.problem import matmul_text
+    from stepladder.pipeline import engine
 
     element, c_type = types
-    text = matmul_text(*size, a_type=element, b_type=element, c_type=c_type, accumulate=False,
-                       b_layout="row" if element in ("f16", "bf16") else "column")
+    text = matmul_text(
+        *size,
+        a_type=element,
+        b_type=element,
+        c_type=c_type,
+        accumulate=False,
+        b_layout="row" if element in ("f16", "bf16") else "column",
+    )
     with engine.mlir_context():
         run = engine.run(text, "payload.mlir", engine.Request("wgmma", tuned=True, through="pack_shared_memory"))
     assert "nvgpu.tma.async.load" in run.steps[-1].text

@@ -15,14 +15,14 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from stepladder.bundle import read_bundle, write_bundle
-from stepladder.check import check_matmul
-from stepladder.errors import StepladderError
-from stepladder.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.verify.check import check_matmul
 
 COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
-SPLIT_IN_MEMORY = {"parts_in": "memory", "blocks": 0, "epilogue": "registers", "block_n": 128}
+SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
 def fp8(kind):
@@ -35,58 +35,182 @@ CASES = {
     "single_ragged_columns": ("wgmma_single_stage", (200, 136, 72), COLUMNS, {}, ()),
     "single_step": ("wgmma_single_stage", (130, 264, 40), ROUNDED, {"block_n": 64}, ()),
     "multi_whole": ("wgmma_multistage", (512, 384, 1024), {}, {}, ()),
-    "multi_ragged": ("wgmma_multistage", (300, 264, 520), ROUNDED | {"c_type": "f16"}, {"raster": 2}, ()),
+    "multi_ragged": ("wgmma_multistage", (300, 264, 520), ROUNDED | {"c_type": "f16"}, {"raster_group": 2}, ()),
     "multi_odd": ("wgmma_multistage", (130, 77, 144), {"b_layout": "column"}, {}, ()),
-    "multi_odd_f16": ("wgmma_multistage", (130, 77, 144),
-                      {"b_layout": "column", "acc_type": "f16", "c_type": "f16"}, {}, ()),
+    "multi_odd_f16": (
+        "wgmma_multistage",
+        (130, 77, 144),
+        {"b_layout": "column", "acc_type": "f16", "c_type": "f16"},
+        {},
+        (),
+    ),
     "multi_few_steps": ("wgmma_multistage", (128, 128, 136), {}, {"stages": 6, "block_n": 64}, ()),
-    "multi_not_ahead": ("wgmma_multistage", (256, 256, 512), {}, {}, ("issue_loads_ahead",)),
-    "cooperative": ("wgmma", (1024, 1024, 512), {}, {"blocks": 5}, ()),
-    "cooperative_ragged": ("wgmma", (1000, 1000, 520), {}, {"cluster_m": 2, "raster": 2, "blocks": 10}, ()),
+    "multi_not_ahead": ("wgmma_multistage", (256, 256, 512), {}, {}, ("multistage_loads",)),
+    "cooperative": ("wgmma", (1024, 1024, 512), {}, {"persistent_blocks": 5}, ()),
+    "cooperative_ragged": (
+        "wgmma",
+        (1000, 1000, 520),
+        {},
+        {"cluster_m": 2, "raster_group": 2, "persistent_blocks": 10},
+        (),
+    ),
     "cooperative_registers": ("wgmma", (1000, 1000, 520), ROUNDED, {"epilogue": "registers", "cluster_n": 2}, ()),
     "cooperative_square_cluster": ("wgmma", (1024, 1024, 1024), {}, {"cluster_m": 2, "cluster_n": 2, "stages": 2}, ()),
     "cooperative_cluster_of_eight": ("wgmma", (1024, 1024, 512), COLUMNS, {"cluster_m": 2, "cluster_n": 4}, ()),
     "cooperative_cluster_one_slot": ("wgmma", (512, 512, 512), {}, {"cluster_m": 2, "stages": 1}, ()),
-    "cooperative_step": ("wgmma", (300, 520, 40), {}, {"blocks": 3}, ()),
+    "cooperative_step": ("wgmma", (300, 520, 40), {}, {"persistent_blocks": 3}, ()),
     "cooperative_row": ("wgmma", (1, 1024, 512), {}, {}, ()),
-    "cooperative_three": ("wgmma", (400, 264, 512), {}, {"block_m": 192, "block_n": 128, "warpgroups": 3}, ()),
-    "cooperative_tall": ("wgmma", (600, 520, 512), ROUNDED | {"c_type": "f16"},
-                         {"block_m": 256, "block_n": 128, "stages": 3}, ()),
-    "waiting": ("wgmma", (512, 1024, 512), {}, {"blocks": 3}, ("keep_products_in_flight",)),
-    "one_role_multicast": ("wgmma", (512, 512, 512), {}, {"cluster_m": 2, "blocks": 4}, ("specialize_warps",)),
-    "no_tricks": ("wgmma", (520, 512, 264), {}, {}, (
-        "form_clusters", "rasterize_blocks", "persist_blocks", "keep_products_in_flight", "specialize_warps",
-        "multicast_tiles", "overlap_launches", "share_last_tiles", "narrow_indices", "split_reduction")),
-    "alternating": ("wgmma", (1024, 1024, 512), {}, {"schedule": "alternating", "block_m": 64, "blocks": 5}, ()),
-    "alternating_rounded": ("wgmma", (520, 512, 384), ROUNDED | {"c_type": "f16"},
-                            {"schedule": "alternating", "block_n": 128, "blocks": 3, "store_buffers": 1}, ()),
-    "alternating_step": ("wgmma", (520, 512, 40), {}, {"schedule": "alternating", "block_n": 128, "blocks": 3}, ()),
-    "alternating_registers": ("wgmma", (520, 504, 448), {}, {"schedule": "alternating", "block_n": 128, "blocks": 4,
-                                                            "epilogue": "registers", "stages": 3}, ()),
-    "alternating_cluster": ("wgmma", (1024, 1024, 448), {}, {"schedule": "alternating", "block_n": 128, "blocks": 6,
-                                                            "cluster_m": 2}, ()),
-    "shared": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32}, ()),
-    "shared_from_zero": ("wgmma", (1000, 1288, 1032), ROUNDED, {"last_tiles": "shared", "blocks": 24}, ()),
-    "shared_cluster": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32, "cluster_m": 2}, ()),
-    "shared_waiting": ("wgmma", (1024, 1280, 512), {}, {"last_tiles": "shared", "blocks": 32},
-                       ("keep_products_in_flight",)),
-    "split": ("wgmma", (512, 512, 4096), {}, {"split_k": 4, "blocks": 0, "epilogue": "registers", "block_n": 128}, ()),
-    "split_ragged": ("wgmma", (500, 504, 1992), ROUNDED | {"c_type": "f16"},
-                     {"split_k": 8, "blocks": 0, "epilogue": "registers", "block_n": 128}, ()),
-    "split_in_seven": ("wgmma", (16, 520, 1992), {"acc_type": "f16", "c_type": "f16"}, {
-        "split_k": 7, "blocks": 0, "epilogue": "registers", "block_m": 64, "block_n": 160, "warpgroups": 1}, ()),
-    "split_one_role": ("wgmma", (512, 512, 2048), {},
-                       {"split_k": 4, "blocks": 0, "epilogue": "registers", "block_n": 128}, ("specialize_warps",)),
+    "cooperative_three": ("wgmma", (400, 264, 512), {}, {"block_m": 192, "block_n": 128, "consumer_warpgroups": 3}, ()),
+    "cooperative_tall": (
+        "wgmma",
+        (600, 520, 512),
+        ROUNDED | {"c_type": "f16"},
+        {"block_m": 256, "block_n": 128, "stages": 3},
+        (),
+    ),
+    "waiting": ("wgmma", (512, 1024, 512), {}, {"persistent_blocks": 3}, ("pipeline_wgmma",)),
+    "one_role_multicast": (
+        "wgmma",
+        (512, 512, 512),
+        {},
+        {"cluster_m": 2, "persistent_blocks": 4},
+        ("specialize_warps",),
+    ),
+    "no_tricks": (
+        "wgmma",
+        (520, 512, 264),
+        {},
+        {},
+        (
+            "form_clusters",
+            "rasterize_blocks",
+            "make_persistent",
+            "pipeline_wgmma",
+            "specialize_warps",
+            "multicast_tiles",
+            "enable_dependent_launch",
+            "stream_k_tail",
+            "narrow_indices",
+            "split_k",
+        ),
+    ),
+    "alternating": (
+        "wgmma",
+        (1024, 1024, 512),
+        {},
+        {"schedule": "pingpong", "block_m": 64, "persistent_blocks": 5},
+        (),
+    ),
+    "alternating_rounded": (
+        "wgmma",
+        (520, 512, 384),
+        ROUNDED | {"c_type": "f16"},
+        {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 3, "epilogue_stages": 1},
+        (),
+    ),
+    "alternating_step": (
+        "wgmma",
+        (520, 512, 40),
+        {},
+        {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 3},
+        (),
+    ),
+    "alternating_registers": (
+        "wgmma",
+        (520, 504, 448),
+        {},
+        {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 4, "epilogue": "registers", "stages": 3},
+        (),
+    ),
+    "alternating_cluster": (
+        "wgmma",
+        (1024, 1024, 448),
+        {},
+        {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 6, "cluster_m": 2},
+        (),
+    ),
+    "shared": ("wgmma", (1024, 1280, 512), {}, {"tile_scheduler": "stream_k", "persistent_blocks": 32}, ()),
+    "shared_from_zero": (
+        "wgmma",
+        (1000, 1288, 1032),
+        ROUNDED,
+        {"tile_scheduler": "stream_k", "persistent_blocks": 24},
+        (),
+    ),
+    "shared_cluster": (
+        "wgmma",
+        (1024, 1280, 512),
+        {},
+        {"tile_scheduler": "stream_k", "persistent_blocks": 32, "cluster_m": 2},
+        (),
+    ),
+    "shared_waiting": (
+        "wgmma",
+        (1024, 1280, 512),
+        {},
+        {"tile_scheduler": "stream_k", "persistent_blocks": 32},
+        ("pipeline_wgmma",),
+    ),
+    "split": (
+        "wgmma",
+        (512, 512, 4096),
+        {},
+        {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers", "block_n": 128},
+        (),
+    ),
+    "split_ragged": (
+        "wgmma",
+        (500, 504, 1992),
+        ROUNDED | {"c_type": "f16"},
+        {"split_k": 8, "persistent_blocks": 0, "epilogue": "registers", "block_n": 128},
+        (),
+    ),
+    "split_in_seven": (
+        "wgmma",
+        (16, 520, 1992),
+        {"acc_type": "f16", "c_type": "f16"},
+        {
+            "split_k": 7,
+            "persistent_blocks": 0,
+            "epilogue": "registers",
+            "block_m": 64,
+            "block_n": 160,
+            "consumer_warpgroups": 1,
+        },
+        (),
+    ),
+    "split_one_role": (
+        "wgmma",
+        (512, 512, 2048),
+        {},
+        {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers", "block_n": 128},
+        ("specialize_warps",),
+    ),
     "split_in_memory": ("wgmma", (512, 512, 4096), {}, SPLIT_IN_MEMORY | {"split_k": 7}, ()),
-    "split_in_memory_clusters": ("wgmma", (500, 504, 1992), ROUNDED | {"c_type": "f16"},
-                                 SPLIT_IN_MEMORY | {"split_k": 4, "cluster_m": 2, "cluster_n": 2}, ()),
-    "split_in_memory_one_role": ("wgmma", (512, 512, 2048), {}, SPLIT_IN_MEMORY | {"split_k": 4},
-                                 ("specialize_warps",)),
+    "split_in_memory_clusters": (
+        "wgmma",
+        (500, 504, 1992),
+        ROUNDED | {"c_type": "f16"},
+        SPLIT_IN_MEMORY | {"split_k": 4, "cluster_m": 2, "cluster_n": 2},
+        (),
+    ),
+    "split_in_memory_one_role": (
+        "wgmma",
+        (512, 512, 2048),
+        {},
+        SPLIT_IN_MEMORY | {"split_k": 4},
+        ("specialize_warps",),
+    ),
     "bf16": ("wgmma", (520, 512, 264), ROUNDED | {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}, {}, ()),
     "f16_sums": ("wgmma", (520, 512, 264), {"acc_type": "f16", "c_type": "f16"}, {"block_n": 128}, ()),
     "tf32": ("wgmma", (520, 512, 264), {"a_type": "f32", "b_type": "f32", "b_layout": "column"}, {"block_k": 32}, ()),
-    "tf32_narrow": ("wgmma_multistage", (200, 136, 68), {"a_type": "f32", "b_type": "f32", "b_layout": "column"},
-                    {"block_k": 16}, ()),
+    "tf32_narrow": (
+        "wgmma_multistage",
+        (200, 136, 68),
+        {"a_type": "f32", "b_type": "f32", "b_layout": "column"},
+        {"block_k": 16},
+        (),
+    ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),
     "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
 }
@@ -97,13 +221,14 @@ ORDERED_BY_PTXAS = {"alternating_step"}
 
 def build_case(name, folder):
     """Builds a case and writes its bundle."""
-    from stepladder import build, engine
-    from stepladder.payload import matmul_text
+    from stepladder.payload.problem import matmul_text
+    from stepladder.pipeline import build, engine
 
     pipeline, sizes, payload, knobs, without = CASES[name]
     with engine.mlir_context():
-        made = build.build(matmul_text(*sizes, **payload), f"{name}.mlir",
-                           engine.Request(pipeline, knobs, without=without))
+        made = build.build(
+            matmul_text(*sizes, **payload), f"{name}.mlir", engine.Request(pipeline, knobs, without=without)
+        )
         # Without the IR of every step: the bundles travel to where the GPU is.
         write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {})
     return made
@@ -112,7 +237,7 @@ def build_case(name, folder):
 @pytest.mark.parametrize("name", CASES)
 def test_builds_without_a_complaint(name, tmp_path):
     """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
-    from stepladder import codegen
+    from stepladder.codegen import kernel
 
     try:
         code = build_case(name, tmp_path / "bundle").code
@@ -121,7 +246,7 @@ def test_builds_without_a_complaint(name, tmp_path):
             raise
         pytest.skip(error.message)
     assert (code.spill_stores, code.spill_loads) == (0, 0)
-    _, log = codegen._assemble(code.ptx, "sm_90a")
+    _, log = kernel._assemble(code.ptx, "sm_90a")
     assert "warning" not in log and "C7510" not in log
     assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
 

@@ -16,14 +16,14 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multi_buffer(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["vectorize_copies"], left_out = {buffers = 1 : i64}} {
+      attributes {optimization, needs = ["vectorize_copies"], left_out = {stages = 1 : i64}} {
     %tiles = transform.structured.match ops{["memref.alloc"]} in %module
       : (!transform.any_op) -> !transform.op<"memref.alloc">
-    %places = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "buffers"}}
+    %places = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "stages"}}
       : (!transform.op<"memref.alloc">) -> !transform.any_op
 
-    transform.tune.alternatives<"buffers"> selected_region = 1
-        attributes {knobs = {selected_region_attr = "buffers > 1"}} {
+    transform.tune.alternatives<"stages"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "stages > 1"}} {
     }, {
       %barriers = transform.structured.match ops{["gpu.barrier"]} in %module : (!transform.any_op) -> !transform.any_op
       %behind_copies, %behind_products = transform.split_handle %barriers

@@ -18,11 +18,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pipeline_copies(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["multi_buffer"], requires = [
-        "buffers >= 2", "k == block_k or k / block_k >= buffers - 1 >= 1"
+        "stages >= 2", "k == block_k or k / block_k >= stages - 1 >= 1"
       ]} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop
-      {depth = 2 : i64, knobs = {depth = "buffers - 1"}} : (!transform.any_op) -> !transform.any_op
+      {depth = 2 : i64, knobs = {depth = "stages - 1"}} : (!transform.any_op) -> !transform.any_op
 
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %kernel {

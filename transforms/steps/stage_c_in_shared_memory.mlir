@@ -6,7 +6,7 @@
 // sums in registers this tile says what they start from and where they end up, and it may disappear altogether.
 //
 // The copies are made of upstream's padding (`nofold`: also where there is nothing to pad). That of C becomes an
-// allocation here; those of A and B, as long as the whole reduction, wait for `tile_reduction` to split them and for
+// allocation here; those of A and B, as long as the whole reduction, wait for `tile_k` to split them and for
 // `stage_operands_in_shared_memory` to make copies of them. Zeros that are padded with zeros are a larger fill: C = AB
 // reads nothing of C.
 //

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from stepladder import build, engine, library, payload
-from stepladder.bundle import Bundle, Problem
-from stepladder.check import CheckReport, check_exact
-from stepladder.emulator.counters import Counters
-from stepladder.emulator.emulation import Emulation
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.sanitizer import Finding
-from stepladder.errors import NOT_EXECUTED, StepladderError
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.hardware.counters import Counters
+from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.payload import problem as payload
+from stepladder.pipeline import build, engine, library
+from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.verify.check import CheckReport, check_exact
 
 
 class EmulatedExecutor:
@@ -32,8 +33,14 @@ class EmulatedExecutor:
         seconds, steps: of all launches.
     """
 
-    def __init__(self, emulation: Emulation, roles: Mapping[int, str], *, sanitize: bool = True,
-                 progress: Callable[[int, int], None] | None = None):
+    def __init__(
+        self,
+        emulation: Emulation,
+        roles: Mapping[int, str],
+        *,
+        sanitize: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ):
         self.emulation = emulation
         self.roles = dict(roles)
         self.sanitize = sanitize
@@ -52,11 +59,15 @@ class EmulatedExecutor:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
         count = len(self.emulation.function.argument_types)
-        outcome = self.emulation.run([operands[self.roles[number]] for number in range(count)],
-                                     sanitize=self.sanitize, progress=self.progress)
+        outcome = self.emulation.run(
+            [operands[self.roles[number]] for number in range(count)], sanitize=self.sanitize, progress=self.progress
+        )
         known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
-        self.findings += [finding for finding in outcome.findings if
-                          (finding.kind, finding.op, finding.location, finding.other_location) not in known]
+        self.findings += [
+            finding
+            for finding in outcome.findings
+            if (finding.kind, finding.op, finding.location, finding.other_location) not in known
+        ]
         self.counters = outcome.counters
         self.seconds += outcome.seconds
         self.steps += outcome.steps
@@ -98,8 +109,9 @@ class StepReport:
         return [*shown, f"{more} more findings"] if more > 0 else shown
 
 
-def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str],
-               seed: int = 0) -> StepReport:
+def check_step(
+    step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str], seed: int = 0
+) -> StepReport:
     """Runs the IR after a step on integers for which every sum is exact, with the sanitizer, in the current context.
 
     Args:
@@ -118,12 +130,24 @@ def check_step(step: str, text: str, name: str, problem: Problem, roles: Mapping
         report = check_exact(problem, executor, seed)
     except Unsupported as error:
         return StepReport(step, None, unknown=error.message)
-    return StepReport(step, report.passed and not executor.findings, report, executor.findings, executor.counters,
-                      seconds=executor.seconds)
+    return StepReport(
+        step,
+        report.passed and not executor.findings,
+        report,
+        executor.findings,
+        executor.counters,
+        seconds=executor.seconds,
+    )
 
 
-def check_steps(text: str, name: str, request: engine.Request, problem: Problem, roles: Mapping[int, str],
-                checked: Callable[[StepReport], None]) -> None:
+def check_steps(
+    text: str,
+    name: str,
+    request: engine.Request,
+    problem: Problem,
+    roles: Mapping[int, str],
+    checked: Callable[[StepReport], None],
+) -> None:
     """Runs a pipeline, and the IR after each of its steps; in the current context.
 
     Args:
@@ -145,13 +169,19 @@ def check_steps(text: str, name: str, request: engine.Request, problem: Problem,
         number += 1
         checked(report)
 
-    engine.run(text, name, request, begun=lambda dumped: check("input", dumped),
-               progress=lambda step: check(step.name, step.text))
+    engine.run(
+        text,
+        name,
+        request,
+        begun=lambda dumped: check("input", dumped),
+        progress=lambda step: check(step.name, step.text),
+    )
 
 
 def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> payload.Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
+
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
@@ -161,8 +191,12 @@ def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> pay
         return found
     rows, columns, parts = (int(knobs.get(name, 1)) for name in ("cluster_m", "cluster_n", "split_k"))
     deep = int(knobs.get("stages", 2)) + 2
-    m, n, k = (small(size, tile, count) for size, tile, count in
-               zip((found.m, found.n, found.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)))
+    m, n, k = (
+        small(size, tile, count)
+        for size, tile, count in zip(
+            (found.m, found.n, found.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)
+        )
+    )
     return dataclasses.replace(found, m=m, n=n, k=k)
 
 
@@ -185,9 +219,18 @@ def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem,
 
 def payload_of(problem: payload.Problem) -> str:
     """Returns a payload with a problem's sizes, types and layouts."""
-    return payload.matmul_text(problem.m, problem.n, problem.k, a_type=problem.a_type, b_type=problem.b_type,
-                               acc_type=problem.acc_type, c_type=problem.c_type, accumulate=problem.accumulate,
-                               a_layout=problem.a_layout, b_layout=problem.b_layout)
+    return payload.matmul_text(
+        problem.m,
+        problem.n,
+        problem.k,
+        a_type=problem.a_type,
+        b_type=problem.b_type,
+        acc_type=problem.acc_type,
+        c_type=problem.c_type,
+        accumulate=problem.accumulate,
+        a_layout=problem.a_layout,
+        b_layout=problem.b_layout,
+    )
 
 
 def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from stepladder.bindings import ir
-from stepladder.extension import (  # noqa: F401  (an op registers itself when its module is imported)
-    alternate_tiles,
+from stepladder.extension.lib import dialect, warpgroup_ops  # noqa: F401  (an op registers itself when its module is imported)
+from stepladder.extension.ops import (  # noqa: F401  (an op registers itself when its module is imported)
     convert_to_warpgroup_mma,
-    dialect,
-    fit_boxes,
+    direct_store_epilogue,
+    enable_dependent_launch,
     form_clusters,
+    hoist_prefetch,
     insert_barrier,
-    issue_loads_ahead,
-    issue_loads_early,
-    join_fragment_loads,
-    keep_products_in_flight,
+    interleave_copies,
     load_by_tma,
     lower_warpgroup_mma,
+    make_persistent,
     mark_grid_constants,
+    merge_ldmatrix,
     multicast_tiles,
+    multistage_loads,
     normalize_payload,
     order_transposed_tiles,
-    overlap_launches,
     pack_shared_memory,
     pass_descriptors_by_value,
-    persist_blocks,
+    pingpong_consumers,
+    pipeline_wgmma,
     rasterize_blocks,
     reinterpret_elements,
     rotate_loop,
-    share_last_tiles,
+    shrink_tma_boxes,
     specialize_warps,
-    split_reduction,
-    spread_copies,
-    store_by_tma,
-    store_from_registers,
-    warpgroup_ops,
+    split_k,
+    stream_k_tail,
+    tma_store_epilogue,
 )
+from stepladder.mlir.bindings import ir
 
 
 def load() -> None:

@@ -2,7 +2,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_reduction(!transform.any_op {transform.readonly},
+  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
     !transform.param<i64> {transform.readonly})
   transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
   transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
@@ -31,7 +31,7 @@ module attributes {transform.with_named_sequence} {
     %warp_n = transform.tune.knob<"warp_n"> = 32 from options = [32, 64] -> !transform.param<i64>
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @tile_reduction failures(propagate) (%module, %block_k)
+    transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -1,4 +1,4 @@
-// A loop whose prefetch reads what the kernel writes: after hide_latency, before issue_loads_early.
+// A loop whose prefetch reads what the kernel writes: after prefetch_to_registers, before hoist_prefetch.
 func.func @f(%C: memref<64xf16>, %n: index) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index

@@ -3,7 +3,7 @@
 // As `map_copies_to_threads`, with one difference: the rows of a thread do not follow each other but lie one pass of
 // the whole block apart (r rows, c threads a row). A row's place in its swizzle pattern, its number modulo eight, is
 // then the same for all rows of a thread: one address in a register, and the rest are constants in the instructions.
-// That is for `copy_asynchronously` and `spread_copies`, which issue the copies of a thread one by one.
+// That is for `convert_to_cp_async` and `interleave_copies`, which issue the copies of a thread one by one.
 // And the rows that a warp writes at a time follow each other: where they are shorter than the 128 bytes of all banks,
 // they fill different ones, which rows of threads that each take several in a row do not.
 //

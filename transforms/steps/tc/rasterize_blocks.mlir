@@ -19,7 +19,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @rasterize_blocks(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
-    "tc.rasterize_blocks"(%module) {group = 8 : i64, knobs = {group = "raster"}} : (!transform.any_op) -> ()
+    "tc.rasterize_blocks"(%module) {group = 8 : i64, knobs = {group = "raster_group"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stepladder.bindings import ir
-from stepladder.emulator.registry import executes
+from stepladder.emulator.core.registry import executes
+from stepladder.mlir.bindings import ir
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -86,10 +86,9 @@ def _basis(op, dynamic) -> list:
 
 @executes("affine.delinearize_index")
 def delinearize_index(fiber, op, index, *dynamic):
-    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is not used.
-    """
+    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is not used."""
     basis = _basis(op, dynamic)
-    inner = basis[len(basis) - len(op.result_types) + 1:]
+    inner = basis[len(basis) - len(op.result_types) + 1 :]
     coordinates = []
     for size in reversed(inner):
         # Lanes that are not active may have any size, 0 among them.
@@ -105,5 +104,5 @@ def linearize_index(fiber, op, *operands):
     """The number of an element in row-major order; a size for the first coordinate may be given, and is not used."""
     count = op.attributes["operandSegmentSizes"][0]
     coordinates, basis = operands[:count], _basis(op, operands[count:])
-    inner = basis[len(basis) - count + 1:] if count else []
+    inner = basis[len(basis) - count + 1 :] if count else []
     return sum(coordinate * math.prod(inner[axis:]) for axis, coordinate in enumerate(coordinates))

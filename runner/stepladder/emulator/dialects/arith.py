@@ -6,11 +6,20 @@ import operator
 
 import numpy as np
 
-from stepladder.emulator import values
-from stepladder.emulator.elements import number, plain, reinterpreted, rounded, rounded_sum, signed, unsigned, wrapped
-from stepladder.emulator.registry import executes
-from stepladder.emulator.types import Scalar, Vector
-from stepladder.errors import FAILED, StepladderError
+from stepladder.emulator.core import values
+from stepladder.emulator.core.elements import (
+    number,
+    plain,
+    reinterpreted,
+    rounded,
+    rounded_sum,
+    signed,
+    unsigned,
+    wrapped,
+)
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar, Vector
+from stepladder.runtime.errors import FAILED, StepladderError
 
 
 @executes("arith.constant")
@@ -169,15 +178,45 @@ def addui_extended(fiber, op, left, right):
     return total, unsigned(total, element.width) < unsigned(left, element.width)
 
 
-_COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-                "ge": operator.ge}
+_COMPARISONS = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 # Of integers, as cmpi numbers them.
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_FLOAT_PREDICATES = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
-                     "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
+_FLOAT_PREDICATES = (
+    "false",
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+    "true",
+)
 # Predicates by the one that they are the opposite of.
-_OPPOSITES = {"ueq": "one", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt", "une": "oeq", "ord": "uno",
-              "true": "false"}
+_OPPOSITES = {
+    "ueq": "one",
+    "ugt": "ole",
+    "uge": "olt",
+    "ult": "oge",
+    "ule": "ogt",
+    "une": "oeq",
+    "ord": "uno",
+    "true": "false",
+}
 
 
 def compare_integers(predicate: str, left, right, width: int):
@@ -189,8 +228,7 @@ def compare_integers(predicate: str, left, right, width: int):
 @executes("arith.cmpi")
 def cmpi(fiber, op, left, right):
     """Compares integers."""
-    return compare_integers(PREDICATES[op.attributes["predicate"]], left, right,
-                            op.operand_types[0].element.width)
+    return compare_integers(PREDICATES[op.attributes["predicate"]], left, right, op.operand_types[0].element.width)
 
 
 def _holds(predicate: str, left, right):
@@ -209,8 +247,7 @@ def cmpf(fiber, op, left, right):
     """Compares floating-point numbers; not a number makes ordered predicates false and unordered ones true."""
     predicate = _FLOAT_PREDICATES[op.attributes["predicate"]]
     opposite = _OPPOSITES.get(predicate)
-    return plain(_holds(predicate, left, right) if opposite is None else
-                 np.logical_not(_holds(opposite, left, right)))
+    return plain(_holds(predicate, left, right) if opposite is None else np.logical_not(_holds(opposite, left, right)))
 
 
 # Floating-point numbers: NumPy rounds every operation to the type, once.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator import memory
+from stepladder.emulator.core.registry import executes
 from stepladder.emulator.dialects.tensor import empty
-from stepladder.emulator.registry import executes
+from stepladder.emulator.memory import memory
 
 executes("bufferization.alloc_tensor")(empty)
 

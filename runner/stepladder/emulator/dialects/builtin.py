@@ -1,7 +1,7 @@
 """Casts between types of different dialects: the value stays what it is."""
 
-from stepladder.emulator.asynchronous import Sums
-from stepladder.emulator.registry import executes, lowers
+from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.hardware.asynchronous import Sums
 
 
 @executes("builtin.unrealized_conversion_cast")

@@ -1,9 +1,9 @@
 """Functions of the host."""
 
-from stepladder.emulator import blocks
-from stepladder.emulator.machine import Left
-from stepladder.emulator.program import Function, decode_attributes
-from stepladder.emulator.registry import executes, lowers
+from stepladder.emulator.core import control_flow
+from stepladder.emulator.core.machine import Left
+from stepladder.emulator.core.program import Function, decode_attributes
+from stepladder.emulator.core.registry import executes, lowers
 
 
 def define(builder, op, name: str) -> None:
@@ -11,9 +11,14 @@ def define(builder, op, name: str) -> None:
     if not list(op.regions[0].blocks):
         return
     arguments = builder.defined(op.regions[0].blocks[0].arguments)
-    function = Function(name, arguments, tuple(builder.slot_types[slot] for slot in arguments),
-                        attributes=decode_attributes(op), location=builder.location)
-    function.code = blocks.separate(builder, op.regions[0])
+    function = Function(
+        name,
+        arguments,
+        tuple(builder.slot_types[slot] for slot in arguments),
+        attributes=decode_attributes(op),
+        location=builder.location,
+    )
+    function.code = control_flow.separate(builder, op.regions[0])
     builder.functions[name] = function
 
 

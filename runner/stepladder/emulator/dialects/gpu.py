@@ -6,13 +6,15 @@ import re
 
 import numpy as np
 
-from stepladder.emulator import memory, synchronization, values
+from stepladder.emulator.core import values
+from stepladder.emulator.core.machine import Left, Unsupported
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import SHARED, executes, lowers
+from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.dialects.func import define
-from stepladder.emulator.machine import Left, Unsupported
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import SHARED, executes, lowers
-from stepladder.emulator.sanitizer import WARP
-from stepladder.emulator.types import Opaque
+from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.memory import memory
+from stepladder.emulator.memory.sanitizer import WARP
 
 _AXES = "xyz"
 
@@ -90,14 +92,21 @@ def shuffle(fiber, op, value, offset, width):
     size = int(fiber.first(width))
     mode = re.search(r"(xor|up|down|idx)", op.attributes["mode"]).group(1)
     within = lane % size
-    other = {"xor": lambda: within ^ offset, "up": lambda: within - offset, "down": lambda: within + offset,
-             "idx": lambda: offset + np.zeros_like(lane)}[mode]()
+    other = {
+        "xor": lambda: within ^ offset,
+        "up": lambda: within - offset,
+        "down": lambda: within + offset,
+        "idx": lambda: offset + np.zeros_like(lane),
+    }[mode]()
     valid = (other >= 0) & (other < size)
     source = np.arange(fiber.count) - within + np.where(valid, other, within)
     missing = valid[fiber.lanes] & ~fiber.active[np.clip(source[fiber.lanes], 0, fiber.count - 1)]
     if missing.any():
-        group.sanitizer.report("divergent-barrier", f"{group.thread_name(fiber.lanes[missing.argmax()])} takes the "
-                               "value of a thread that does not come here", op)
+        group.sanitizer.report(
+            "divergent-barrier",
+            f"{group.thread_name(fiber.lanes[missing.argmax()])} takes the value of a thread that does not come here",
+            op,
+        )
     if values.is_uniform(value):
         return value, valid
     return value[np.clip(source, 0, fiber.count - 1)], valid
@@ -196,14 +205,25 @@ def constant_matrix(fiber, op, value):
     rows, columns, *_ = _matrix(op, op.result_types[0])
     group = fiber.group
     array = np.empty((group.warps, rows, columns), op.operand_types[0].dtype)
-    array[:] = value if values.is_uniform(value) else \
-        value[np.searchsorted(group.warp_of_lane, np.arange(group.warps))].reshape(-1, 1, 1)
+    array[:] = (
+        value
+        if values.is_uniform(value)
+        else value[np.searchsorted(group.warp_of_lane, np.arange(group.warps))].reshape(-1, 1, 1)
+    )
     return WarpMatrix(array, group)
 
 
 _ELEMENTWISE = {
-    "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "maxf": np.maximum,
-    "minf": np.minimum, "negatef": np.negative, "addi": np.add, "subi": np.subtract, "muli": np.multiply,
+    "addf": np.add,
+    "subf": np.subtract,
+    "mulf": np.multiply,
+    "divf": np.divide,
+    "maxf": np.maximum,
+    "minf": np.minimum,
+    "negatef": np.negative,
+    "addi": np.add,
+    "subi": np.subtract,
+    "muli": np.multiply,
 }
 
 
@@ -299,8 +319,10 @@ def _launch(fiber, op, *operands) -> None:
         env = list(fiber.env)
         clusters = []
         if len(op.cache["arguments"]) > 12:
-            clusters = [*(int(group.block_ids[0, axis]) // group.cluster_dims[axis] for axis in range(3)),
-                        *(group.grid_dims[axis] // group.cluster_dims[axis] for axis in range(3))]
+            clusters = [
+                *(int(group.block_ids[0, axis]) // group.cluster_dims[axis] for axis in range(3)),
+                *(group.grid_dims[axis] // group.cluster_dims[axis] for axis in range(3)),
+            ]
         numbers = [*group.block_id, *group.thread_id, *group.grid_dims, *group.block_dims, *clusters]
         for slot, value in zip(op.cache["arguments"], numbers):
             env[slot] = value

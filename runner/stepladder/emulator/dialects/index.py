@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from stepladder.emulator.core.registry import executes
 from stepladder.emulator.dialects.arith import compare_integers
-from stepladder.emulator.registry import executes
 
 _BITS = 64
 

@@ -14,28 +14,83 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.bindings import ir, linalg
-from stepladder.emulator import memory
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import MemRef
 from stepladder.emulator.dialects.affine import compiled
 from stepladder.emulator.dialects.bufferization import everywhere
 from stepladder.emulator.dialects.tensor import mixed
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import executes, lowers
-from stepladder.emulator.types import Scalar
-from stepladder.emulator.values import MemRef
-from stepladder.emulator.warps import is_of_block, meet_in_blocks, narrowed, once_a_block, once_a_warp, varying
-from stepladder.errors import FAILED, StepladderError
+from stepladder.emulator.hardware.warps import (
+    is_of_block,
+    meet_in_blocks,
+    narrowed,
+    once_a_block,
+    once_a_warp,
+    varying,
+)
+from stepladder.emulator.memory import memory
+from stepladder.mlir.bindings import ir, linalg
+from stepladder.runtime.errors import FAILED, StepladderError
 
-_ELEMENTWISE = ("abs", "add", "ceil", "copy", "div", "div_unsigned", "elementwise", "erf", "exp", "fill", "floor",
-                "log", "map", "max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt",
-                "square", "sub", "tanh")
+_ELEMENTWISE = (
+    "abs",
+    "add",
+    "ceil",
+    "copy",
+    "div",
+    "div_unsigned",
+    "elementwise",
+    "erf",
+    "exp",
+    "fill",
+    "floor",
+    "log",
+    "map",
+    "max",
+    "min",
+    "mul",
+    "negf",
+    "powf",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "select",
+    "sqrt",
+    "square",
+    "sub",
+    "tanh",
+)
 _MOVING = ("broadcast", "transpose")
-_REDUCING = ("batch_matmul", "batch_matvec", "batch_mmt4d", "batch_reduce_matmul", "batch_vecmat", "contract",
-             "conv_1d", "conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d", "conv_2d_nchw_fchw", "conv_2d_nhwc_fhwc",
-             "conv_2d_nhwc_hwcf", "depthwise_conv_2d_nhwc_hwc", "dot", "generic", "matmul", "matvec", "mmt4d",
-             "pooling_nchw_max", "pooling_nchw_sum", "pooling_nhwc_max", "pooling_nhwc_min", "pooling_nhwc_sum",
-             "reduce", "vecmat")
+_REDUCING = (
+    "batch_matmul",
+    "batch_matvec",
+    "batch_mmt4d",
+    "batch_reduce_matmul",
+    "batch_vecmat",
+    "contract",
+    "conv_1d",
+    "conv_1d_ncw_fcw",
+    "conv_1d_nwc_wcf",
+    "conv_2d",
+    "conv_2d_nchw_fchw",
+    "conv_2d_nhwc_fhwc",
+    "conv_2d_nhwc_hwcf",
+    "depthwise_conv_2d_nhwc_hwc",
+    "dot",
+    "generic",
+    "matmul",
+    "matvec",
+    "mmt4d",
+    "pooling_nchw_max",
+    "pooling_nchw_sum",
+    "pooling_nhwc_max",
+    "pooling_nhwc_min",
+    "pooling_nhwc_sum",
+    "reduce",
+    "vecmat",
+)
 
 
 @lowers(*(f"linalg.{name}" for name in (*_ELEMENTWISE, *_MOVING, *_REDUCING)))
@@ -87,11 +142,20 @@ class _Loops:
         self.captured = used - made
         self.indices = [inner for inner in body.code if inner.name == "linalg.index"]
         self.operands = [
-            _Operand(number, compiled(map_), {int(loop) for loop in re.findall(r"d(\d+)", str(list(map_.results)))},
-                     [(axis, expression.position) for axis, expression in enumerate(map_.results)
-                      if isinstance(expression, ir.AffineDimExpr)], slot in used)
-            for number, (map_, slot) in enumerate(zip(maps, body.arguments))]
-        self.outputs = self.operands[len(self.operands) - len(body.yields):]
+            _Operand(
+                number,
+                compiled(map_),
+                {int(loop) for loop in re.findall(r"d(\d+)", str(list(map_.results)))},
+                [
+                    (axis, expression.position)
+                    for axis, expression in enumerate(map_.results)
+                    if isinstance(expression, ir.AffineDimExpr)
+                ],
+                slot in used,
+            )
+            for number, (map_, slot) in enumerate(zip(maps, body.arguments))
+        ]
+        self.outputs = self.operands[len(self.operands) - len(body.yields) :]
         written = set().union(*(operand.loops for operand in self.outputs))
         self.reductions = [loop for loop in range(self.count) if loop not in written]
         if any(operand.loops != written for operand in self.outputs):
@@ -104,8 +168,11 @@ class _Loops:
             for axis, loop in operand.sizes:
                 size = shapes[operand.number][axis]
                 if sizes[loop] not in (None, size):
-                    raise StepladderError(f"{op.name} has operands whose sizes do not fit: {sizes[loop]} and {size} "
-                                          f"for loop {loop}", location=op.location, status=FAILED)
+                    raise StepladderError(
+                        f"{op.name} has operands whose sizes do not fit: {sizes[loop]} and {size} for loop {loop}",
+                        location=op.location,
+                        status=FAILED,
+                    )
                 sizes[loop] = size
         if None in sizes:
             raise Unsupported(op, f"whose loop {sizes.index(None)} no operand gives a size")
@@ -125,8 +192,9 @@ def structured(fiber, op, *operands):
         if isinstance(fiber.group.machine.program.slot_types[slot], Scalar) and isinstance(fiber.env[slot], np.ndarray):
             raise Unsupported(op, "whose body uses a number from outside that differs between threads")
     views = [operand for operand in operands if isinstance(operand, MemRef)]
-    numbers = varying(fiber, views, [operand for operand, type_ in zip(operands, op.operand_types)
-                                     if isinstance(type_, Scalar)])
+    numbers = varying(
+        fiber, views, [operand for operand, type_ in zip(operands, op.operand_types) if isinstance(type_, Scalar)]
+    )
     # What no step has mapped to threads yet is the block's: all come, one does it, all leave.
     of_block = is_of_block(fiber, numbers)
     if of_block:
@@ -157,12 +225,17 @@ def _run(fiber, op, loops: _Loops, operands) -> tuple:
 
     In here, every array has L lanes in front, or one where all lanes have the same.
     """
-    shapes = [tuple(map(fiber.first, operand.sizes)) if isinstance(operand, MemRef) else np.shape(operand)
-              for operand in operands]
+    shapes = [
+        tuple(map(fiber.first, operand.sizes)) if isinstance(operand, MemRef) else np.shape(operand)
+        for operand in operands
+    ]
     sizes = loops.sizes(op, shapes)
     # An output that the loops do not cover keeps what it has elsewhere.
-    kept = {operand.number for operand in loops.outputs
-            if operand.is_used or len({loop for _, loop in operand.sizes}) < len(shapes[operand.number])}
+    kept = {
+        operand.number
+        for operand in loops.outputs
+        if operand.is_used or len({loop for _, loop in operand.sizes}) < len(shapes[operand.number])
+    }
     inputs = {operand.number for operand in loops.operands if operand.is_used}
     arrays: list = [None] * len(operands)
     for number in kept | inputs:
@@ -210,8 +283,10 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
     coordinates: list = list(np.ogrid[tuple(slice(size) for size in sizes)]) if rank else []
 
     def places(operand: _Operand) -> tuple:
-        return (slice(None), *(np.asarray(place).reshape(np.shape(place) or (1,) * rank)
-                               for place in operand.of_loops(*coordinates)))
+        return (
+            slice(None),
+            *(np.asarray(place).reshape(np.shape(place) or (1,) * rank) for place in operand.of_loops(*coordinates)),
+        )
 
     def elements(operand: _Operand):
         array = arrays[operand.number]
@@ -223,17 +298,25 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
     for loop in loops.reductions:
         coordinates[loop] = 0
     sums = [elements(operand) for operand in loops.outputs]
-    inputs = loops.operands[:len(loops.operands) - len(sums)]
-    fixed = {operand.number: elements(operand) for operand in inputs
-             if operand.is_used and operand.loops.isdisjoint(loops.reductions)}
+    inputs = loops.operands[: len(loops.operands) - len(sums)]
+    fixed = {
+        operand.number: elements(operand)
+        for operand in inputs
+        if operand.is_used and operand.loops.isdisjoint(loops.reductions)
+    }
     for point in itertools.product(*(range(sizes[loop]) for loop in loops.reductions)):
         for loop, coordinate in zip(loops.reductions, point):
             coordinates[loop] = coordinate
         for index in loops.indices:
             index.cache["coordinate"] = coordinates[index.attributes["dim"]]
-        sums = fiber.evaluate(body, [
-            fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
-            for operand in inputs] + sums)
+        sums = fiber.evaluate(
+            body,
+            [
+                fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
+                for operand in inputs
+            ]
+            + sums,
+        )
     for operand, value in zip(loops.outputs, sums):
         array = arrays[operand.number]
         where = places(operand)
@@ -275,7 +358,7 @@ def unpack(fiber, op, source, target, *others):
     cut = source.transpose(back)
     padded, place = [], 0
     for axis in range(target.ndim):
-        parts = cut.shape[place:place + 1 + axes.count(axis)]
+        parts = cut.shape[place : place + 1 + axes.count(axis)]
         padded.append(math.prod(parts))
         place += len(parts)
     return cut.reshape(padded)[tuple(map(slice, target.shape))].copy()

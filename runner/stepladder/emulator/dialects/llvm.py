@@ -9,16 +9,25 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from stepladder.emulator import elements, values
-from stepladder.emulator.asynchronous import Sums
-from stepladder.emulator.layouts import Layout, layout, text_of
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import executes, lowers
-from stepladder.emulator.types import BOOL, Opaque, Shaped
+from stepladder.emulator.core import elements, values
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.core.types import BOOL, Opaque, Shaped
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 
-_NUMBERS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": bool,
-            "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+_NUMBERS = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i1": bool,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+}
 
 
 class Struct:
@@ -114,8 +123,13 @@ def _array(value: np.ndarray, form: Layout, count: int):
 def lower_extractvalue(builder, op) -> None:
     """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
     stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
-    builder.emit(op.name, _held if stays else extractvalue, builder.used(op.operands), builder.defined(op.results),
-                 decode_attributes(op))
+    builder.emit(
+        op.name,
+        _held if stays else extractvalue,
+        builder.used(op.operands),
+        builder.defined(op.results),
+        decode_attributes(op),
+    )
 
 
 def extractvalue(fiber, op, struct):
@@ -135,8 +149,9 @@ def _held(fiber, op, struct):
 def insertvalue(fiber, op, struct, value):
     """A struct with one field changed."""
     rank = op.operand_types[1].rank
-    return _inserted(fiber, op, struct, values.lanes(value, fiber.count, rank) if rank else value,
-                     op.attributes["position"])
+    return _inserted(
+        fiber, op, struct, values.lanes(value, fiber.count, rank) if rank else value, op.attributes["position"]
+    )
 
 
 def _inserted(fiber, op, struct, value, position):
@@ -201,6 +216,7 @@ def bitcast(fiber, op, value):
     array = np.asarray(value, source.element.dtype)
     if not source.rank:
         array = array[..., None]
-    bits = np.ascontiguousarray(array.reshape(*array.shape[:array.ndim - max(source.rank, 1)], -1)).view(
-        target.element.dtype)
+    bits = np.ascontiguousarray(array.reshape(*array.shape[: array.ndim - max(source.rank, 1)], -1)).view(
+        target.element.dtype
+    )
     return elements.plain(bits.reshape(*bits.shape[:-1], *target.shape) if target.rank else bits[..., 0])

@@ -7,25 +7,67 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepladder.emulator.core.elements import unsigned, wrapped
+from stepladder.emulator.core.registry import EXECUTED, executes
+from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
-from stepladder.emulator.elements import unsigned, wrapped
-from stepladder.emulator.registry import EXECUTED, executes
-from stepladder.emulator.types import Opaque
 
 _POINTER_BITS = 64
 
 _SAME = {
-    "add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori", "shl": "shli",
-    "ashr": "shrsi", "lshr": "shrui", "sdiv": "divsi", "udiv": "divui", "srem": "remsi", "urem": "remui",
-    "fadd": "addf", "fsub": "subf", "fmul": "mulf", "fdiv": "divf", "frem": "remf", "fneg": "negf", "fcmp": "cmpf",
-    "sext": "extsi", "zext": "extui", "trunc": "trunci", "fpext": "extf", "fptrunc": "truncf", "sitofp": "sitofp",
-    "uitofp": "uitofp", "fptosi": "fptosi", "fptoui": "fptoui", "select": "select",
-    "intr.umin": "minui", "intr.umax": "maxui", "intr.smin": "minsi", "intr.smax": "maxsi",
-    "intr.minimum": "minimumf", "intr.maximum": "maximumf", "intr.minnum": "minnumf", "intr.maxnum": "maxnumf",
+    "add": "addi",
+    "sub": "subi",
+    "mul": "muli",
+    "and": "andi",
+    "or": "ori",
+    "xor": "xori",
+    "shl": "shli",
+    "ashr": "shrsi",
+    "lshr": "shrui",
+    "sdiv": "divsi",
+    "udiv": "divui",
+    "srem": "remsi",
+    "urem": "remui",
+    "fadd": "addf",
+    "fsub": "subf",
+    "fmul": "mulf",
+    "fdiv": "divf",
+    "frem": "remf",
+    "fneg": "negf",
+    "fcmp": "cmpf",
+    "sext": "extsi",
+    "zext": "extui",
+    "trunc": "trunci",
+    "fpext": "extf",
+    "fptrunc": "truncf",
+    "sitofp": "sitofp",
+    "uitofp": "uitofp",
+    "fptosi": "fptosi",
+    "fptoui": "fptoui",
+    "select": "select",
+    "intr.umin": "minui",
+    "intr.umax": "maxui",
+    "intr.smin": "minsi",
+    "intr.smax": "maxsi",
+    "intr.minimum": "minimumf",
+    "intr.maximum": "maximumf",
+    "intr.minnum": "minnumf",
+    "intr.maxnum": "maxnumf",
 }
-_MATH = {"intr.fma": "fma", "intr.fmuladd": "fma", "intr.fabs": "absf", "intr.sqrt": "sqrt", "intr.exp": "exp",
-         "intr.exp2": "exp2", "intr.log": "log", "intr.log2": "log2", "intr.sin": "sin", "intr.cos": "cos",
-         "intr.floor": "floor", "intr.ceil": "ceil"}
+_MATH = {
+    "intr.fma": "fma",
+    "intr.fmuladd": "fma",
+    "intr.fabs": "absf",
+    "intr.sqrt": "sqrt",
+    "intr.exp": "exp",
+    "intr.exp2": "exp2",
+    "intr.log": "log",
+    "intr.log2": "log2",
+    "intr.sin": "sin",
+    "intr.cos": "cos",
+    "intr.floor": "floor",
+    "intr.ceil": "ceil",
+}
 
 for _prefix, _table in (("arith", _SAME), ("math", _MATH)):
     for _name, _other in _table.items():

@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 
-from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import lowers
+from stepladder.emulator.core.values import lanes
 from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import lowers
-from stepladder.emulator.values import lanes
-from stepladder.errors import StepladderError
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.runtime.errors import StepladderError
 
 _OPERAND = re.compile(r"\$(\d+)")
 _MNEMONIC = re.compile(r"(?<![\w.])(?!setp)[a-z]+\.[a-z_:]+")
@@ -23,7 +23,8 @@ _PRODUCT = re.compile(
     r"\{ \.reg \.pred p; setp\.ne\.b32 p, \$(?P<keeps>\d+), 0; "
     r"wgmma\.mma_async\.sync\.aligned\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\.(?P<sums>\w+)\.(?P<a>\w+)\.(?P<b>\w+)"
     r"(?P<saturates>\.satfinite)? \{(?P<held>[^}]*)\}, "
-    r"\$(?P<left>\d+), \$(?P<right>\d+), p(?P<rest>[^;]*); \}")
+    r"\$(?P<left>\d+), \$(?P<right>\d+), p(?P<rest>[^;]*); \}"
+)
 
 
 @lowers("llvm.inline_asm")
@@ -39,8 +40,9 @@ def lower_inline_asm(builder, op) -> None:
     else:
         run = nvvm.run_text(_OPERAND.sub(lambda found: _renamed(int(found[1]), outputs), text))
     if run is None or outputs > 1 and not product or len(constraints) - outputs != len(op.operands):
-        raise StepladderError(f"the emulator does not know the PTX of {op.name}: {text[:200]}",
-                              location=builder.location)
+        raise StepladderError(
+            f"the emulator does not know the PTX of {op.name}: {text[:200]}", location=builder.location
+        )
     # Messages and counters say which instruction it is.
     name = f"{op.name} {_MNEMONIC.search(text)[0]}"
     builder.emit(name, run, builder.used(op.operands), builder.defined(op.results), attributes)
@@ -56,8 +58,11 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
     held = [int(number) for number in _OPERAND.findall(found["held"])]
     rest = [int(number) for number in _OPERAND.findall(found["rest"])]
     # The sums that are read are the registers that are written.
-    if held != list(range(outputs)) or constraints[outputs:2 * outputs] != [str(number) for number in held] or \
-            len(rest) not in (2, 4):
+    if (
+        held != list(range(outputs))
+        or constraints[outputs : 2 * outputs] != [str(number) for number in held]
+        or len(rest) not in (2, 4)
+    ):
         return None
     left, right, keeps = (int(found[name]) - outputs for name in ("left", "right", "keeps"))
 
@@ -66,12 +71,21 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
             numbers = [int(operands[number - outputs]) for number in rest]
             transposed = numbers[2:] or [0, 0]
             op.cache["form"] = nvvm.Product(
-                int(found["m"]), int(found["n"]), int(found["k"]), found["a"], found["b"], found["sums"],
-                tuple(not number for number in transposed), tuple(number < 0 for number in numbers[:2]),
-                bool(operands[keeps]), bool(found["saturates"]))
+                int(found["m"]),
+                int(found["n"]),
+                int(found["k"]),
+                found["a"],
+                found["b"],
+                found["sums"],
+                tuple(not number for number in transposed),
+                tuple(number < 0 for number in numbers[:2]),
+                bool(operands[keeps]),
+                bool(found["saturates"]),
+            )
             nvvm.check_product(op, op.cache["form"])
-        return nvvm.multiply(fiber, op, op.cache["form"], _sums(fiber, op, operands[:outputs]), operands[left],
-                             operands[right])
+        return nvvm.multiply(
+            fiber, op, op.cache["form"], _sums(fiber, op, operands[:outputs]), operands[left], operands[right]
+        )
 
     return execute
 
@@ -80,7 +94,8 @@ def _sums(fiber, op, operands) -> Sums:
     """Returns the sums that an instruction adds to: those of another one, which may be in flight, or numbers."""
     first = operands[0]
     if all(isinstance(value, Held) for value in operands) and all(
-            value.sums is first.sums and value.place == place for place, value in enumerate(operands)):
+        value.sums is first.sums and value.place == place for place, value in enumerate(operands)
+    ):
         return first.sums
     values = [value.sums.read(fiber, op)[:, value.place] if isinstance(value, Held) else value for value in operands]
     kind = next((value.dtype for value in values if isinstance(value, (np.ndarray, np.floating))), np.dtype(np.int32))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stepladder.emulator import synchronization
+from stepladder.emulator.core.machine import Left, Unsupported
+from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.dialects.func import define
-from stepladder.emulator.machine import Left, Unsupported
-from stepladder.emulator.registry import executes, lowers
+from stepladder.emulator.hardware import synchronization
 
 
 @lowers("llvm.func")

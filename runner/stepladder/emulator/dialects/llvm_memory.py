@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.bindings import ir
-from stepladder.emulator import pointers
-from stepladder.emulator.layouts import Layout, layout, text_of
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.memory import contiguous
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import executes, lowers, shared
-from stepladder.emulator.types import Opaque, Scalar, decode
-from stepladder.errors import StepladderError
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import executes, lowers, shared
+from stepladder.emulator.core.types import Opaque, Scalar, decode
+from stepladder.emulator.memory import pointers
+from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
+from stepladder.emulator.memory.memory import contiguous
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import StepladderError
 
 _DYNAMIC = -(1 << 31)  # an index that is an operand
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
@@ -33,8 +33,9 @@ def lower_global(builder, op) -> None:
     attributes["layout"] = layout(text_of(decode(ir.TypeAttr(op.attributes["global_type"]).value)))
     inner = {part.operation.name for block in op.regions[0].blocks for part in block.operations}
     if inner - {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.return"}:
-        raise StepladderError(f"the emulator does not know {op.name} with an initializer that computes",
-                              location=builder.location)
+        raise StepladderError(
+            f"the emulator does not know {op.name} with an initializer that computes", location=builder.location
+        )
     builder.globals[_name(builder, attributes["sym_name"])] = attributes
 
 
@@ -57,7 +58,7 @@ def addressof(fiber, op):
         place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
         initial = attributes.get("value")
         if isinstance(initial, np.ndarray):
-            place.data[:initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
+            place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
             raise Unsupported(op, "of a global that is no array of numbers")
         known[symbol] = contiguous(place, _BYTE, (place.size,))

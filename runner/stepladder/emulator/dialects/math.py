@@ -10,16 +10,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from stepladder.emulator.elements import plain, rounded, rounded_sum, signed, unsigned, wrapped
-from stepladder.emulator.registry import executes
+from stepladder.emulator.core.elements import (
+    plain,
+    rounded,
+    rounded_sum,
+    signed,
+    unsigned,
+    wrapped,
+)
+from stepladder.emulator.core.registry import executes
 
 
 def _function(function):
     """Returns what executes an op on floating-point numbers, given the function on float64."""
 
     def execute(fiber, op, *operands):
-        return rounded(function(*[np.asarray(operand).astype(np.float64) for operand in operands]),
-                       op.result_types[0].element)
+        return rounded(
+            function(*[np.asarray(operand).astype(np.float64) for operand in operands]), op.result_types[0].element
+        )
 
     return execute
 
@@ -34,12 +42,38 @@ def _round_away(value):
 
 
 for _name, _numpy in {
-    "absf": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
-    "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil,
-    "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "erf": _erf, "erfc": _erfc, "exp": np.exp,
-    "exp2": np.exp2, "expm1": np.expm1, "floor": np.floor, "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "powf": np.power, "round": _round_away, "roundeven": np.rint, "sin": np.sin, "sinh": np.sinh,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc,
+    "absf": np.abs,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "ceil": np.ceil,
+    "copysign": np.copysign,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": _erf,
+    "erfc": _erfc,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "powf": np.power,
+    "round": _round_away,
+    "roundeven": np.rint,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
     "rsqrt": lambda value: 1 / np.sqrt(value),
     "fpowi": np.power,
     "clampf": lambda value, low, high: np.minimum(np.maximum(value, low), high),

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from stepladder.bindings import ir
-from stepladder.emulator import memory, values
-from stepladder.emulator.memory import Allocation, contiguous
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import executes, lowers, shared
-from stepladder.emulator.types import decode
+from stepladder.emulator.core import values
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import executes, lowers, shared
+from stepladder.emulator.core.types import decode
+from stepladder.emulator.memory import memory
+from stepladder.emulator.memory.memory import Allocation, contiguous
+from stepladder.mlir.bindings import ir
 
 # Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
 _ALIGNMENT = 1024
@@ -68,8 +69,9 @@ def lower_global(builder, op) -> None:
 def lower_get_global(builder, op) -> None:
     """`memref.get_global`: knows the global that it gets."""
     symbol = decode_attributes(op)["name"]
-    builder.emit(op.name, get_global, (), builder.defined(op.results),
-                 {"name": symbol, "global": builder.globals[symbol]})
+    builder.emit(
+        op.name, get_global, (), builder.defined(op.results), {"name": symbol, "global": builder.globals[symbol]}
+    )
 
 
 def get_global(fiber, op):
@@ -81,11 +83,12 @@ def get_global(fiber, op):
         return contiguous(group.window, type_.element, type_.shape, group.layout[symbol])
     known = group.machine.globals
     if symbol not in known:
-        view = contiguous(group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element,
-                          type_.shape)
+        view = contiguous(
+            group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element, type_.shape
+        )
         initial = op.attributes["global"].get("initial_value")
         if isinstance(initial, np.ndarray):
-            view.memory.typed(type_.element.dtype)[:initial.size] = initial.reshape(-1)
+            view.memory.typed(type_.element.dtype)[: initial.size] = initial.reshape(-1)
         known[symbol] = view
     return known[symbol]
 
@@ -133,8 +136,9 @@ def subview(fiber, op, view, *dynamic):
     _check_part(fiber, op, view, offsets, sizes, steps)
     strides = [stride * step for stride, step in zip(view.strides, steps)]
     kept = _kept(op, sizes, strides)
-    return view.view(view.offset + _dot(offsets, view.strides), [sizes[axis] for axis in kept],
-                     [strides[axis] for axis in kept])
+    return view.view(
+        view.offset + _dot(offsets, view.strides), [sizes[axis] for axis in kept], [strides[axis] for axis in kept]
+    )
 
 
 def _check_part(fiber, op, view, offsets, sizes, steps) -> None:
@@ -144,9 +148,13 @@ def _check_part(fiber, op, view, offsets, sizes, steps) -> None:
         if wrong.ndim:
             wrong = wrong[fiber.lanes]
         if np.any(wrong):
-            fiber.group.sanitizer.report("out-of-bounds", f"the part of dimension {axis} reaches from "
-                                         f"{fiber.first(offset)} to {fiber.first(last)}, and the view has "
-                                         f"{fiber.first(view.sizes[axis])}", op)
+            fiber.group.sanitizer.report(
+                "out-of-bounds",
+                f"the part of dimension {axis} reaches from "
+                f"{fiber.first(offset)} to {fiber.first(last)}, and the view has "
+                f"{fiber.first(view.sizes[axis])}",
+                op,
+            )
 
 
 def _kept(op, sizes, strides) -> list[int]:
@@ -163,8 +171,12 @@ def _kept(op, sizes, strides) -> list[int]:
                 stride = type_.strides[place] if place < type_.rank else None
                 following = strides[axis] if isinstance(strides[axis], int) else None
                 # A dimension of one stays where the type has it there, with its own stride.
-                if wanted == 1 and stride is not None and stride == following and \
-                        _fits([sizes[other] for other in kept[place + 1:]], type_.shape[place + 1:], missing):
+                if (
+                    wanted == 1
+                    and stride is not None
+                    and stride == following
+                    and _fits([sizes[other] for other in kept[place + 1 :]], type_.shape[place + 1 :], missing)
+                ):
                     continue
                 kept = rest
                 missing -= 1
@@ -238,8 +250,11 @@ def transpose(fiber, op, view):
 def collapse_shape(fiber, op, view):
     """The same elements with dimensions joined."""
     groups = op.attributes["reassociation"]
-    return view.view(view.offset, [math.prod(view.sizes[axis] for axis in group) for group in groups],
-                     [view.strides[_innermost(view, group)] for group in groups])
+    return view.view(
+        view.offset,
+        [math.prod(view.sizes[axis] for axis in group) for group in groups],
+        [view.strides[_innermost(view, group)] for group in groups],
+    )
 
 
 def _innermost(view, group) -> int:
@@ -266,8 +281,6 @@ def copy(fiber, op, source, target) -> None:
     shape = tuple(int(fiber.first(size)) for size in source.sizes)
     grid = np.ix_(*(np.arange(size) for size in shape))
     memory.write(fiber, op, target, grid, memory.read(fiber, op, source, grid, shape), shape)
-
-
 
 
 @executes("memref.prefetch")

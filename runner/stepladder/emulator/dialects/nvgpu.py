@@ -11,13 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator import asynchronous, fragments, memory, synchronization, tma, values, warpgroups
-from stepladder.emulator.asynchronous import Sums
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes, shared
-from stepladder.emulator.tiles import GROUP, MatrixDescriptor
-from stepladder.emulator.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
-from stepladder.emulator.warps import narrowed
+from stepladder.emulator.core import values
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.registry import executes, shared
+from stepladder.emulator.hardware import (
+    asynchronous,
+    fragments,
+    synchronization,
+    tma,
+    warpgroups,
+)
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
+from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
+from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.memory import memory
 
 _MBARRIER_BYTES = 8
 # PTX's names of element types.
@@ -62,8 +70,11 @@ def device_async_copy(fiber, op, *operands):
     number = np.arange(count)
     valid = None
     if limit:
-        valid = number < values.lanes(limit[0], fiber.count).reshape(-1, 1) if isinstance(limit[0], np.ndarray) else \
-            number < int(limit[0])
+        valid = (
+            number < values.lanes(limit[0], fiber.count).reshape(-1, 1)
+            if isinstance(limit[0], np.ndarray)
+            else number < int(limit[0])
+        )
     accesses = []
     for view, indices, touched in ((source, from_, valid), (target, to, None)):
         *outer, last = (_beside(index) for index in indices)
@@ -110,8 +121,11 @@ def warps_of(fiber, op) -> np.ndarray:
     if group.threads % fragments.WARP:
         raise Unsupported(op, f"in blocks of {group.threads} threads, which make no whole warps")
     if len(fiber.lanes) != len(fiber.warps) * fragments.WARP:
-        group.sanitizer.report("divergent-barrier", f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps come to "
-                               "it, which works on whole warps", op)
+        group.sanitizer.report(
+            "divergent-barrier",
+            f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps come to it, which works on whole warps",
+            op,
+        )
     return fiber.warps[:, None] * fragments.WARP + np.arange(fragments.WARP)
 
 
@@ -126,8 +140,9 @@ def load_matrices(fiber, op, view, indices, count: int, *, transposed: bool) -> 
     per = fragments.ROW_BYTES // item
     asked = (fiber.group.thread_of_lane % fragments.WARP < count * fragments.MATRIX_ROWS)[:, None]
     *outer, last = (_beside(index) for index in indices)
-    access = memory.locate(fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(
-        asked, (fiber.count, per)))
+    access = memory.locate(
+        fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(asked, (fiber.count, per))
+    )
     check_alignment(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
@@ -135,7 +150,7 @@ def load_matrices(fiber, op, view, indices, count: int, *, transposed: bool) -> 
     if group.counters is not None and given.any():
         thread = fiber.lanes[given]
         group.counters.ldmatrix(op, thread // fragments.MATRIX_ROWS, access.positions[given, 0] * item)
-    rows = memory.spread(fiber, memory.gather(access))[lanes][:, :count * fragments.MATRIX_ROWS]
+    rows = memory.spread(fiber, memory.gather(access))[lanes][:, : count * fragments.MATRIX_ROWS]
     matrices = rows.reshape(len(lanes), count, fragments.MATRIX_ROWS, per)
     held = fragments.matrix(8 * item, transposed=transposed).divide(matrices)
     result = np.zeros((fiber.count, count, held.shape[-1]), held.dtype)
@@ -169,8 +184,9 @@ def multiply_in_warps(fiber, op, a, b, c, shape, *, tf32: bool = False, saturate
         total = sums.join(held[2]) + left @ right
     else:
         kind = "tf32" if tf32 else "s8" if a.dtype.kind in "iu" else ""
-        total = warpgroups.added(sums.join(held[2]), warpgroups.exact(left, kind) @ warpgroups.exact(right, kind),
-                                 saturates=saturates)
+        total = warpgroups.added(
+            sums.join(held[2]), warpgroups.exact(left, kind) @ warpgroups.exact(right, kind), saturates=saturates
+        )
     if fiber.group.counters is not None:
         fiber.group.counters.products(fiber, op, rows * columns * k)
     result = np.zeros((fiber.count, *held[2].shape[2:]), total.dtype)
@@ -184,8 +200,9 @@ def mma_sync(fiber, op, a, b, c):
     if op.operand_types[0].element.width < 8:
         raise Unsupported(op, f"of {op.operand_types[0].element.name}")
     rows, columns, k = op.attributes["mmaShape"]
-    return multiply_in_warps(fiber, op, a, b, c, (rows, columns, k), tf32="tf32Enabled" in op.attributes,
-                             saturates=True)
+    return multiply_in_warps(
+        fiber, op, a, b, c, (rows, columns, k), tf32="tf32Enabled" in op.attributes, saturates=True
+    )
 
 
 # mbarriers.
@@ -278,9 +295,14 @@ def tma_create_descriptor(fiber, op, view, *box):
             raise Unsupported(op, f"of {text}: only with {setting}")
     item = view.element.bytes
     descriptor = tma.Descriptor(
-        view.memory, view.start + int(view.offset) * item, view.element, tuple(int(size) for size in view.sizes),
-        tuple(int(stride) for stride in view.strides), tuple(int(size) for size in box),
-        int(swizzle.group(1)) if swizzle else 0)
+        view.memory,
+        view.start + int(view.offset) * item,
+        view.element,
+        tuple(int(size) for size in view.sizes),
+        tuple(int(stride) for stride in view.strides),
+        tuple(int(size) for size in box),
+        int(swizzle.group(1)) if swizzle else 0,
+    )
     for problem in descriptor.problems():
         fiber.group.sanitizer.report("descriptor", problem, op)
     return descriptor
@@ -296,8 +318,9 @@ def tma_async_load(fiber, op, *operands) -> None:
     """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
     (view,), (barriers,), (descriptor,), coordinates, (number,), multicast, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
-    load_boxes(fiber, op, descriptor, coordinates, _address(view), barriers + number * _MBARRIER_BYTES, multicast,
-               predicate)
+    load_boxes(
+        fiber, op, descriptor, coordinates, _address(view), barriers + number * _MBARRIER_BYTES, multicast, predicate
+    )
 
 
 def load_boxes(fiber, op, descriptor, coordinates, address, barrier, multicast=(), predicate=()) -> None:
@@ -320,14 +343,22 @@ def load_boxes(fiber, op, descriptor, coordinates, address, barrier, multicast=(
             mask = of_lane(multicast[0], lane)
             blocks = [target for target in range(16) if mask >> target & 1]
         if max(blocks, default=0) >= group.blocks:
-            group.sanitizer.report("out-of-bounds", f"is multicast to block {max(blocks)} of a cluster of "
-                                   f"{group.blocks}", op)
+            group.sanitizer.report(
+                "out-of-bounds", f"is multicast to block {max(blocks)} of a cluster of {group.blocks}", op
+            )
             blocks = [target for target in blocks if target < group.blocks]
         place = of_lane(barrier, lane)
         warp = [group.warp_of_lane[lane]]
         found = [(target, synchronization.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
-        tma.load(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
-                 address=of_lane(address, lane), barriers=[pair for pair in found if pair[1] is not None])
+        tma.load(
+            fiber,
+            op,
+            descriptor,
+            [of_lane(at, lane) for at in reversed(coordinates)],
+            lane=int(lane),
+            address=of_lane(address, lane),
+            barriers=[pair for pair in found if pair[1] is not None],
+        )
 
 
 def _check_box(op, view, descriptor) -> None:
@@ -349,8 +380,15 @@ def store_boxes(fiber, op, descriptor, coordinates, address, predicate=(), *, ad
     if fiber is None:
         return
     for lane in fiber.lanes:
-        tma.store(fiber, op, descriptor, [of_lane(at, lane) for at in reversed(coordinates)], lane=int(lane),
-                  address=of_lane(address, lane), add=add)
+        tma.store(
+            fiber,
+            op,
+            descriptor,
+            [of_lane(at, lane) for at in reversed(coordinates)],
+            lane=int(lane),
+            address=of_lane(address, lane),
+            add=add,
+        )
 
 
 # Products of warpgroups.
@@ -378,8 +416,11 @@ class Tile:
             offset = block * ROWS * self.swizzle + box * self.box_bytes + within
         else:
             offset = block * ROWS * item // self.swizzle * self.box_bytes + step * STEP_BYTES // item * self.swizzle
-        return Operand(MatrixDescriptor(of_lane(self.address, lane) + offset, self.box_bytes, GROUP * self.swizzle,
-                                        self.swizzle), self.type, along_k)
+        return Operand(
+            MatrixDescriptor(of_lane(self.address, lane) + offset, self.box_bytes, GROUP * self.swizzle, self.swizzle),
+            self.type,
+            along_k,
+        )
 
 
 def _matrix_type(text: str) -> tuple[int, int, str]:
@@ -419,9 +460,15 @@ def warpgroup_mma(fiber, op, a, b, sums):
         for block in range(rows // ROWS):
             for step in range(steps):
                 warpgroups.multiply(
-                    warpgroup, op, fiber, result, result.array[warpgroup.lanes, block], columns,
+                    warpgroup,
+                    op,
+                    fiber,
+                    result,
+                    result.array[warpgroup.lanes, block],
+                    columns,
                     a.at(lane, along_k="transposeA" not in op.attributes, block=block, step=step),
-                    b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step))
+                    b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
+                )
         warpgroup.commit()
         warpgroup.wait(op.attributes.get("waitGroup", 1))
     return result

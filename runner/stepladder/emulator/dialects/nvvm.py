@@ -8,21 +8,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator import asynchronous, fragments, memory, pointers, synchronization, tma, warpgroups
-from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.core.machine import Blocked, Unsupported
+from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.dialects.nvgpu import of_lane
-from stepladder.emulator.machine import Blocked, Unsupported
-from stepladder.emulator.memory import RANK_SHIFT, contiguous
-from stepladder.emulator.program import decode_attributes
-from stepladder.emulator.registry import executes, lowers
-from stepladder.emulator.sanitizer import WARP
-from stepladder.emulator.tiles import MatrixDescriptor
-from stepladder.emulator.types import Scalar
-from stepladder.emulator.values import lanes
-from stepladder.emulator.warpgroups import ROWS, Operand
-from stepladder.errors import StepladderError
+from stepladder.emulator.hardware import (
+    asynchronous,
+    fragments,
+    synchronization,
+    tma,
+    warpgroups,
+)
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
+from stepladder.emulator.hardware.warpgroups import ROWS, Operand
+from stepladder.emulator.memory import memory, pointers
+from stepladder.emulator.memory.memory import RANK_SHIFT, contiguous
+from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.runtime.errors import StepladderError
 
 _MBARRIER_BYTES = 8
 _REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
@@ -93,8 +100,12 @@ def setmaxregister(fiber, op) -> None:
     """Nothing, but that the hardware must take the number."""
     count, counts = op.attributes["regCount"], _REGISTER_COUNTS
     if count not in counts:
-        fiber.group.sanitizer.report("descriptor", f"{count} registers a thread: setmaxnreg takes multiples of "
-                                     f"{counts.step} from {counts.start} to {counts[-1]}", op)
+        fiber.group.sanitizer.report(
+            "descriptor",
+            f"{count} registers a thread: setmaxnreg takes multiples of "
+            f"{counts.step} from {counts.start} to {counts[-1]}",
+            op,
+        )
     asynchronous.warpgroups(fiber, op)
 
 
@@ -107,8 +118,9 @@ def cp_async_shared_global(fiber, op, target, source, *size) -> None:
     count = op.attributes["size"]
     if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
         fiber.group.sanitizer.report("out-of-bounds", f"is told to read more than the {count} bytes that it writes", op)
-    valid = np.broadcast_to(np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count),
-                            (fiber.count, count))
+    valid = np.broadcast_to(
+        np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count), (fiber.count, count)
+    )
     for part, array, start in pointers.parts(fiber, op, source):
         accesses = []
         for allocation, first, touched in ((array, start, valid), (fiber.group.window, target, None)):
@@ -170,8 +182,9 @@ def _check_in_shared(fiber, op, address) -> None:
     own = lanes(address, fiber.count)[fiber.lanes]
     wrong = (own < 0) | (own + _MBARRIER_BYTES > size)
     if wrong.any():
-        fiber.group.sanitizer.report("out-of-bounds", f"an mbarrier at byte {int(own[wrong][0]):#x} of shared memory, "
-                                     f"and a block has {size}", op)
+        fiber.group.sanitizer.report(
+            "out-of-bounds", f"an mbarrier at byte {int(own[wrong][0]):#x} of shared memory, and a block has {size}", op
+        )
 
 
 @executes("nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.shared")
@@ -262,10 +275,17 @@ def wgmma_mma_async(fiber, op, sums, a, b):
     rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
     types = [_keyword(attributes[f"type{name}"]) for name in "ABD"]
     form = Product(
-        rows, columns, k, types[0], types[1], types[2],
+        rows,
+        columns,
+        k,
+        types[0],
+        types[1],
+        types[2],
         (_keyword(attributes["layoutA"]) == "row", _keyword(attributes["layoutB"]) == "col"),
-        tuple(_keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"), _keyword(attributes["scaleD"]) == "one",
-        "satfinite" in str(attributes.get("satfinite", "")))
+        tuple(_keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"),
+        _keyword(attributes["scaleD"]) == "one",
+        "satfinite" in str(attributes.get("satfinite", "")),
+    )
     check_product(op, form)
     return multiply(fiber, op, form, sums, a, b)
 
@@ -295,8 +315,12 @@ class Product:
 
 def check_product(op, form: Product) -> None:
     """Raises where there are no such types or no such shape."""
-    if form.rows != ROWS or form.a not in warpgroups.TYPES or form.b not in warpgroups.TYPES or \
-            form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES:
+    if (
+        form.rows != ROWS
+        or form.a not in warpgroups.TYPES
+        or form.b not in warpgroups.TYPES
+        or form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES
+    ):
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 
 
@@ -306,10 +330,21 @@ def multiply(fiber, op, form: Product, sums: Sums, a, b) -> Sums:
     # Two neighbouring sums of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
     for warpgroup in asynchronous.warpgroups(fiber, op):
-        operands = [Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
-                    for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)]
-        warpgroups.multiply(warpgroup, op, fiber, result, held[warpgroup.lanes], form.columns, *operands,
-                            keeps=form.keeps, saturates=form.saturates)
+        operands = [
+            Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
+            for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
+        ]
+        warpgroups.multiply(
+            warpgroup,
+            op,
+            fiber,
+            result,
+            held[warpgroup.lanes],
+            form.columns,
+            *operands,
+            keeps=form.keeps,
+            saturates=form.saturates,
+        )
     return result
 
 
@@ -319,8 +354,9 @@ def _agreed(op, warpgroup, value) -> int:
         return int(value)
     own = value[warpgroup.lanes]
     if (own != own[0]).any():
-        warpgroup.group.sanitizer.report("descriptor", "the threads of a warpgroup have different matrix descriptors",
-                                         op)
+        warpgroup.group.sanitizer.report(
+            "descriptor", "the threads of a warpgroup have different matrix descriptors", op
+        )
     return int(own[0])
 
 
@@ -337,8 +373,14 @@ def _window(fiber):
 def ldmatrix(fiber, op, pointer):
     """Loads one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
     _only_16_bits(op)
-    held = nvgpu.load_matrices(fiber, op, _window(fiber), [pointer // _B16.bytes], op.attributes["num"],
-                               transposed=_keyword(op.attributes["layout"]) == "col")
+    held = nvgpu.load_matrices(
+        fiber,
+        op,
+        _window(fiber),
+        [pointer // _B16.bytes],
+        op.attributes["num"],
+        transposed=_keyword(op.attributes["layout"]) == "col",
+    )
     registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
     return Sums(registers) if op.attributes["num"] > 1 else registers[:, 0]
 
@@ -359,30 +401,45 @@ def stmatrix(fiber, op, pointer, *registers) -> None:
     fragment = fragments.matrix(transposed=_keyword(op.attributes["layout"]) == "col")
     matrices = fragment.join(held[..., None].view(np.int16))
     rows = np.zeros((fiber.count, fragments.MATRIX_ROWS), np.int16)
-    rows[threads[:, :count * fragments.MATRIX_ROWS]] = matrices.reshape(len(threads), -1, fragments.MATRIX_ROWS)
+    rows[threads[:, : count * fragments.MATRIX_ROWS]] = matrices.reshape(len(threads), -1, fragments.MATRIX_ROWS)
     gives = group.thread_of_lane % WARP < count * fragments.MATRIX_ROWS
     address = lanes(pointer, fiber.count)
     wrong = gives[fiber.lanes] & (address[fiber.lanes] % fragments.ROW_BYTES != 0)
     if wrong.any():
         group.sanitizer.misaligned(fiber, op, int(address[fiber.lanes][wrong][0]), fragments.ROW_BYTES)
     columns = np.arange(fragments.MATRIX_ROWS)
-    memory.write(fiber, op, _window(fiber), [address[:, None] // _B16.bytes + columns], rows,
-                 (fragments.MATRIX_ROWS,), np.broadcast_to(gives[:, None], rows.shape))
+    memory.write(
+        fiber,
+        op,
+        _window(fiber),
+        [address[:, None] // _B16.bytes + columns],
+        rows,
+        (fragments.MATRIX_ROWS,),
+        np.broadcast_to(gives[:, None], rows.shape),
+    )
 
 
 @executes("nvvm.mma.sync")
 def mma_sync(fiber, op, *operands):
     """A product of a warp, of fragments in registers."""
     rows, columns, k = map(int, re.findall(r"= (\d+)", op.attributes["shape"]))
-    kinds = [_keyword(op.attributes[name]) if name in op.attributes else None
-             for name in ("multiplicandAPtxType", "multiplicandBPtxType")]
-    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(
-        nvgpu.segments(op, operands), (*kinds, None)))
+    kinds = [
+        _keyword(op.attributes[name]) if name in op.attributes else None
+        for name in ("multiplicandAPtxType", "multiplicandBPtxType")
+    ]
+    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(nvgpu.segments(op, operands), (*kinds, None)))
     if kinds[0] not in (None, *warpgroups.TYPES) or a.dtype != b.dtype:
         raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
     sums = nvgpu.multiply_in_warps(
-        fiber, op, a, b, c.reshape(fiber.count, -1, 2), (rows, columns, k), tf32=kinds[0] == "tf32",
-        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""))
+        fiber,
+        op,
+        a,
+        b,
+        c.reshape(fiber.count, -1, 2),
+        (rows, columns, k),
+        tf32=kinds[0] == "tf32",
+        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""),
+    )
     if c.shape[2] == 2:  # two sums of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
     return Sums(sums.reshape(fiber.count, -1))
@@ -409,14 +466,21 @@ def shfl_sync(fiber, op, members, value, offset, limits):
     thread = fiber.group.thread_of_lane % WARP
     left_out = (lanes(members, fiber.count) >> thread & 1)[fiber.lanes] == 0
     if left_out.any():
-        fiber.group.sanitizer.report("divergent-barrier", f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} "
-                                     "comes to it, and is not among its members", op)
+        fiber.group.sanitizer.report(
+            "divergent-barrier",
+            f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} comes to it, and is not among its members",
+            op,
+        )
     segment = (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
     mode = re.search(r"(bfly|up|down|idx)", op.attributes["kind"]).group(1)
-    other = {"bfly": thread ^ offset, "up": thread - offset, "down": thread + offset,
-             "idx": first | (offset & ~segment)}[mode]
+    other = {
+        "bfly": thread ^ offset,
+        "up": thread - offset,
+        "down": thread + offset,
+        "idx": first | (offset & ~segment),
+    }[mode]
     valid = other >= last if mode == "up" else other <= last
     source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
     found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
@@ -445,13 +509,21 @@ _SPECIAL = {
     "warpsize": lambda group: WARP,
     "cluster.ctarank": lambda group: group.block_of_lane,
     "cluster.nctarank": lambda group: group.blocks,
-    **{f"{name}.{axis}": get for name, numbers in {
-        "tid": lambda group: group.thread_id, "ntid": lambda group: group.block_dims,
-        "ctaid": lambda group: group.block_id, "nctaid": lambda group: group.grid_dims,
-        "cluster.ctaid": _in_cluster, "cluster.nctaid": lambda group: group.cluster_dims,
-        "clusterid": lambda group: tuple(int(first) // size for first, size in zip(
-            group.block_ids[0], group.cluster_dims)),
-    }.items() for axis, get in _axis_of(numbers).items()},
+    **{
+        f"{name}.{axis}": get
+        for name, numbers in {
+            "tid": lambda group: group.thread_id,
+            "ntid": lambda group: group.block_dims,
+            "ctaid": lambda group: group.block_id,
+            "nctaid": lambda group: group.grid_dims,
+            "cluster.ctaid": _in_cluster,
+            "cluster.nctaid": lambda group: group.cluster_dims,
+            "clusterid": lambda group: tuple(
+                int(first) // size for first, size in zip(group.block_ids[0], group.cluster_dims)
+            ),
+        }.items()
+        for axis, get in _axis_of(numbers).items()
+    },
 }
 
 
@@ -470,8 +542,9 @@ def _check_range(fiber, op, value) -> None:
     low, high = op.cache["range"]
     least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
     if least < low or most >= high:
-        fiber.group.sanitizer.report("out-of-bounds", f"is from {least} to {most}, and is said to be from {low} to "
-                                     f"{high - 1}", op)
+        fiber.group.sanitizer.report(
+            "out-of-bounds", f"is from {least} to {most}, and is said to be from {low} to {high - 1}", op
+        )
 
 
 executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register)
@@ -551,17 +624,24 @@ def _publish(fiber, lane: int, address: int) -> None:
 
 def _acquire_number(fiber, op, address, number) -> None:
     """Waits until another number stands at an address."""
-    _acquire(fiber, op, address, lambda lane, now: now == of_lane(number, lane),
-             lambda lane: f"{of_lane(number, lane)}")
+    _acquire(
+        fiber, op, address, lambda lane, now: now == of_lane(number, lane), lambda lane: f"{of_lane(number, lane)}"
+    )
 
 
 def _acquire_half(fiber, op, address, before, half) -> None:
     """Waits until a number at an address is in the other half than it was before: below `half`, or not."""
+
     def was_below(lane: int) -> bool:
         return of_lane(before, lane) < of_lane(half, lane)
 
-    _acquire(fiber, op, address, lambda lane, now: (now < of_lane(half, lane)) != was_below(lane),
-             lambda lane: f"{of_lane(half, lane)} or more" if was_below(lane) else f"less than {of_lane(half, lane)}")
+    _acquire(
+        fiber,
+        op,
+        address,
+        lambda lane, now: (now < of_lane(half, lane)) != was_below(lane),
+        lambda lane: f"{of_lane(half, lane)} or more" if was_below(lane) else f"less than {of_lane(half, lane)}",
+    )
 
 
 def _release_number(fiber, op, address, number) -> None:
@@ -592,22 +672,45 @@ def _count_up(fiber, op, address, last):
 
 
 # Texts, with what stands for operands left as it is, and what they do.
-_TEXTS = [(re.compile(pattern), function) for pattern, function in (
-    (r"mapa\.shared::cluster\.u32 \{\$w0\}, \{\$r0\}, \{\$r1\};", _map_address),
-    (r"mbarrier\.arrive\.shared::cluster\.b64 _, \[\{\$r0\}\];", _arrive_in_cluster),
-    (r"fence\.proxy\.async;", _fence_async),
-    ((r"cp\.reduce\.async\.bulk\.tensor\.\dd\.global\.shared::cta\.add\.tile\.bulk_group "
-      r"\[\{\$r0\}, \{\{\$r1\}(, \{\$r\d\})*\}\], \[\{\$r\d\}\];"), _add_box),
-    ((r"\{\.reg \.pred p; \.reg \.b32 now; WAIT: ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; "
-      r"setp\.ne\.b32 p, now, \{\$r1\}; @p bra WAIT;\}"), _acquire_number),
-    (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number),
-    (r"atom\.release\.gpu\.global\.inc\.u32 \{\$w0\}, \[\{\$r0\}\], \{\$r1\};", _count_up),
-    ((r"\{\.reg \.pred p, q; \.reg \.b32 now; setp\.ge\.u32 q, \{\$r1\}, \{\$r2\}; WAIT: "
-      r"ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; setp\.ge\.xor\.u32 p, now, \{\$r2\}, q; @!p bra WAIT;\}"),
-     _acquire_half),
-    # The loop that MLIR makes of nvvm.mbarrier.try_wait.parity.
-    ((r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, \[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
-      r"@P1 bra\.uni DONE; bra\.uni LAB_WAIT; DONE: \}"), mbarrier_try_wait_parity))]
+_TEXTS = [
+    (re.compile(pattern), function)
+    for pattern, function in (
+        (r"mapa\.shared::cluster\.u32 \{\$w0\}, \{\$r0\}, \{\$r1\};", _map_address),
+        (r"mbarrier\.arrive\.shared::cluster\.b64 _, \[\{\$r0\}\];", _arrive_in_cluster),
+        (r"fence\.proxy\.async;", _fence_async),
+        (
+            (
+                r"cp\.reduce\.async\.bulk\.tensor\.\dd\.global\.shared::cta\.add\.tile\.bulk_group "
+                r"\[\{\$r0\}, \{\{\$r1\}(, \{\$r\d\})*\}\], \[\{\$r\d\}\];"
+            ),
+            _add_box,
+        ),
+        (
+            (
+                r"\{\.reg \.pred p; \.reg \.b32 now; WAIT: ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; "
+                r"setp\.ne\.b32 p, now, \{\$r1\}; @p bra WAIT;\}"
+            ),
+            _acquire_number,
+        ),
+        (r"st\.release\.gpu\.global\.b32 \[\{\$r0\}\], \{\$r1\};", _release_number),
+        (r"atom\.release\.gpu\.global\.inc\.u32 \{\$w0\}, \[\{\$r0\}\], \{\$r1\};", _count_up),
+        (
+            (
+                r"\{\.reg \.pred p, q; \.reg \.b32 now; setp\.ge\.u32 q, \{\$r1\}, \{\$r2\}; WAIT: "
+                r"ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; setp\.ge\.xor\.u32 p, now, \{\$r2\}, q; @!p bra WAIT;\}"
+            ),
+            _acquire_half,
+        ),
+        # The loop that MLIR makes of nvvm.mbarrier.try_wait.parity.
+        (
+            (
+                r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, \[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
+                r"@P1 bra\.uni DONE; bra\.uni LAB_WAIT; DONE: \}"
+            ),
+            mbarrier_try_wait_parity,
+        ),
+    )
+]
 
 
 def run_text(text: str):
@@ -622,6 +725,7 @@ def lower_inline_ptx(builder, op) -> None:
     attributes = decode_attributes(op)
     run = run_text(attributes["ptxCode"])
     if run is None or any(attributes["operandSegmentSizes"][1:]):
-        raise StepladderError(f"the emulator does not know the PTX of {op.name}: {attributes['ptxCode']}",
-                              location=builder.location)
+        raise StepladderError(
+            f"the emulator does not know the PTX of {op.name}: {attributes['ptxCode']}", location=builder.location
+        )
     builder.emit(op.name, run, builder.used(op.operands), builder.defined(op.results), attributes)

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator import memory, pointers, warpgroups
-from stepladder.emulator.asynchronous import Sums
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes
-from stepladder.emulator.types import Scalar
-from stepladder.emulator.values import is_uniform, lanes
+from stepladder.emulator.hardware import warpgroups
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.memory import memory, pointers
 
 _REGISTER_BYTES = 4
 _F16_REGISTERS = 8  # of A and B, for every shape
@@ -47,8 +48,9 @@ class _Fragment:
     @property
     def dtype(self) -> np.dtype:
         """NumPy's type of an element."""
-        return np.dtype({"f32": np.float32, "f64": np.float64, "s32": np.int32}.get(
-            self.type, warpgroups.TYPES.get(self.type)))
+        return np.dtype(
+            {"f32": np.float32, "f64": np.float64, "s32": np.int32}.get(self.type, warpgroups.TYPES.get(self.type))
+        )
 
     @property
     def has_vectors(self) -> bool:
@@ -68,7 +70,7 @@ class _Fragment:
 
     def join(self, held: np.ndarray) -> np.ndarray:
         """Returns the matrices that threads hold: (warps, 32, elements) to (warps, rows, columns)."""
-        flat = held.reshape(len(held), -1)[:, :self.rows * self.columns]
+        flat = held.reshape(len(held), -1)[:, : self.rows * self.columns]
         if self.by_columns:
             return flat.reshape(len(held), self.columns, self.rows).swapaxes(1, 2)
         return flat.reshape(len(held), self.rows, self.columns)
@@ -91,8 +93,9 @@ def _fragment(op, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
 
 def _of_access(op, operand: str) -> _Fragment:
     if "fragment" not in op.cache:
-        op.cache["fragment"] = _fragment(op, operand, _word(op.attributes["eltype"]), by_columns=_word(
-            op.attributes["layout"]) == "col")
+        op.cache["fragment"] = _fragment(
+            op, operand, _word(op.attributes["eltype"]), by_columns=_word(op.attributes["layout"]) == "col"
+        )
     return op.cache["fragment"]
 
 
@@ -122,22 +125,28 @@ def _elements(fiber, op, fragment: _Fragment, pointer, stride, operand_type) -> 
     """Returns, by the memory that they are in, fibers of one thread a warp and the elements of their matrices."""
     if not is_uniform(pointer):
         own = pointer[fiber.lanes]
-        if (own != pointer[fiber.representatives().lanes][np.searchsorted(
-                fiber.warps, fiber.group.warp_of_lane[fiber.lanes])]).any():
+        if (
+            own
+            != pointer[fiber.representatives().lanes][
+                np.searchsorted(fiber.warps, fiber.group.warp_of_lane[fiber.lanes])
+            ]
+        ).any():
             fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
     stride = int(fiber.first(stride))
     item = fragment.dtype.itemsize
     pointers.check_alignment(fiber, op, pointer, _ADDRESS_ALIGNMENT)
     if stride * item % _STRIDE_ALIGNMENT:
-        fiber.group.sanitizer.report("misaligned", f"rows are {stride * item} bytes apart, no multiple of "
-                                     f"{_STRIDE_ALIGNMENT}", op)
+        fiber.group.sanitizer.report(
+            "misaligned", f"rows are {stride * item} bytes apart, no multiple of {_STRIDE_ALIGNMENT}", op
+        )
     shape = fragment.rows, fragment.columns
     row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]
     offsets = column * stride + row if _word(op.attributes["layout"]) == "col" else row * stride + column
     element = Scalar(fragment.type, fragment.dtype, 8 * item)
     found = []
-    for part, allocation, start in pointers.parts(fiber.representatives(), op, pointer,
-                                                  shared=pointers.is_shared(operand_type)):
+    for part, allocation, start in pointers.parts(
+        fiber.representatives(), op, pointer, shared=pointers.is_shared(operand_type)
+    ):
         view, places = pointers.elements(allocation, start, element, offsets, 2)
         access = memory.locate(part, op, view, [places], shape)
         found.append((part, access if access.per_lane else memory.with_lanes(access, len(part.lanes))))
@@ -175,14 +184,16 @@ def mma(fiber, op, *operands):
     if "fragments" not in op.cache:
         types = [_word(op.attributes[name]) for name in ("eltypeA", "eltypeA", "eltypeB")]
         columns = [_word(op.attributes["layoutA"]) == "col", _word(op.attributes["layoutB"]) == "col", False]
-        op.cache["fragments"] = [_fragment(op, operand, type_, by_columns=by_columns) for operand, type_, by_columns in
-                                 zip("abc", types, columns)]
+        op.cache["fragments"] = [
+            _fragment(op, operand, type_, by_columns=by_columns)
+            for operand, type_, by_columns in zip("abc", types, columns)
+        ]
     fragments = op.cache["fragments"]
     threads = nvgpu.warps_of(fiber, op)
     matrices, rest = [], operands
     for fragment in fragments:
-        matrices.append(fragment.join(_held(fiber, fragment, rest[:fragment.registers], threads)))
-        rest = rest[fragment.registers:]
+        matrices.append(fragment.join(_held(fiber, fragment, rest[: fragment.registers], threads)))
+        rest = rest[fragment.registers :]
     a, b, c = matrices
     if a.dtype == np.float64:
         total = c + a @ b

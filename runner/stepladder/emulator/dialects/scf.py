@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.bindings import ir
-from stepladder.emulator import values
-from stepladder.emulator.blocks import branch, join, jump, move
-from stepladder.emulator.machine import Convergence
-from stepladder.emulator.registry import lowers
-from stepladder.emulator.types import BOOL, INDEX
-from stepladder.errors import StepladderError
+from stepladder.emulator.core import values
+from stepladder.emulator.core.control_flow import branch, join, jump, move
+from stepladder.emulator.core.machine import Convergence
+from stepladder.emulator.core.registry import lowers
+from stepladder.emulator.core.types import BOOL, INDEX
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import StepladderError
 
 
 def leave_unless(fiber, op, condition, *carried):
@@ -180,11 +180,12 @@ def lower_forall(builder, op) -> None:
     for size in sizes[:3]:
         groups.append(dynamic[:size])
         dynamic = dynamic[size:]
-    bounds = list(zip(*(_bounds(builder, op, name, group) for name, group in
-                        zip(("LowerBound", "UpperBound", "Step"), groups))))
+    bounds = list(
+        zip(*(_bounds(builder, op, name, group) for name, group in zip(("LowerBound", "UpperBound", "Step"), groups)))
+    )
     block = op.regions[0].blocks[0]
     arguments = builder.defined(block.arguments)
-    numbers, shared = list(arguments[:len(bounds)]), arguments[len(bounds):]
+    numbers, shared = list(arguments[: len(bounds)]), arguments[len(bounds) :]
     if shared:
         builder.emit(op.name, _copied, builder.used(dynamic), shared)
 
@@ -208,5 +209,5 @@ def lower_parallel(builder, op) -> None:
     numbers = list(builder.defined(block.arguments))
     slots = builder.used(op.operands)
     rank = len(numbers)
-    bounds = list(zip(slots[:rank], slots[rank:2 * rank], slots[2 * rank:3 * rank]))
+    bounds = list(zip(slots[:rank], slots[rank : 2 * rank], slots[2 * rank : 3 * rank]))
     _nest(builder, op.name, bounds, numbers, lambda: builder.block(block))

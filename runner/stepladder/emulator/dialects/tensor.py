@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from stepladder.bindings import ir
+from stepladder.emulator.core.elements import plain
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.registry import executes
 from stepladder.emulator.dialects.ub import poison_of
-from stepladder.emulator.elements import plain
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes
-from stepladder.errors import FAILED, StepladderError
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import FAILED, StepladderError
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -90,16 +90,19 @@ def _inside(op, tensor, coordinates) -> tuple:
 def _slice(op, tensor, dynamic, shape) -> tuple[tuple, list[int]]:
     """Returns where a slice is, and its sizes with the dimensions that `shape`, the type's, leaves out."""
     dynamic = iter(dynamic)
-    offsets, sizes, strides = (mixed(op.attributes[f"static_{name}"], dynamic)
-                               for name in ("offsets", "sizes", "strides"))
+    offsets, sizes, strides = (
+        mixed(op.attributes[f"static_{name}"], dynamic) for name in ("offsets", "sizes", "strides")
+    )
     for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
         if stride < 1:
             raise Unsupported(op, f"with a stride of {stride}")
         if size < 0 or size and not 0 <= offset <= offset + (size - 1) * stride < of:
-            raise _outside(op, f"goes beyond the {of} elements of dimension {axis}: "
-                               f"{size} from {offset}, {stride} apart")
-    where = tuple(slice(offset, offset + size * stride, stride)
-                  for offset, size, stride in zip(offsets, sizes, strides))
+            raise _outside(
+                op, f"goes beyond the {of} elements of dimension {axis}: {size} from {offset}, {stride} apart"
+            )
+    where = tuple(
+        slice(offset, offset + size * stride, stride) for offset, size, stride in zip(offsets, sizes, strides)
+    )
     return where, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
 
 
@@ -169,8 +172,7 @@ def pad(fiber, op, tensor, *dynamic):
 @executes("tensor.collapse_shape")
 def collapse_shape(fiber, op, tensor):
     """Dimensions as one."""
-    return tensor.reshape([math.prod(tensor.shape[axis] for axis in group)
-                           for group in op.attributes["reassociation"]])
+    return tensor.reshape([math.prod(tensor.shape[axis] for axis in group) for group in op.attributes["reassociation"]])
 
 
 @executes("tensor.expand_shape")
@@ -217,7 +219,7 @@ def _generated(fiber, op, sizes) -> np.ndarray:
     coordinates = [axis.reshape(-1) for axis in np.indices(sizes, np.int64)]
     if coordinates and not coordinates[0].size:
         return np.empty(sizes, dtype)
-    value, = fiber.evaluate(op.regions[0], coordinates)
+    (value,) = fiber.evaluate(op.regions[0], coordinates)
     result = np.empty(sizes, dtype)
     result[...] = np.asarray(value).reshape(sizes) if np.ndim(value) else value
     return result

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator.elements import plain
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes
-from stepladder.emulator.types import Scalar, Shaped
+from stepladder.emulator.core.elements import plain
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar, Shaped
 
 
 def poison_of(element: Scalar, shape=()) -> np.ndarray:

@@ -11,17 +11,24 @@ import re
 
 import numpy as np
 
-from stepladder.bindings import ir
-from stepladder.emulator import memory
+from stepladder.emulator.core.elements import (
+    factor,
+    plain,
+    reinterpreted,
+    rounded,
+    unsigned,
+    wrapped,
+)
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import MemRef, is_uniform, lanes
 from stepladder.emulator.dialects import math
 from stepladder.emulator.dialects.ub import poison_of
-from stepladder.emulator.elements import factor, plain, reinterpreted, rounded, unsigned, wrapped
-from stepladder.emulator.machine import Unsupported
-from stepladder.emulator.registry import executes
-from stepladder.emulator.types import Scalar
-from stepladder.emulator.values import MemRef, is_uniform, lanes
-from stepladder.emulator.warps import once_a_warp, varying
-from stepladder.errors import FAILED, StepladderError
+from stepladder.emulator.hardware.warps import once_a_warp, varying
+from stepladder.emulator.memory import memory
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import FAILED, StepladderError
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _POISON = -1  # in place of a position: the element is poison
@@ -31,14 +38,14 @@ executes("vector.fma")(math.fma)
 
 def _front(value, rank: int) -> tuple[int, ...]:
     shape = np.shape(value)
-    return shape[:len(shape) - rank]
+    return shape[: len(shape) - rank]
 
 
 def _with_rank(value, rank: int, to: int) -> np.ndarray:
     """Returns a vector with dimensions of one in front of its own, such that there are `to` of them."""
     value = np.asarray(value)
     front = _front(value, rank)
-    return value.reshape((*front, *(1,) * (to - rank), *value.shape[len(front):]))
+    return value.reshape((*front, *(1,) * (to - rank), *value.shape[len(front) :]))
 
 
 def _in_lanes(values, ranks, count: int) -> list[np.ndarray]:
@@ -88,8 +95,9 @@ def _in_tensor(op, tensor, coordinates, shape, valid) -> tuple[tuple, np.ndarray
     for coordinate, size in zip(coordinates, tensor.shape):
         inside &= (coordinate >= 0) & (coordinate < size)
     if (valid & ~inside).any():
-        raise StepladderError(f"{op.name} goes beyond the {list(tensor.shape)} of a tensor", location=op.location,
-                              status=FAILED)
+        raise StepladderError(
+            f"{op.name} goes beyond the {list(tensor.shape)} of a tensor", location=op.location, status=FAILED
+        )
     return tuple(np.where(inside, coordinate, 0) for coordinate in coordinates), valid
 
 
@@ -194,8 +202,10 @@ def transfer_write(fiber, op, value, target, *operands):
 def _contiguous(shape, starts) -> list:
     """Returns the coordinates of a vector that lies along the last dimensions."""
     rank, outer = len(shape), len(starts) - len(shape)
-    return [_offset_by(start, _along(shape, axis - outer) if axis >= outer else 0, rank)
-            for axis, start in enumerate(starts)]
+    return [
+        _offset_by(start, _along(shape, axis - outer) if axis >= outer else 0, rank)
+        for axis, start in enumerate(starts)
+    ]
 
 
 def _check_alignment(fiber, op, view, starts) -> None:
@@ -276,9 +286,21 @@ def scatter(fiber, op, target, *operands):
 
 # Sums and the like.
 
-_COMBINE = {"add": np.add, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-            "minsi": np.minimum, "minui": np.minimum, "minimumf": np.minimum, "minnumf": np.fmin,
-            "maxsi": np.maximum, "maxui": np.maximum, "maximumf": np.maximum, "maxnumf": np.fmax}
+_COMBINE = {
+    "add": np.add,
+    "mul": np.multiply,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "minsi": np.minimum,
+    "minui": np.minimum,
+    "minimumf": np.minimum,
+    "minnumf": np.fmin,
+    "maxsi": np.maximum,
+    "maxui": np.maximum,
+    "maximumf": np.maximum,
+    "maxnumf": np.fmax,
+}
 
 
 def _kind(op) -> str:
@@ -304,7 +326,7 @@ def _reduced(kind: str, element: Scalar, array: np.ndarray, axes, rank: int, ini
     front = array.ndim - rank
     kept = [axis for axis in range(rank) if axis not in axes]
     array = array.transpose(*(front + axis for axis in axes), *range(front), *(front + axis for axis in kept))
-    array = array.reshape(-1, *array.shape[len(axes):])
+    array = array.reshape(-1, *array.shape[len(axes) :])
     parts = list(array) if initial is None else [initial, *array]
     return plain(np.asarray(functools.reduce(lambda left, right: _combined(kind, element, left, right), parts)))
 
@@ -313,9 +335,23 @@ def _neutral(kind: str, element: Scalar) -> np.ndarray:
     """Returns what does not change the result of a reduction."""
     half = np.inf if element.is_float else 1 << (element.width - 1)
     least, most = -half, half if element.is_float else half - 1
-    return np.asarray({
-        "add": 0, "mul": 1, "and": -1, "or": 0, "xor": 0, "minsi": most, "minui": -1, "minimumf": most, "minnumf": most,
-        "maxsi": least, "maxui": 0, "maximumf": least, "maxnumf": least}[kind]).astype(element.dtype)
+    return np.asarray(
+        {
+            "add": 0,
+            "mul": 1,
+            "and": -1,
+            "or": 0,
+            "xor": 0,
+            "minsi": most,
+            "minui": -1,
+            "minimumf": most,
+            "minnumf": most,
+            "maxsi": least,
+            "maxui": 0,
+            "maximumf": least,
+            "maxnumf": least,
+        }[kind]
+    ).astype(element.dtype)
 
 
 def _unmasked(op, value, rank: int):
@@ -347,9 +383,12 @@ def mask(fiber, op, mask, passthru=None):
     body = op.regions[0]
     if not body.code:
         return passthru
-    inner, = body.code
-    if inner.name not in ("vector.transfer_read", "vector.transfer_write", "vector.reduction",
-                          "vector.multi_reduction") or passthru is not None:
+    (inner,) = body.code
+    if (
+        inner.name
+        not in ("vector.transfer_read", "vector.transfer_write", "vector.reduction", "vector.multi_reduction")
+        or passthru is not None
+    ):
         raise Unsupported(op, f"around {inner.name}{' with a passthru' if passthru is not None else ''}")
     inner.cache["mask"] = mask, op.operand_types[0].rank
     results = fiber.evaluate(body, [])
@@ -390,7 +429,7 @@ def _grouped(array: np.ndarray, rank: int, loops: list[int], groups) -> np.ndarr
     array = array.transpose(*range(front), *(front + loops.index(loop) for group in groups for loop in group))
     sizes, place = [], front
     for group in groups:
-        sizes.append(int(np.prod(array.shape[place:place + len(group)], dtype=int)))
+        sizes.append(int(np.prod(array.shape[place : place + len(group)], dtype=int)))
         place += len(group)
     return array.reshape((*array.shape[:front], *sizes))
 
@@ -412,11 +451,13 @@ def contract(fiber, op, left, right, initial):
     kind = _kind(op)
     if kind != "add" or not how.is_matmul or element.width == 1:
         return _contract_in_order(how, kind, element, left, right, initial)
-    product = np.matmul(_grouped(left, left_type.rank, how.left, (how.batch, how.rows, how.inner)),
-                        _grouped(right, right_type.rank, how.right, (how.batch, how.inner, how.columns)))
+    product = np.matmul(
+        _grouped(left, left_type.rank, how.left, (how.batch, how.rows, how.inner)),
+        _grouped(right, right_type.rank, how.right, (how.batch, how.inner, how.columns)),
+    )
     loops = how.batch + how.rows + how.columns
     sizes = dict(zip(how.total, type_.shape))
-    front = product.shape[:product.ndim - 3]
+    front = product.shape[: product.ndim - 3]
     product = product.reshape((*front, *(sizes[loop] for loop in loops)))
     product = product.transpose(*range(len(front)), *(len(front) + loops.index(loop) for loop in how.total))
     initial = np.asarray(initial)
@@ -512,8 +553,11 @@ def insert(fiber, op, part, value, *dynamic):
     positions = _positions(op, dynamic)
     if _POISON in op.attributes["static_position"]:
         return poison_of(op.result_types[0].element, op.result_types[0].shape)
-    if is_uniform(part, part_rank) and is_uniform(value, rank) \
-            and not any(isinstance(position, np.ndarray) for position in positions):
+    if (
+        is_uniform(part, part_rank)
+        and is_uniform(value, rank)
+        and not any(isinstance(position, np.ndarray) for position in positions)
+    ):
         result = np.array(value)
         result[tuple(positions)] = part
         return plain(result)
@@ -528,8 +572,9 @@ def extract_strided_slice(fiber, op, value):
     """A part of a vector; the last dimensions may be whole."""
     front = value.ndim - op.operand_types[0].rank
     parts = zip(*(op.attributes[name] for name in ("offsets", "sizes", "strides")))
-    return value[(slice(None),) * front + tuple(slice(offset, offset + size * stride, stride)
-                                                for offset, size, stride in parts)]
+    return value[
+        (slice(None),) * front + tuple(slice(offset, offset + size * stride, stride) for offset, size, stride in parts)
+    ]
 
 
 @executes("vector.insert_strided_slice")
@@ -539,10 +584,12 @@ def insert_strided_slice(fiber, op, part, value):
     part, value = _in_lanes([part, value], [part_rank, rank], fiber.count)
     offsets, strides = op.attributes["offsets"], op.attributes["strides"]
     front = value.ndim - rank
-    inner = [slice(offset, offset + size * stride, stride) for offset, size, stride in zip(
-        offsets[rank - part_rank:], part.shape[front:], strides)]
+    inner = [
+        slice(offset, offset + size * stride, stride)
+        for offset, size, stride in zip(offsets[rank - part_rank :], part.shape[front:], strides)
+    ]
     result = np.array(value)
-    result[(slice(None),) * front + (*offsets[:rank - part_rank], *inner)] = part
+    result[(slice(None),) * front + (*offsets[: rank - part_rank], *inner)] = part
     return result
 
 
@@ -570,8 +617,11 @@ def to_elements(fiber, op, value):
 def shuffle(fiber, op, left, right):
     """Elements of two vectors, by their number along the first dimension."""
     ranks = [max(type_.rank, 1) for type_ in op.operand_types]
-    left, right = _in_lanes([_with_rank(value, type_.rank, rank) for value, type_, rank in zip(
-        (left, right), op.operand_types, ranks)], ranks, fiber.count)
+    left, right = _in_lanes(
+        [_with_rank(value, type_.rank, rank) for value, type_, rank in zip((left, right), op.operand_types, ranks)],
+        ranks,
+        fiber.count,
+    )
     axis = left.ndim - ranks[0]
     order = np.array(op.attributes["mask"])
     result = np.concatenate([left, right], axis=axis).take(order, axis=axis, mode="clip")

@@ -1,0 +1,136 @@
+"""Counts what the profiler counts in one launch of every variant of the climbs of wmma and mma_sync.
+
+On the GPU, with ncu on the PATH, from the bundles of `measure.py build FOLDER --only ablation`:
+
+    python benchmarks/counters.py FOLDER RESULT.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from pieces import said_command, write_result  # noqa: E402
+
+from stepladder.pipeline import ablation as climb  # noqa: E402  (a plain checkout is enough)
+
+# Ablation -> the tile whose variants are counted.
+TILES = {"mma_sync": "256x128x64", "wmma": "128x256x64", "wmma_asynchronous": "128x256x64"}
+# Column of the table -> ncu's metric.
+METRICS = {
+    "tensor pipe (HMMA) cycles": "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+    "bank conflicts in shared memory": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "of them from loads of fragments": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
+    "hits in L2": "lts__t_sector_hit_rate.pct",
+    "read from DRAM": "dram__bytes_read.sum",
+}
+_BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+SECONDS = 60
+
+
+def launch(place: Path) -> None:
+    """Launches a kernel twice, on memory as it is: what is counted does not depend on the numbers."""
+    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.launch import Device, MatmulBuffers
+
+    bundle = read_bundle(place)
+    with Device() as device, MatmulBuffers(device, bundle.manifest.problem) as buffers:
+        enqueue = buffers.launcher(device.load(bundle), bundle)
+        enqueue()
+        enqueue()
+        device.synchronize()
+
+
+def _said(title: str, value: str, unit: str) -> str:
+    """Returns a value as the table says it."""
+    number = float(value.replace(",", ""))
+    if unit == "%":
+        return f"{number:.1f} %"
+    return f"{number * _BYTES[unit] / 1e9:.2f} GB" if unit in _BYTES else f"{number:,.0f}"
+
+
+def count(place: Path) -> dict[str, str]:
+    """Returns the counters of the second launch of a kernel, as the table says them."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
+    done = subprocess.run(
+        [
+            "ncu",
+            "--clock-control",
+            "none",
+            "--csv",
+            "--page",
+            "details",
+            "--print-units",
+            "auto",
+            "--launch-skip",
+            "1",
+            "--launch-count",
+            "1",
+            "--metrics",
+            ",".join(METRICS.values()),
+            sys.executable,
+            __file__,
+            "launch",
+            str(place),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environment,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    rows = {row["Metric Name"]: row for row in csv.DictReader(lines)}
+    if missing := set(METRICS.values()) - set(rows):
+        raise SystemExit(f"{place}: no {missing.pop()}: {(done.stdout + done.stderr).strip()[-400:]}")
+    return {
+        title: _said(title, rows[metric]["Metric Value"], rows[metric]["Metric Unit"])
+        for title, metric in METRICS.items()
+    }
+
+
+def main() -> None:
+    """Counts, or launches what is counted."""
+    if sys.argv[1:2] == ["launch"]:
+        launch(Path(sys.argv[2]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no kernel after these")
+    args = parser.parse_args()
+    from stepladder.runtime.launch import Device
+
+    version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()
+    with Device() as device:
+        card = device.describe()
+    result: dict = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": said_command(),
+        "card": card,
+        "tool": f"ncu --clock-control none ({version[0] if version else ''})",
+        "metrics": METRICS,
+        "columns": list(METRICS),
+        "kernels": [],
+    }
+    start = time.monotonic()
+    for name, tile in TILES.items():
+        for number, title in enumerate(climb.ABLATIONS[name].variants):
+            if time.monotonic() - start > args.limit:
+                print(f"no time left for {name}, {title} and what follows", flush=True)
+                return
+            metrics = count(args.folder / "ablation" / name / tile / str(number))
+            result["kernels"].append({"climb": name, "tile": tile, "variant": number, "metrics": metrics})
+            print(f"{time.monotonic() - start:.0f} s: {name}, {title}: {metrics}", flush=True)
+            write_result(args.result, result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Makes the pipelines' default knobs from what was measured: transforms/defaults/PIPELINE.json.
+
+python benchmarks/defaults.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from statistics import mean
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from stepladder.runtime.targets import TARGETS, Target  # noqa: E402  (a plain checkout is enough)
+
+ROOT = Path(__file__).resolve().parents[1]
+_NAME = re.compile(r"(\w+)_sizes_(\w+)")
+_TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
+_BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
+# Knobs that say where a kernel runs, not how.
+_NOT_TUNED = ("target",)
+
+
+def _entry(problem: dict, bundle: dict) -> dict:
+    knobs = {name: value for name, value in bundle["knobs"].items() if name not in _NOT_TUNED}
+    return {
+        "m": problem["m"],
+        "n": problem["n"],
+        "k": problem["k"],
+        "a_bits": _BITS[problem["a_type"]],
+        "c_bits": _BITS[problem["c_type"]],
+        "knobs": knobs,
+    }
+
+
+def _fits(bundle: dict, target: Target) -> bool:
+    """Tells whether a target has the shared memory that a kernel takes, and the copies that it makes."""
+    needed = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
+    has_copies = target.compute_capability >= (8, 0) or "convert_to_cp_async" not in bundle["steps"]
+    return needed <= target.shared_memory and has_copies
+
+
+def fastest_entries(measured: dict) -> list[dict]:
+    """Returns an entry with the fastest kernel of a size that each target can have, each once and the fastest first: so
+    the first that a target can have is the best that is known for it."""
+    rates = {
+        name: kernel["tflops_spread"]["median"]
+        for name, kernel in measured["modes"]["burst"]["kernels"].items()
+        if name in measured["bundles"]
+    }
+    ordered = sorted(rates, key=lambda name: -rates[name])
+    chosen = {
+        next((name for name in ordered if _fits(measured["bundles"][name], target)), None)
+        for target in TARGETS.values()
+    }
+    return [_entry(measured["problem"], measured["bundles"][name]) for name in ordered if name in chosen]
+
+
+def scores(measured: dict) -> dict[str, float]:
+    """Returns the candidates of a tuned problem with their ratios to cuBLAS: those that ran sustained, with that of the
+    mode they do worse in, else all in bursts."""
+    modes = {
+        mode: {name: kernel["ratio_spread"]["median"] for name, kernel in result["kernels"].items()}
+        for mode, result in measured["modes"].items()
+    }
+    chosen = modes.get("sustained") or modes.get("burst", {})
+    return {name: min(ratios[name] for ratios in modes.values()) for name in chosen}
+
+
+def tuned_entries(results: list[dict]) -> list[dict]:
+    """Returns an entry with the best knobs for every problem of `hopper.py tune`, and where these have clusters one
+    with the best of those without, for problems alike whose tiles no cluster divides.
+
+    Types of the same widths count as the same problem, whose candidates have the mean of their ratios; only candidates
+    that were in the last choice for most of the types compete.
+    """
+    found: dict[tuple, dict[str, list[float]]] = {}
+    described: dict[tuple, tuple[dict, dict]] = {}
+    for measured in (problem for result in results for problem in result["problems"]):
+        problem = measured["problem"]
+        key = (problem["m"], problem["n"], problem["k"], _BITS[problem["a_type"]], _BITS[problem["c_type"]])
+        for name, ratio in scores(measured).items():
+            found.setdefault(key, {}).setdefault(name, []).append(ratio)
+            described[key, name] = (problem, measured["kernels"][name])
+    entries = []
+    for key, candidates in found.items():
+        most = max(map(len, candidates.values()))
+        often = {name: mean(ratios) for name, ratios in candidates.items() if len(ratios) == most}
+        ordered = sorted(often, key=lambda name: -often[name])
+        alone = [name for name in ordered if not _is_in_clusters(described[key, name][1])]
+        entries += [_entry(*described[key, name]) for name in dict.fromkeys([ordered[0], *alone[:1]])]
+    return entries
+
+
+def _is_in_clusters(kernel: dict) -> bool:
+    """Tells whether blocks of neighbouring tiles form clusters, which not every grid can be divided into."""
+    return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
+
+
+def main() -> None:
+    """Writes a file for every pipeline that was measured over sizes, with the types that were measured beside them, or
+    that was tuned."""
+    pipelines: dict[str, list[dict]] = {}
+    card = ""
+    results = ROOT / "docs" / "results"
+    for path in sorted(results.glob("*_sizes_*.json")):
+        if path.stem.startswith("hopper"):  # measured with defaults, which come from tuning
+            continue
+        pipeline, _ = _NAME.fullmatch(path.stem).groups()
+        for measured in json.loads(path.read_text())["sizes"].values():
+            card = measured["card"]["name"]
+            pipelines.setdefault(pipeline, []).extend(fastest_entries(measured))
+    for path in sorted(results.glob("*_types.json")):
+        problems = pipelines[path.stem.removesuffix("_types")]
+        for layouts in json.loads(path.read_text())["types"].values():
+            measured = layouts["row-row"]
+            if measured["problem"]["a_type"] in ("i8", "f32"):  # of one setting each; 16-bit types have their sizes
+                problems.append(_entry(measured["problem"], measured["bundles"]["large"]))
+    tuned: dict[str, list[dict]] = {}
+    for path in sorted(results.glob("*_tuning*.json")):
+        result = json.loads(path.read_text())
+        card = result["card"]["name"]
+        tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
+    pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
+    for pipeline, problems in pipelines.items():
+        target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
+        target.parent.mkdir(exist_ok=True)
+        lines = ",\n".join("    " + json.dumps(problem) for problem in problems)
+        target.write_text(
+            f'{{\n  "measured_on": "{card}",\n  "made_by": "python benchmarks/defaults.py",\n'
+            f'  "problems": [\n{lines}\n  ]\n}}\n'
+        )
+
+
+if __name__ == "__main__":
+    main()

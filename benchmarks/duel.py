@@ -1,0 +1,279 @@
+"""Kernels and cuBLAS in turn, on the GPU, in one process: what `hopper.py` checks and times by. Needs PyTorch, no MLIR.
+
+`stepladder bench` times every contestant once a round. Where there are many candidates, a round so long sees the card
+at two temperatures. Here cuBLAS runs between any two kernels, and a kernel's ratio is to the mean of the cuBLAS before
+and the one after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from statistics import median
+from typing import Any
+
+from pieces import said_command
+
+from stepladder.measure.baselines import cublas
+from stepladder.measure.bench import Contestant, Mode, Runner, Spread, Timer
+from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import Device, MatmulBuffers
+
+SCHEMA_VERSION = 1
+# A launch that has not ended by then never will: it waits for a barrier.
+HUNG_SECONDS = 30.0
+TORCH_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+
+
+@contextlib.contextmanager
+def watched(what: str) -> Iterator[None]:
+    """Ends the process where what happens inside hangs: a call that waits for the GPU cannot be interrupted."""
+
+    def give_up() -> None:
+        print(f"  {what}: HANGS, giving up", flush=True)
+        os._exit(3)
+
+    timer = threading.Timer(HUNG_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _Memory:
+    """Device memory as PyTorch takes it without a copy: bytes, as not every type has a name in this protocol."""
+
+    def __init__(self, address: int, size: int):
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 2}
+
+
+class Operands:
+    """The buffers of a problem with row-major operands, which PyTorch sees too; a context manager.
+
+    Attributes:
+        buffers: for launches.
+        a, b, c: the same memory as PyTorch's tensors.
+    """
+
+    def __init__(self, device: Device, problem: Problem):
+        import torch
+
+        self.torch, self.device, self.problem = torch, device, problem
+        self.buffers = MatmulBuffers(device, problem)
+        self.a, self.b, self.c = (
+            torch.as_tensor(_Memory(buffer.address, buffer.size), device=f"cuda:{device.ordinal}")
+            .view(getattr(torch, TORCH_TYPES[type_]))
+            .view(shape)
+            for buffer, type_, shape in (
+                (self.buffers.a, problem.a_type, problem.a_shape),
+                (self.buffers.b, problem.b_type, problem.b_shape),
+                (self.buffers.c, problem.c_type, (problem.m, problem.n)),
+            )
+        )
+
+    def __enter__(self) -> Operands:
+        self.buffers.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.buffers.__exit__(*exception)
+        self.torch.cuda.empty_cache()
+
+    def fill_random(self) -> None:
+        """Fills A and B with normal numbers."""
+        self.torch.manual_seed(0)
+        for operand in (self.a, self.b):
+            operand.normal_()
+        self.device.synchronize()
+
+    def exact_product(self) -> Any:
+        """Fills A and B with random +1 and -1 and returns AB: sums are exact, so that right kernels give its bits."""
+        torch = self.torch
+        torch.backends.cuda.matmul.allow_tf32 = True  # has +1, -1 and, in its f32 sums, all integers up to 2^24
+        self.fill_random()
+        for operand in (self.a, self.b):
+            operand.sign_()
+        product = (self.a.float() @ self.b.float()).to(self.c.dtype)
+        self.device.synchronize()
+        return product
+
+    def count_wrong(self, enqueue: Callable[[], None], expected: Any) -> int:
+        """Launches once with NaN in C; returns how many elements are not as expected."""
+        self.c.fill_(float("nan"))
+        self.device.synchronize()
+        enqueue()
+        self.device.synchronize()
+        return int((self.c != expected).sum())
+
+
+class Duel:
+    """cuBLAS, or another baseline, against kernels.
+
+    Args:
+        timer: where they run.
+        baseline: what runs between any two kernels.
+        contestants: the kernels.
+    """
+
+    def __init__(self, timer: Timer, baseline: Contestant, contestants: Sequence[Contestant]):
+        self.baseline = Runner(timer, baseline)
+        self.runners = {contestant.name: Runner(timer, contestant) for contestant in contestants}
+
+    def run(
+        self, mode: Mode, rounds: int, names: Sequence[str] | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> dict[str, Any]:
+        """Times kernels in turn, each between two baselines; who is first rotates.
+
+        Args:
+            mode: how long each runs.
+            rounds: at least 2.
+            names: which kernels; all unless told.
+            sleep: pauses for so many seconds.
+
+        Returns:
+            `baseline` with its TFLOP/s, and `kernels`, by name, with TFLOP/s and ratios of every round; and spreads.
+        """
+        names = list(self.runners) if names is None else list(names)
+        rates: dict[str, list[float]] = {name: [] for name in names}
+        ratios: dict[str, list[float]] = {name: [] for name in names}
+        self.baseline.measure(mode, sleep)  # brings the card to the temperature and the power of this mode
+        before = self.baseline.measure(mode, sleep)["tflops"]
+        baseline = [before]
+        for number in range(rounds):
+            turn = number % max(1, len(names))
+            for name in names[turn:] + names[:turn]:
+                rate = self.runners[name].measure(mode, sleep)["tflops"]
+                after = self.baseline.measure(mode, sleep)["tflops"]
+                rates[name].append(rate)
+                ratios[name].append(2 * rate / (before + after))
+                baseline.append(after)
+                before = after
+        return asdict(mode) | {
+            "rounds": rounds,
+            "baseline": {"tflops": baseline, "tflops_spread": asdict(Spread.of(baseline))},
+            "kernels": {
+                name: {
+                    "tflops": rates[name],
+                    "tflops_spread": asdict(Spread.of(rates[name])),
+                    "ratios": ratios[name],
+                    "ratio_spread": asdict(Spread.of(ratios[name])),
+                }
+                for name in names
+            },
+        }
+
+    def free(self) -> None:
+        """Destroys the graphs."""
+        for runner in (self.baseline, *self.runners.values()):
+            runner.free()
+
+
+def by_ratio(measured: dict[str, Any]) -> list[str]:
+    """Returns the names of what `Duel.run` measured, the best median ratio first."""
+    kernels = measured["kernels"]
+    return sorted(kernels, key=lambda name: -median(kernels[name]["ratios"]))
+
+
+def describe(bundle: Bundle) -> dict[str, Any]:
+    """Returns what a result says about a kernel."""
+    manifest = bundle.manifest
+    return {
+        "pipeline": manifest.pipeline,
+        "without": list(manifest.without),
+        "knobs": manifest.knobs,
+        "registers": manifest.registers,
+        "spills": manifest.spills,
+        "grid": manifest.grid,
+        "block": manifest.block,
+        "cluster": manifest.cluster,
+        "dependent_launch": manifest.dependent_launch,
+        "shared_memory": manifest.static_shared_memory + manifest.dynamic_shared_memory,
+    }
+
+
+def header(device: Device) -> dict[str, Any]:
+    """Returns what every result begins with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": said_command(),
+        "card": device.describe(),
+    }
+
+
+def measure(
+    device: Device,
+    bundles: dict[str, Bundle],
+    modes: dict[str, tuple[Mode, int, int]],
+    more: Callable[[Operands], list[Contestant]] = lambda operands: [],
+) -> dict[str, Any]:
+    """Checks the kernels of one problem and times those that are right.
+
+    Args:
+        device: where.
+        bundles: the kernels, by the names that they have in the result.
+        modes: by name: how long each runs in a round, the rounds, and how many run: so many of the best of the mode
+            before; 0 for all.
+        more: returns contestants that are no bundles; called when A and B hold the random data.
+
+    Returns:
+        The problem, the `baseline`, a description of every kernel, those that are `wrong` or `failed`, and what
+        `Duel.run` gives by mode.
+    """
+    problem = next(iter(bundles.values())).manifest.problem
+    result: dict[str, Any] = {"problem": asdict(problem), "kernels": {}, "wrong": {}, "failed": {}, "modes": {}}
+    with Operands(device, problem) as operands:
+        library = cublas(operands.buffers)
+        result["baseline"] = library.provider
+        expected = operands.exact_product()
+        contestants = []
+        for name, bundle in bundles.items():
+            result["kernels"][name] = describe(bundle)
+            try:
+                enqueue = operands.buffers.launcher(device.load(bundle), bundle)
+            except StepladderError as error:
+                result["failed"][name] = error.message
+                continue
+            # A failure at run time leaves no context to go on in: it passes through.
+            with watched(name):
+                wrong = operands.count_wrong(enqueue, expected)
+            if wrong:
+                result["wrong"][name] = wrong
+            else:
+                contestants.append(Contestant(name, problem.flops, enqueue))
+        for kind in ("wrong", "failed"):
+            for name, what in result[kind].items():
+                print(f"  {name}: {kind.upper()}: {what}", flush=True)
+        del expected
+        operands.torch.cuda.empty_cache()
+        operands.fill_random()
+        contestants += more(operands)
+        if contestants:
+            duel = Duel(device, Contestant("cublas", problem.flops, library.enqueue), contestants)
+            names = [contestant.name for contestant in contestants]
+            for mode, (how, rounds, best) in modes.items():
+                measured = duel.run(how, rounds, names[: best or None])
+                result["modes"][mode] = measured
+                names = by_ratio(measured)
+            duel.free()
+    return result
+
+
+def line(result: dict[str, Any], count: int = 6) -> str:
+    """Returns one line for people on what `measure` returned: the best kernels, burst and then sustained ratio."""
+    parts = []
+    for mode, measured in result["modes"].items():
+        rates = measured["baseline"]["tflops_spread"]["median"]
+        best = ", ".join(
+            f"{name} {measured['kernels'][name]['ratio_spread']['median']:.3f}" for name in by_ratio(measured)[:count]
+        )
+        parts.append(f"{mode}: cuBLAS {rates:.0f}, {best}")
+    return "; ".join(parts) or "nothing to time"

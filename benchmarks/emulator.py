@@ -1,0 +1,100 @@
+"""What the emulator counts on each variant of the climbs, and how long it takes: docs/results/emulator.json.
+
+python benchmarks/emulator.py          no GPU needed; seconds are those of the machine at hand
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from datetime import datetime, timezone
+
+from pieces import DOCS, said_command, write_result
+
+from stepladder.emulator import matmul
+from stepladder.payload.problem import find_problem, matmul_text
+from stepladder.pipeline import ablation, build, engine
+
+SIZE = (256, 256, 128)
+ABLATIONS = ("wmma", "mma_sync")
+# Two tiles each way and a few along k, of the tiles that a profiler counted at 8192^3.
+PROFILED = {"wmma": ("128x256x64", (256, 256, 256)), "mma_sync": ("256x128x64", (512, 256, 256))}
+PROFILED_SIZE = 8192
+LOADS = ("ldmatrix", "load_matrix", "wmma.load")
+
+
+def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]:
+    """Returns the reports of all steps of a pipeline, the input's first."""
+    reports: list[matmul.StepReport] = []
+    with engine.mlir_context():
+        problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
+        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, reports.append)
+    return reports
+
+
+def last_that_ran(reports: list[matmul.StepReport]) -> matmul.StepReport:
+    """Returns the report of the last step that is not below the emulator; its numbers are right."""
+    last = next(report for report in reversed(reports) if report.passed is not None)
+    assert last.passed, f"{last.step}: {last.check.describe()}"
+    return last
+
+
+def conflicts_of_loads(name: str) -> dict[str, int]:
+    """Returns the bank conflicts of fragments' loads for each variant of a climb, for the size that a profiler ran."""
+    tile, size = PROFILED[name]
+    knobs = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
+    variants = ablation.ABLATIONS[name]
+    scale = PROFILED_SIZE**3 // math.prod(size)
+    found = {}
+    for title, without in variants.variants.items():
+        request = engine.Request(variants.pipeline, variants.settings_of(without, knobs), without=without)
+        traffic = last_that_ran(checked_steps(request, matmul_text(*size))).counters.traffic.values()
+        found[title] = scale * sum(
+            row.conflicts
+            for row in traffic
+            if row.space == "shared" and row.kind == "load" and any(load in row.op for load in LOADS)
+        )
+    return found
+
+
+def main() -> None:
+    """Runs the climbs and writes the result."""
+    text = matmul_text(*SIZE)
+    climbs: dict[str, list] = {}
+    seconds: dict[str, dict[str, float]] = {}
+    for name in ABLATIONS:
+        variants = ablation.ABLATIONS[name]
+        climbs[name] = []
+        for title, without in variants.variants.items():
+            reports = checked_steps(engine.Request(variants.pipeline, variants.settings, without=without), text)
+            last = last_that_ran(reports)
+            counted = last.counters.as_dict()
+            climbs[name].append(
+                {
+                    "title": title,
+                    "step": last.step,
+                    **{key: counted[key] for key in ("global", "shared", "instructions", "multiply_adds", "barriers")},
+                }
+            )
+            # The last variant is the whole pipeline.
+            seconds[name] = {report.step: round(report.seconds, 3) for report in reports if report.passed is not None}
+    result = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": said_command(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "size": SIZE,
+        "climbs": climbs,
+        "seconds": seconds,
+        "profiled_size": PROFILED_SIZE,
+        "profiled": {
+            name: {"tile": PROFILED[name][0], "size": PROFILED[name][1], "conflicts_of_loads": conflicts_of_loads(name)}
+            for name in ABLATIONS
+        },
+    }
+    write_result(DOCS / "results" / "emulator.json", result)
+
+
+if __name__ == "__main__":
+    main()

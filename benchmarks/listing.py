@@ -1,0 +1,68 @@
+"""Lists the main loop of a Hopper kernel, as NVIDIA's disassembler reads it: for docs/hopper.md. Needs no GPU.
+
+python benchmarks/listing.py docs/results/hopper_listing.json
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of  # noqa: E402
+from measure import build_jobs  # noqa: E402
+from pieces import said_command, write_result  # noqa: E402
+
+from stepladder.codegen import kernel as codegen  # noqa: E402
+
+_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
+_BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")
+
+
+def main_loop(listing: str) -> list[str]:
+    """Returns the instructions of the loop that holds the products, from its label to the branch back."""
+    lines = listing.splitlines()
+    products = [number for number, line in enumerate(lines) if "HGMMA" in line]
+    labels = {line.rstrip(":"): number for number, line in enumerate(lines) if re.match(r"\.L_x_\d+:", line)}
+    for number in range(products[-1], len(lines)):
+        branch = _BRANCH.search(lines[number])
+        if branch and labels[branch[1]] < products[0]:
+            inside = lines[labels[branch[1]] : number + 1]
+            return [found[1] for line in inside if (found := _INSTRUCTION.match(line))]
+    raise SystemExit("found no loop around the products")
+
+
+def main() -> None:
+    """Builds the kernel of the climb with clusters and an epilogue by TMA, and writes its main loop."""
+    from stepladder.runtime.bundle import read_bundle
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "kernel")
+        build_jobs([_job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], knobs_of(CLIMB_KNOBS))], 1)
+        manifest = read_bundle(place).manifest
+        done = subprocess.run(
+            [codegen.find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    write_result(
+        Path(sys.argv[1]),
+        {
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "command": said_command(),
+            "tools": codegen.tool_versions(),
+            "problem": manifest.problem.describe(),
+            "knobs": manifest.knobs,
+            "main_loop": main_loop(done.stdout),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

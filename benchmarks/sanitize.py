@@ -1,0 +1,169 @@
+"""Runs kernels of all pipelines under compute-sanitizer: small problems, whole and ragged, by three of its tools.
+
+Two halves, since the machine with the GPU need not have MLIR:
+
+    python benchmarks/sanitize.py build FOLDER                   bundles of all kernels
+    python benchmarks/sanitize.py run FOLDER RESULT.json         on the GPU, with compute-sanitizer on the PATH
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from hopper import knobs_of  # noqa: E402
+from measure import Job, build_jobs  # noqa: E402  (a plain checkout is enough)
+from pieces import write_result  # noqa: E402
+
+TOOLS = ("memcheck", "racecheck", "synccheck")
+# What differs in how threads, the copy engine and the matrix unit wait for one another: pipeline, knobs, sizes that
+# tiles divide and sizes that none does (the last two have only whole tiles: an odd number of them). M, N and K are such
+# that every block has several steps, and some tiles.
+KERNELS = {
+    "wgmma_single_stage": ("wgmma_single_stage", {"block_n": 128}, (256, 256, 192), (200, 136, 72)),
+    "wgmma_multistage": ("wgmma_multistage", {"block_n": 128, "stages": 3}, (256, 256, 320), (300, 264, 328)),
+    "wgmma": ("wgmma", knobs_of("128x128 w2 s3 b4"), (512, 512, 320), (500, 520, 328)),
+    "wgmma, clusters": ("wgmma", knobs_of("128x128 w2 s3 b4 c2x1"), (512, 512, 320), (500, 520, 328)),
+    "wgmma, alternating": ("wgmma", knobs_of("128x128 a s3 b4"), (512, 512, 320), (500, 520, 328)),
+    "wgmma, last tiles shared": ("wgmma", knobs_of("128x128 w2 s3 b8 l"), (512, 384, 512), (500, 392, 520)),
+    "wgmma, from registers": ("wgmma", knobs_of("128x128 w2 s3 b4 g"), (512, 512, 320), (500, 520, 328)),
+    "wgmma, reduction split": ("wgmma", knobs_of("128x128 w2 s3 p3"), (256, 256, 576), (200, 264, 584)),
+    "wgmma, split in memory": ("wgmma", knobs_of("128x128 w2 s3 q3 c2x1"), (256, 256, 576), (200, 264, 584)),
+    "wgmma, few rows": ("wgmma", knobs_of("64x64 w1 s4 p2"), (16, 512, 512), (1, 520, 520)),
+    "mma_sync": (
+        "mma_sync",
+        {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64, "stages": 3},
+        (256, 256, 256),
+        (384, 640, 192),
+    ),
+    "wmma": (
+        "wmma",
+        {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64, "stages": 2},
+        (256, 256, 256),
+        (384, 640, 192),
+    ),
+}
+PROCESSES, SECONDS = 8, 100
+_SUMMARY = re.compile(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: )(.*)")
+
+
+def _cases() -> list[tuple[str, str, tuple[int, int, int]]]:
+    return [
+        (name, kind, sizes) for name, (_, _, *both) in KERNELS.items() for kind, sizes in zip(("whole", "ragged"), both)
+    ]
+
+
+def _folder(folder: Path, name: str, kind: str) -> Path:
+    return folder / "sanitize" / f"{name.replace(', ', '-').replace(' ', '_')}-{kind}"
+
+
+def build(folder: Path, workers: int) -> None:
+    """Builds the bundles of all kernels below `folder`, C = AB + C."""
+    build_jobs(
+        [
+            Job(_folder(folder, name, kind), KERNELS[name][0], sizes, ("f16", "f32"), KERNELS[name][1])
+            for name, kind, sizes in _cases()
+        ],
+        workers,
+    )
+
+
+def _sanitize(tool: str, place: Path) -> dict:
+    """Returns what a tool says about the launches of `stepladder run`, which checks the numbers too."""
+    start = time.monotonic()
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
+    try:
+        done = subprocess.run(
+            [
+                "compute-sanitizer",
+                "--tool",
+                tool,
+                "--print-limit",
+                "20",
+                sys.executable,
+                "-m",
+                "stepladder",
+                "run",
+                place.name,
+            ],
+            cwd=place.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        output, status = done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired as expired:
+        output, status = (expired.stdout or b"").decode(), None
+    said = [line.removeprefix("========= ").strip() for line in output.splitlines() if line.startswith("=========")]
+    summaries = [found[1] for line in said if (found := _SUMMARY.match(line))]
+    clean = bool(summaries) and all(summary.startswith("0 ") for summary in summaries)
+    result = {
+        "summary": summaries[-1] if summaries else "no end in time" if status is None else "no summary",
+        "clean": clean,
+        "numbers_right": status == 0,
+        "seconds": round(time.monotonic() - start, 1),
+    }
+    return result if clean and status == 0 else result | {"said": said[:12], "output": output.splitlines()[-12:]}
+
+
+def run(folder: Path, out: Path, tools: list[str]) -> None:
+    """Runs every kernel under every tool, some at a time, and writes what they say."""
+    import duel
+
+    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.launch import Device
+
+    with Device() as device:
+        result = duel.header(device)
+    version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout.splitlines()
+    result |= {"sanitizer": next((line for line in version if line.startswith("Version")), ""), "kernels": []}
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        found = {
+            (case, tool): pool.submit(_sanitize, tool, _folder(folder, *case[:2]))
+            for tool in tools
+            for case in _cases()
+        }
+        for name, kind, sizes in _cases():
+            bundle = read_bundle(_folder(folder, name, kind))
+            reports = {tool: found[(name, kind, sizes), tool].result() for tool in tools}
+            result["kernels"].append(
+                {"name": name, "kind": kind, "size": list(sizes), "tools": reports} | duel.describe(bundle)
+            )
+            print(
+                name,
+                kind,
+                {tool: report["summary"] for tool, report in reports.items()},
+                "" if all(report["numbers_right"] for report in reports.values()) else "WRONG NUMBERS",
+                flush=True,
+            )
+            write_result(out, result)
+
+
+def main() -> None:
+    """Runs one half."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["build", "run"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("result", type=Path, nargs="?")
+    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS)
+    parser.add_argument("--workers", type=int, default=2, help="processes that build")
+    args = parser.parse_args()
+    if args.what == "build":
+        build(args.folder, args.workers)
+        return
+    if args.result is None:
+        parser.error("name the file for the result")
+    run(args.folder, args.result, args.tools)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 sums."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _place(tile, tiles_m, tiles_n, group: tl.constexpr):
+    """Returns the row and the column of a tile, in groups of rows for the L2 cache."""
+    in_group = group * tiles_n
+    first = tile // in_group * group
+    rows = min(tiles_m - first, group)
+    return first + tile % in_group % rows, tile % in_group // rows
+
+
+@triton.jit
+def matmul(
+    a,
+    b,
+    c,
+    m,
+    n,
+    k,
+    block_m: tl.constexpr,
+    block_n: tl.constexpr,
+    block_k: tl.constexpr,
+    group: tl.constexpr,
+    blocks: tl.constexpr,
+    flat: tl.constexpr,
+):
+    """Each of `blocks` programs takes every so manieth tile; a, b and c are descriptors with blocks of these sizes."""
+    tiles_m = tl.cdiv(m, block_m)
+    tiles_n = tl.cdiv(n, block_n)
+    steps = tl.cdiv(k, block_k)
+    # The store has a count of its own: that of the loop would have to live through it where the loop is flattened.
+    stored = tl.program_id(0) - blocks
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, blocks, flatten=flat):
+        row, column = _place(tile, tiles_m, tiles_n, group)
+        sums = tl.zeros((block_m, block_n), dtype=tl.float32)
+        for step in range(steps):
+            left = a.load([row * block_m, step * block_k])
+            right = b.load([step * block_k, column * block_n])
+            sums = tl.dot(left, right, sums)
+        stored += blocks
+        row, column = _place(stored, tiles_m, tiles_n, group)
+        c.store([row * block_m, column * block_n], sums.to(tl.float16))

@@ -1,0 +1,1 @@
+"""The command lines `stepladder` and `stepladder-opt`."""

@@ -1,0 +1,230 @@
+"""`stepladder demo`: a matmul of BERT-large climbs from linalg to a tensor-core kernel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from stepladder.cli.options import Formatter
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+
+_DEFAULT = "intermediate"
+
+_EPILOG = """\
+The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
+by step; then the climb: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
+kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the variants are timed
+beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on the
+emulator, for a small problem of the same kind: its numbers, and what it costs in memory traffic.
+
+exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
+
+examples:
+  stepladder demo
+  stepladder demo --layer attention_projection --target sm_90a
+  stepladder demo -o bert.bundle                                  keep the bundle, with the IR after every step
+"""
+
+
+def add_parser(subparsers) -> None:
+    """Adds the command's parser."""
+    parser = subparsers.add_parser(
+        "demo",
+        formatter_class=Formatter,
+        epilog=_EPILOG,
+        help="the main job on a small real problem, in one go",
+        description=__doc__,
+    )
+    parser.add_argument(
+        "--layer",
+        default=_DEFAULT,
+        metavar="NAME",
+        help=f"attention_projection, intermediate or output (default: {_DEFAULT})",
+    )
+    parser.add_argument("--target", metavar="SM", help="build for this GPU; the GPU at hand, else sm_80, unless told")
+    parser.add_argument("-o", metavar="BUNDLE", dest="output", help="keep the bundle here")
+
+
+def _payload(layer: str) -> Path:
+    from stepladder.pipeline.resources import payloads_dir
+
+    folder = payloads_dir() / "bert_large"
+    path = folder / f"{layer}.mlir"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.mlir")))
+        raise StepladderError(f"unknown layer '{layer}'", notes=[f"layers of BERT-large: {known}"])
+    return path
+
+
+def _gpu_target() -> tuple[str | None, str]:
+    """Returns the target of the GPU at hand and its name; None and the reason where there is none."""
+    from stepladder.runtime import targets
+    from stepladder.runtime.launch import Device
+
+    try:
+        with Device() as device:
+            major, minor = device.capability
+            name = device.name
+    except StepladderError as error:
+        if error.status != NOT_EXECUTED:
+            raise
+        return None, error.message
+    for target in (f"sm_{major}{minor}a", f"sm_{major}{minor}"):
+        if target in targets.TARGETS:
+            return target, name
+    return None, f"{name} has compute capability {major}.{minor}, which no target of the pipeline is for"
+
+
+def _variants(target: str) -> dict:
+    """Returns what to build for each variant of the climb, by title."""
+    from stepladder.pipeline import ablation, engine
+
+    variants = {
+        title: engine.Request(ablation.WMMA.pipeline, {"target": target}, without=without)
+        for title, without in ablation.WMMA.variants.items()
+    }
+    if target == "sm_90a":
+        variants["Hopper: TMA, wgmma, roles"] = engine.Request(ablation.WGMMA.pipeline, {"target": target}, tuned=True)
+    return variants
+
+
+def _build_variants(text: str, name: str, variants: dict, folder: Path) -> list[dict[str, object]]:
+    """Builds every variant below `folder`; returns a row of a table for each."""
+    from stepladder.pipeline import build, engine
+
+    rows = []
+    for number, (title, request) in enumerate(variants.items()):
+        with engine.mlir_context():
+            built = build.build(text, name, request)
+            built.write(folder / f"{number}")
+        manifest = built.manifest
+        rows.append(
+            {
+                "kernel": title,
+                "registers": manifest.registers,
+                "shared bytes": manifest.static_shared_memory + manifest.dynamic_shared_memory,
+            }
+        )
+    return rows
+
+
+def _time_variants(rows: list[dict[str, object]], folder: Path) -> None:
+    """Times the variants on the GPU; adds the speed to their rows."""
+    from stepladder.measure.bench import bench_bundles
+    from stepladder.runtime.bundle import read_bundle
+
+    result = bench_bundles([read_bundle(folder / f"{number}") for number in range(len(rows))])
+    measured = result["modes"]["burst"]
+    for number, row in enumerate(rows):
+        row["TFLOP/s"] = f"{measured['kernels'][str(number)]['tflops_spread']['median']:.1f}"
+        row["of cuBLAS"] = f"{measured['ratios'][str(number)]['cublas']['spread']['median']:.3f}"
+
+
+def _emulate_variants(text: str, name: str, variants: dict) -> bool:
+    """Runs every variant's IR on the emulator and prints what that gave; returns whether all numbers are right."""
+    from stepladder.cli.tables import print_table
+    from stepladder.emulator.matmul import check_small
+    from stepladder.pipeline import engine
+
+    rows: list[dict[str, object]] = []
+    for title, request in variants.items():
+        print(f"  {title}", file=sys.stderr, flush=True)
+        with engine.mlir_context():
+            problem, report = check_small(text, name, request)
+        counters = report.counters
+        rows.append(
+            {
+                "kernel": title,
+                "problem": f"{problem.m}x{problem.n}x{problem.k}",
+                "numbers": "right" if report.check.passed else "WRONG",
+                "findings": len(report.findings),
+                "global bytes": counters.total("bytes", "global"),
+                "shared wavefronts": counters.total("wavefronts", "shared"),
+                "bank conflicts": counters.total("conflicts", "shared"),
+            }
+        )
+    print_table(rows, title="The same kernels on the emulator, for a small problem")
+    return all(row["numbers"] == "right" and not row["findings"] for row in rows)
+
+
+def _check(folder: Path) -> bool:
+    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.verify.check import check_matmul
+
+    bundle = read_bundle(folder)
+    problem = bundle.manifest.problem
+    with Device() as device, MatmulBuffers(device, problem) as buffers:
+        kernel = device.load(bundle)
+        reports = check_matmul(problem, DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal)
+    for report in reports:
+        print(report.describe())
+    return all(report.passed for report in reports)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    from stepladder.cli.tables import print_table
+    from stepladder.pipeline import ablation, build, engine
+    from stepladder.runtime import targets
+
+    path = _payload(args.layer)
+    own, gpu = _gpu_target()
+    target = targets.find(args.target).name if args.target else own or "sm_80"
+    text = path.read_text()
+    print(f"BERT-large, {args.layer}, for {target}: {text.splitlines()[0].lstrip('/ ')}\n")
+
+    def progress(step: engine.StepResult) -> None:
+        print(f"  {step.name}", file=sys.stderr, flush=True)
+
+    with engine.mlir_context():
+        built = build.build(
+            text, str(path), engine.Request(ablation.WMMA.pipeline, {"target": target}), progress=progress
+        )
+        if args.output:
+            built.write(args.output)
+        summaries = {step.name: step.summary() for step in built.run.pipeline.steps}
+        print_table(
+            [
+                {
+                    "step": step.name,
+                    "ms": round(step.seconds * 1e3, 1),
+                    "ops": step.operations,
+                    "IR lines": step.text.count("\n"),
+                    "what it does": summaries[step.name],
+                }
+                for step in built.run.steps
+            ],
+            title="The pipeline, step by step",
+        )
+    manifest = built.manifest
+    shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
+    print(
+        f"{manifest.kernel_name}: grid {'x'.join(map(str, manifest.grid))}, block "
+        f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers a thread, "
+        f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory a block"
+    )
+    if args.output:
+        print(f"kept in {args.output}, with the IR after every step in {args.output}/ir")
+    print()
+
+    with tempfile.TemporaryDirectory(prefix="stepladder-") as temporary:
+        folder = Path(temporary)
+        variants = _variants(target)
+        rows = _build_variants(text, str(path), variants, folder)
+        runs = own is not None and target == own
+        right = _check(folder / f"{len(rows) - 1}") if runs else True
+        if runs and right:
+            _time_variants(rows, folder)
+    print_table(rows, title="The climb: one more optimization at a time" + (f", on {gpu}" if runs else ""))
+    if not runs:
+        reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
+        right = _emulate_variants(text, str(path), variants)
+        print(f"No kernel was launched, and speed was not measured: {reason}.")
+        print(
+            "Take a bundle to a machine with a GPU: stepladder demo -o bert.bundle; there: stepladder run bert.bundle"
+        )
+    print("numbers are right" if right else "numbers are WRONG")
+    return OK if right else FAILED

@@ -1,0 +1,80 @@
+"""`stepladder payload`: writes a matmul to start from."""
+
+from __future__ import annotations
+
+import argparse
+
+from stepladder.cli.files import write_text
+from stepladder.cli.options import Formatter, positive
+from stepladder.runtime.errors import OK, StepladderError
+
+_TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8", "i32")
+
+_EPILOG = """\
+examples:
+  stepladder payload matmul --m 8192 --n 8192 --k 8192 -o matmul.mlir
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --acc-type f16 --c-type f16
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type i8 --b-type i8 --acc-type i32 --c-type i32
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type f8E4M3FN --b-type f8E4M3FN
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --c-type f16 --no-accumulate      sums in f32, rounded at the end
+  stepladder payload matmul --m 512 --n 512 --k 512 --b-layout column       B as the row-major buffer of its transpose
+  stepladder payload matmul --m 3072 --n 1024 --k 4096 --no-accumulate       C = AB instead of C = AB + C
+"""
+
+
+def add_parser(subparsers) -> None:
+    """Adds the command's parser."""
+    parser = subparsers.add_parser(
+        "payload",
+        formatter_class=Formatter,
+        epilog=_EPILOG,
+        help="write a matmul in linalg to start from",
+        description="Writes a matmul in linalg: C = AB + C, row-major unless told.",
+    )
+    parser.add_argument("kind", choices=["matmul"], help="what to write")
+    for name in ("m", "n", "k"):
+        parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper())
+    parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (f16)")
+    parser.add_argument("--b-type", choices=_TYPES, default="f16", help="element type of B (f16)")
+    parser.add_argument(
+        "--acc-type", choices=_TYPES, default="f32", help="element type that products are summed in (f32)"
+    )
+    parser.add_argument("--c-type", choices=_TYPES, default="f32", help="element type of C (f32)")
+    for name in ("a", "b"):
+        parser.add_argument(
+            f"--{name}-layout",
+            choices=("row", "column"),
+            default="row",
+            help=f"layout of {name.upper()} in memory, row-major (the default) or column-major",
+        )
+    parser.add_argument(
+        "--accumulate", action=argparse.BooleanOptionalAction, default=True, help="C = AB + C (the default), or C = AB"
+    )
+    parser.add_argument("-o", metavar="FILE", dest="output", help="write it here; standard output unless told")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    from stepladder.payload.problem import matmul_text
+
+    if args.a_type != args.b_type:
+        raise StepladderError(
+            f"--a-type {args.a_type} and --b-type {args.b_type}: linalg.matmul of two types has no "
+            "one product type; give both the same"
+        )
+    write_text(
+        args.output,
+        matmul_text(
+            args.m,
+            args.n,
+            args.k,
+            a_type=args.a_type,
+            b_type=args.b_type,
+            acc_type=args.acc_type,
+            c_type=args.c_type,
+            accumulate=args.accumulate,
+            a_layout=args.a_layout,
+            b_layout=args.b_layout,
+        ),
+    )
+    return OK

@@ -1,0 +1,153 @@
+"""`stepladder run`: are a bundle's numbers right?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+
+BACKENDS = ("auto", "gpu", "emulator")
+
+# What `auto` gives to the emulator, in arithmetic operations: minutes of one core.
+EMULATED_FLOPS = 2**31
+
+EPILOG = """\
+Three checks, each over every element of C: small integers, for which every partial sum is exact, must give exactly the
+reference; random normal inputs must agree with a float64 product within a tolerance that follows from the types of
+products and sums and K (random i8 must give exactly the reference); and two launches must give the same bits. Where the
+kernel only writes C, C holds NaN before the launch, or the smallest integer.
+
+The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
+sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
+`auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
+some minutes it leaves to --backend emulator.
+
+exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
+acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
+STEPLADDER_DEVICE chooses among several GPUs.
+
+examples:
+  stepladder run gemm.bundle
+  stepladder run gemm.bundle --seed 7 --json numbers.json
+  stepladder run gemm.bundle --backend emulator
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Adds the command's parser."""
+    parser = subparsers.add_parser(
+        "run",
+        help="check a bundle's numbers",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("bundle", metavar="BUNDLE", help="folder that `stepladder compile` made")
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default="auto",
+        help="what runs it: a GPU, the emulator, or what there is (default: auto)",
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write the result to FILE")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a non-negative integer, got '{text}'")
+    return int(text)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status. Raises StepladderError."""
+    from dataclasses import asdict
+
+    from stepladder.cli.files import check_writable, write_json
+    from stepladder.runtime.bundle import read_bundle
+
+    bundle = read_bundle(args.bundle)
+    if args.json:
+        check_writable(args.json)
+    reports, details, findings = _checked(args, bundle)
+    passed = all(report.passed for report in reports)
+    for report in reports:
+        print(report.describe())
+    for finding in findings:
+        print(finding.render())
+    if findings:
+        print(f"{len(findings)} findings")
+    print("numbers are right" if passed else "numbers are WRONG")
+    if args.json:
+        write_json(
+            args.json,
+            {
+                "bundle": args.bundle,
+                "problem": asdict(bundle.manifest.problem),
+                "seed": args.seed,
+                **details,
+                "passed": passed and not findings,
+                "checks": [report.to_json() for report in reports],
+            },
+        )
+    return OK if passed and not findings else FAILED
+
+
+def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
+    """Returns the reports of the checks, what is to be said of how they ran, and the emulator's findings."""
+    if args.backend == "emulator":
+        return _on_emulator(args, bundle, "asked for")
+    try:
+        return _on_gpu(args, bundle)
+    except StepladderError as error:
+        if args.backend == "gpu" or error.status != NOT_EXECUTED or not (bundle.path / "ir").is_dir():
+            raise
+        problem = bundle.manifest.problem
+        if problem.flops > EMULATED_FLOPS:
+            note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
+            raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
+        try:
+            return _on_emulator(args, bundle, error.message)
+        except StepladderError as other:
+            if other.status != NOT_EXECUTED:
+                raise
+            raise StepladderError(error.message, notes=[*error.notes, other.message], status=NOT_EXECUTED) from None
+
+
+def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
+    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.verify.check import check_matmul
+
+    problem = bundle.manifest.problem
+    with Device() as device:
+        kernel = device.load(bundle)
+        print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on {device.name}", flush=True)
+        with MatmulBuffers(device, problem) as buffers:
+            executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
+            reports = check_matmul(problem, executor, args.seed, device.ordinal)
+        return reports, {"backend": "gpu", "card": device.describe(), "image": kernel.source}, []
+
+
+def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, dict, list]:
+    from stepladder.cli.commands.emulate import blocks_done
+    from stepladder.emulator.matmul import EmulatedExecutor, lowest
+    from stepladder.pipeline import engine
+    from stepladder.verify.check import check_matmul
+
+    problem = bundle.manifest.problem
+    with engine.mlir_context():
+        name, emulation, roles = lowest(bundle)
+        print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
+        print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
+        executor = EmulatedExecutor(emulation, roles, progress=blocks_done)
+        reports = check_matmul(problem, executor, args.seed)
+    details = {
+        "backend": "emulator",
+        "ir": name,
+        "findings": [finding.as_dict() for finding in executor.findings],
+        "counters": executor.counters.as_dict(),
+        "seconds": executor.seconds,
+        "steps": executor.steps,
+    }
+    return reports, details, executor.findings

@@ -1,0 +1,30 @@
+"""The outermost layer of both command lines: errors become one message and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from stepladder.runtime.errors import StepladderError
+
+INTERRUPTED = 128 + 2  # as a shell reports SIGINT
+BROKEN_PIPE = 128 + 13  # and SIGPIPE
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Runs a command; returns its exit status, or the one that stands for what stopped it."""
+    try:
+        status = command()
+        sys.stdout.flush()
+        return status
+    except StepladderError as error:
+        print(error.render(), file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE

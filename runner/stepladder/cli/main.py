@@ -1,0 +1,55 @@
+"""The command line `stepladder`.
+
+Only the command that is asked for is imported, and it imports what it needs when it runs: what runs on the GPU machine
+works where there is no MLIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from stepladder import __version__
+from stepladder.cli.guard import guarded
+
+# In the order of a user's work; each is a module of `commands`.
+COMMANDS = ("list", "payload", "compile", "emulate", "run", "bench", "demo")
+
+EPILOG = """\
+`stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
+
+examples:
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 -o matmul.mlir
+  stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
+  stepladder run matmul.bundle
+  stepladder bench matmul.bundle
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line (`sys.argv` unless told) and returns its exit status; argparse's own exits pass through."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(argv).parse_args(argv)
+    return guarded(lambda: _command(args.command).main(args))
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns a parser of the one command named first in `argv`, or of all for help and errors."""
+    parser = argparse.ArgumentParser(
+        prog="stepladder",
+        epilog=EPILOG,
+        description="Turns a matmul in linalg IR into machine code for GPU matrix units, "
+        "one small optimization at a time.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"stepladder {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in argv[:1] if argv and argv[0] in COMMANDS else COMMANDS:
+        _command(name).add_parser(subparsers)
+    return parser
+
+
+def _command(name: str):
+    return importlib.import_module(f".commands.{name}", __package__)

@@ -1,0 +1,1 @@
+"""Machine code: from the NVVM dialect to LLVM IR, PTX and a cubin."""

@@ -1,0 +1,1 @@
+"""Programs, control flow and the machine that executes ops."""

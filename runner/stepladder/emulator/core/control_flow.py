@@ -1,0 +1,298 @@
+"""Regions of several blocks made into one list of instructions: jumps, and where threads that part come together.
+
+Threads part at a branch that they take differently, and come together at its immediate post-dominator: the first block
+that all of them come to, whichever way they go. What one way has computed and the other has not, or has computed more
+often, is taken from each there: the values that are used from there on (`_Graph.joined`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepladder.emulator.core.machine import Convergence, Left
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.types import BOOL
+from stepladder.mlir import diagnostics
+from stepladder.runtime.errors import StepladderError
+
+JUMPS = ("cf.br", "llvm.br")
+BRANCHES = ("cf.cond_br", "llvm.cond_br")
+SWITCHES = ("cf.switch", "llvm.switch")
+
+
+def move(fiber, op, *operands):
+    """Hands values on to the arguments of a block, all at once."""
+    return operands if len(operands) != 1 else operands[0]
+
+
+def jump(fiber, op) -> None:
+    """Goes on at another place."""
+    fiber.place = op.attributes["to"]
+
+
+def branch(fiber, op, condition) -> None:
+    """Goes on, or at another place; both ways where threads differ."""
+    condition = fiber.agreed(condition)
+    otherwise, join = op.attributes["otherwise"], op.attributes["join"]
+    if not isinstance(condition, np.ndarray):
+        if not condition:
+            fiber.place = otherwise
+        return
+    # Threads that leave a loop one after the other meet those who left before.
+    if join is not None and not (fiber.stack and fiber.stack[-1].place == join):
+        fiber.stack.append(Convergence(fiber.group, join, op.attributes["slots"], fiber.active))
+    other = fiber.split(fiber.active & ~condition)
+    other.place = otherwise
+    fiber.group.ready.appendleft(other)
+    fiber.group.ready.appendleft(fiber)
+    raise Left
+
+
+def join(fiber, op) -> None:
+    """Waits here for the threads that went another way, if there are any."""
+    if fiber.stack and fiber.stack[-1].place == fiber.place - 1:
+        meeting = fiber.stack[-1]
+        meeting.arrive(fiber, fiber.active.copy(), [fiber.env[slot] for slot in meeting.slots])
+        raise Left
+
+
+def _is(fiber, op, value):
+    return value == op.attributes["case"]
+
+
+def separate(builder, region) -> list[Instruction]:
+    """Returns the instructions of a region, whose arguments have slots already, as a list of its own."""
+    outer, builder.code = builder.code, []
+    blocks = list(region.blocks)
+    if len(blocks) == 1:
+        builder.block(blocks[0], skip_terminator=False)
+    else:
+        _Flattened(builder, blocks)
+    code, builder.code = builder.code, outer
+    return code
+
+
+@dataclass
+class _Way:
+    """Where a terminator may go: to which block, and what it hands on to its arguments."""
+
+    target: int
+    operands: Sequence
+
+
+@dataclass
+class _Graph:
+    """The blocks by number, 0 the first: where each may go to.
+
+    Attributes:
+        after: the immediate post-dominator of each, None where ways end without one.
+    """
+
+    successors: list[list[int]]
+    after: list[int | None] = field(init=False)
+
+    def __post_init__(self):
+        self.after = self._post_dominators()
+
+    def order(self) -> list[int]:
+        """Returns the blocks that can be reached, such that each comes behind those that dominate it."""
+        done, seen = [], {0}
+        stack = [(0, iter(self.successors[0]))]
+        while stack:
+            block, rest = stack[-1]
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
+                done.append(block)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(self.successors[following])))
+        return done[::-1]
+
+    def _post_dominators(self) -> list[int | None]:
+        count = len(self.successors)
+        end = count  # a block behind all that leave
+        everything = (1 << count + 1) - 1
+        known = [everything] * count + [1 << end]
+        changed = True
+        while changed:
+            changed = False
+            for block in reversed(range(count)):
+                common = everything
+                for successor in self.successors[block] or [end]:
+                    common &= known[successor]
+                common |= 1 << block
+                if common != known[block]:
+                    known[block], changed = common, True
+        found: list[int | None] = []
+        for block in range(count):
+            others = known[block] & ~(1 << block)
+            # The nearest one is post-dominated by all others.
+            nearest = next((other for other in _numbers(others) if known[other] == others), None)
+            found.append(nearest if nearest != end and self._ends(block) else None)
+        return found
+
+    def _ends(self, block: int) -> bool:
+        """Whether any way from a block leaves the region."""
+        return any(not self.successors[other] for other in self.between(block, None))
+
+    def between(self, block: int, end: int | None) -> set[int]:
+        """Returns the blocks that threads may come through from one until they come to another, the first included."""
+        found, rest = {block}, [block]
+        while rest:
+            for successor in self.successors[rest.pop()]:
+                if successor != end and successor not in found:
+                    found.add(successor)
+                    rest.append(successor)
+        return found
+
+
+def _numbers(bits: int) -> Iterator[int]:
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+class _Flattened:
+    """The blocks of one region, emitted one behind the other."""
+
+    def __init__(self, builder, blocks: list):
+        self.builder = builder
+        self.number_of = {block: number for number, block in enumerate(blocks)}
+        terminators = [list(block.operations)[-1].operation for block in blocks]
+        self.ways = [self._ways(op) for op in terminators]
+        graph = _Graph([[way.target for way in ways] for ways in self.ways])
+        order = graph.order()
+        for number in order[1:]:
+            builder.defined(blocks[number].arguments)
+        joins = {graph.after[number] for number in order if len(self.ways[number]) > 1} - {None}
+        self.starts: dict[int, int] = {}
+        self.jumps: list[tuple[Instruction, int]] = []
+        self.branches: list[tuple[Instruction, int]] = []
+        self.spans: dict[int, tuple[int, int]] = {}
+        for number in order:
+            self.starts[number] = builder.here
+            operations = [op.operation for op in blocks[number].operations]
+            if number in joins:
+                self._at(operations[0])
+                builder.emit(operations[0].name, join)
+            for op in operations[:-1]:
+                builder.lower(op)
+            self._terminator(number, operations[-1], blocks)
+            self.spans[number] = self.starts[number], builder.here
+        for instruction, target in self.jumps:
+            instruction.attributes["to"] = self.starts[target]
+        self._meet(graph)
+
+    def _at(self, op) -> None:
+        self.builder.location, self.builder.op = diagnostics.location_text(op.location), op
+
+    def _ways(self, op) -> list[_Way]:
+        """Returns where a terminator may go: behind a branch, or the default of a switch, first."""
+        targets = [self.number_of[block] for block in op.successors]
+        operands = list(op.operands)
+        if op.name in JUMPS:
+            return [_Way(targets[0], operands)]
+        if op.name in (*BRANCHES, *SWITCHES):
+            sizes = list(op.attributes["operandSegmentSizes"])[1:2]
+            sizes += (
+                list(op.attributes["operandSegmentSizes"])[2:]
+                if op.name in BRANCHES
+                else list(op.attributes["case_operand_segments"])
+            )
+            ways, rest = [], operands[1:]
+            for target, size in zip(targets, sizes):
+                ways.append(_Way(target, rest[:size]))
+                rest = rest[size:]
+            return ways
+        if targets:
+            raise StepladderError(
+                f"the emulator does not know {op.name}", location=diagnostics.location_text(op.location)
+            )
+        return []
+
+    def _terminator(self, number: int, op, blocks: list) -> None:
+        builder = self.builder
+        ways = self.ways[number]
+        if not ways:
+            builder.lower(op)
+            return
+        self._at(op)
+        if op.name in BRANCHES:
+            self._part(number, builder.slots[op.operands[0]], lambda: self._go(op, ways[0], blocks))
+            self._go(op, ways[1], blocks)
+            return
+        if op.name in SWITCHES:
+            for case, way in zip(_cases(op), ways[1:]):
+                equal = builder.new_slot(BOOL)
+                builder.emit(op.name, _is, (builder.slots[op.operands[0]],), (equal,), {"case": case})
+                self._part(number, equal, lambda way=way: self._go(op, way, blocks))
+        self._go(op, ways[0], blocks)
+
+    def _part(self, number: int, condition: int, go) -> None:
+        """Emits a branch, and the way of those for whom the condition holds."""
+        way = self.builder.emit(self.builder.op.name, branch, (condition,))
+        self.branches.append((way, number))
+        go()
+        way.attributes["otherwise"] = self.builder.here
+
+    def _go(self, op, way: _Way, blocks: list) -> None:
+        builder = self.builder
+        if way.operands:
+            builder.emit(op.name, move, builder.used(way.operands), builder.used(blocks[way.target].arguments))
+        self.jumps.append((builder.emit(op.name, jump), way.target))
+
+    def _meet(self, graph: _Graph) -> None:
+        """Tells each branch where its threads come together, and which values they have then from each way."""
+        used, assigned = {}, {}
+        for number, (start, end) in self.spans.items():
+            used[number], assigned[number] = _flow(self.builder.code[start:end])
+        live = {number: 0 for number in self.spans}
+        changed = True
+        while changed:
+            changed = False
+            for number in reversed(self.spans):
+                behind = 0
+                for successor in graph.successors[number]:
+                    behind |= live[successor]
+                needed = used[number] | behind & ~assigned[number]
+                if needed != live[number]:
+                    live[number], changed = needed, True
+        for instruction, number in self.branches:
+            end = graph.after[number]
+            instruction.attributes["join"] = None if end is None else self.starts[end]
+            if end is not None:
+                computed = 0
+                for block in graph.between(number, end):
+                    computed |= assigned[block]
+                instruction.attributes["slots"] = tuple(_numbers(live[end] & computed))
+
+
+def _cases(op) -> list[int]:
+    """Returns the numbers that a switch compares with."""
+    if "case_values" not in op.attributes:
+        return []
+    return [int(value) for value in op.attributes["case_values"]]
+
+
+def _flow(code: Sequence[Instruction]) -> tuple[int, int]:
+    """Returns, as bits, the slots that instructions use before they assign them, and those that they assign."""
+    used = assigned = 0
+    for op in code:
+        for slot in op.operands:
+            used |= (1 << slot) & ~assigned
+        for body in op.regions:
+            inner, own = _flow(body.code)
+            for slot in body.yields:
+                inner |= (1 << slot) & ~own
+            for slot in body.arguments:
+                inner &= ~(1 << slot)
+            used |= inner & ~assigned
+        # A loop of another dialect assigns its results where threads leave it.
+        for slot in (*op.results, *op.attributes.get("slots", ())):
+            assigned |= 1 << slot
+    return used, assigned

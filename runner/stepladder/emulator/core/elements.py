@@ -1,0 +1,110 @@
+"""Numbers as MLIR's types have them: wrapped to a width, rounded once to a format, read with another sign."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.types import Scalar
+
+# A float32 with these bits cleared has tf32's ten bits of mantissa.
+_TF32_DROPPED = 13
+
+
+def plain(value):
+    """Returns a number that is the same for all lanes as int, bool or NumPy's scalar; others as they are."""
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            return value
+        value = value[()]
+    return value.item() if isinstance(value, (np.integer, np.bool_)) else value
+
+
+def wrapped(value, element: Scalar):
+    """Returns an integer, or an array of them, as one of a type: wrapped to its width, in its NumPy type."""
+    if not isinstance(value, np.ndarray):
+        return values.wrap(int(value), element.width)
+    if element.width == 1:
+        return (value & 1).astype(bool)
+    value = value.astype(element.dtype, copy=False)
+    unused = element.bytes * 8 - element.width
+    return value << unused >> unused if unused else value
+
+
+def signed(value, width: int):
+    """Returns an integer as arithmetic reads it with a sign: i1's true is -1."""
+    if width > 1:
+        return value
+    return -value.astype(np.int8) if isinstance(value, np.ndarray) else -int(value)
+
+
+def unsigned(value, width: int):
+    """Returns an integer read without a sign, as int or as an array of an unsigned type."""
+    value = values.unsigned(value, width)
+    return value & ((1 << width) - 1) if isinstance(value, np.ndarray) and width < value.dtype.itemsize * 8 else value
+
+
+def number(value, element: Scalar):
+    """Returns a Python number as a uniform value of a type."""
+    return element.dtype.type(value) if element.is_float else wrapped(value, element)
+
+
+def rounded(value, element: Scalar):
+    """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near."""
+    value = np.asarray(value)
+    if value.dtype == np.float64 and element.name not in ("f16", "f32", "f64"):
+        # NumPy has no cast of its own: it goes by way of float32, and would round twice.
+        value = _to_odd(value)
+    if element.name == "tf32":
+        return plain(_to_tf32(value.astype(np.float32)))
+    return plain(value.astype(element.dtype))
+
+
+def rounded_sum(left, right, element: Scalar):
+    """Returns the sum of two float64 rounded once to a narrower type."""
+    left, right = np.asarray(left), np.asarray(right)
+    total = np.asarray(left + right)
+    # What rounding took away, exactly (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
+    back = total - left
+    lost = (left - (total - back)) + (right - back)
+    return rounded(_made_odd(total, lost), element)
+
+
+def factor(value, element: Scalar, dtype: np.dtype) -> np.ndarray:
+    """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped."""
+    value = np.asarray(value).astype(dtype, copy=False)
+    if element.name == "tf32":
+        bits = value.astype(np.float32).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED
+        return bits.view(np.float32).astype(dtype)
+    return value
+
+
+def _to_odd(value: np.ndarray) -> np.ndarray:
+    """Returns float64 as float32, rounded to odd: what is then rounded to fewer bits is as if rounded once."""
+    near = np.asarray(value.astype(np.float32))
+    return _made_odd(near, value - near.astype(np.float64))
+
+
+def _made_odd(near: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Returns rounded numbers as if rounded to odd, where `lost` is what the rounding took away."""
+    bits = near.view(np.dtype(f"i{near.dtype.itemsize}"))
+    toward = np.copysign(near.dtype.type(np.inf), lost).astype(near.dtype)
+    inexact = np.isfinite(near) & (lost != 0) & np.isfinite(lost) & (bits & 1 == 0)
+    return np.where(inexact, np.nextafter(near, toward), near)
+
+
+def _to_tf32(value: np.ndarray) -> np.ndarray:
+    bits = value.view(np.int32)
+    half = (1 << (_TF32_DROPPED - 1)) - 1 + ((bits >> _TF32_DROPPED) & 1)
+    near = ((bits + half) >> _TF32_DROPPED << _TF32_DROPPED).view(np.float32)
+    return np.where(np.isfinite(value), near, value)
+
+
+def reinterpreted(value, source: Scalar, target: Scalar):
+    """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes."""
+    array = np.asarray(value, source.dtype)
+    if source.width == 1 or target.width == 1:
+        # A bit is a byte of NumPy's.
+        return plain(array.astype(target.dtype))
+    result = np.ascontiguousarray(array).view(target.dtype)
+    return plain(result.reshape(array.shape)) if source.bytes == target.bytes else result

@@ -1,0 +1,204 @@
+"""A module, from its inputs to its outputs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepladder.emulator import MAX_STEPS, dialects  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.core import types  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.core.machine import Machine
+from stepladder.emulator.core.program import Function, Program, build
+from stepladder.emulator.hardware.counters import Counters
+from stepladder.emulator.memory import memory  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.runtime.errors import StepladderError
+
+
+@dataclass
+class Outcome:
+    """What a run gave.
+
+    Attributes:
+        arguments: what the function's arguments hold afterwards, in order; None for those that are no arrays.
+        results: what it returned.
+        findings: what it did wrong; none where the sanitizer was off. `left_out` more were found and not kept.
+        counters: what it cost.
+        steps: instructions that were executed; `seconds`: how long that took.
+    """
+
+    arguments: list[np.ndarray | None]
+    results: list
+    findings: list[Finding] = field(default_factory=list)
+    left_out: int = 0
+    counters: Counters | None = None
+    steps: int = 0
+    seconds: float = 0.0
+
+
+class Emulation:
+    """A module that can be run again and again, each time from fresh memory.
+
+    Args:
+        module: of MLIR, in the current context.
+        function: the name of the function to run; the only one with a body unless told.
+
+    Raises:
+        StepladderError: an op that the emulator does not know, or no function to run.
+    """
+
+    def __init__(self, module, function: str | None = None, *, name: str = ""):
+        types.forget()
+        self.program: Program = build(module)
+        self.function = _entry(self.program, function, name)
+
+    def random_inputs(self, seed: int) -> list[np.ndarray]:
+        """Returns an array for each argument: normal numbers, or integers of -8 to 8.
+
+        Raises:
+            StepladderError: an argument of a shape that is not static, or no array.
+        """
+        generator = np.random.default_rng(seed)
+        arrays = []
+        for number, type_ in enumerate(self.function.argument_types):
+            if not isinstance(type_, types.Shaped) or None in type_.shape:
+                raise StepladderError(
+                    f"argument {number} of @{self.function.name} has no static shape: give the inputs",
+                    location=self.function.location,
+                )
+            if type_.element.is_float:
+                arrays.append(generator.standard_normal(type_.shape, np.float32).astype(type_.element.dtype))
+            else:
+                arrays.append(generator.integers(-8, 9, type_.shape).astype(type_.element.dtype))
+        return arrays
+
+    def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the inputs, in the types of the arguments.
+
+        Raises:
+            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+        """
+        wanted = self.function.argument_types
+        if len(inputs) != len(wanted):
+            raise StepladderError(
+                f"@{self.function.name} takes {len(wanted)} inputs, and {len(inputs)} were given",
+                location=self.function.location,
+            )
+        checked = []
+        for number, (array, type_) in enumerate(zip(inputs, wanted)):
+            shape = "x".join("?" if size is None else str(size) for size in type_.shape)
+            fits = len(array.shape) == len(type_.shape) and all(
+                size in (None, given) for size, given in zip(type_.shape, array.shape)
+            )
+            if not fits:
+                raise StepladderError(
+                    f"input {number} is {'x'.join(map(str, array.shape))}, and argument {number} of "
+                    f"@{self.function.name} is {shape}",
+                    location=self.function.location,
+                )
+            # Files of NumPy know the types of ml_dtypes as bytes only.
+            if array.dtype.kind == "V" and array.dtype.itemsize == type_.element.dtype.itemsize:
+                array = array.view(type_.element.dtype)
+            if array.dtype != type_.element.dtype:
+                raise StepladderError(
+                    f"input {number} is {array.dtype}, and argument {number} of "
+                    f"@{self.function.name} is {type_.element.name}: give an array of "
+                    f"{type_.element.dtype}",
+                    location=self.function.location,
+                )
+            checked.append(array)
+        return checked
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray],
+        *,
+        sanitize: bool = True,
+        count: bool = True,
+        max_steps: int = MAX_STEPS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Outcome:
+        """Runs the function.
+
+        Args:
+            inputs: an array for each argument, of its shape and type; they are not changed.
+            sanitize: look for what a program must not do.
+            count: count memory traffic and instructions.
+            max_steps: stop after so many instructions.
+            progress: called with the number of blocks (or clusters) that have ended, and of all.
+
+        Raises:
+            StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
+        """
+        began = time.perf_counter()
+        machine = Machine(
+            self.program,
+            sanitize=sanitize,
+            counters=Counters() if count else None,
+            max_steps=max_steps,
+            granule=_granule(self.program),
+            progress=progress,
+        )
+        arguments, views = [], []
+        for number, (array, type_) in enumerate(zip(inputs, self.function.argument_types)):
+            if isinstance(type_, types.Buffer):
+                allocation = machine.heap.array(array, f"argument {number}")
+                views.append(memory.contiguous(allocation, type_.element, array.shape))
+                arguments.append(views[-1])
+            else:
+                views.append(None)
+                arguments.append(array)
+        results = machine.call(self.function, arguments)
+        held = [None if view is None else memory.content(view) for view in views]
+        return Outcome(
+            held,
+            results,
+            list(machine.findings),
+            machine.findings.left_out,
+            machine.counters,
+            machine.steps,
+            time.perf_counter() - began,
+        )
+
+
+def _granule(program: Program) -> int:
+    """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most."""
+    sizes = [4]
+    for op in program.instructions:
+        for type_ in (*op.operand_types, *op.result_types):
+            if isinstance(type_, types.Buffer) and type_.element and op.name not in _BYTES:
+                sizes.append(type_.element.bytes)
+            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
+                size = math.prod(type_.shape) * type_.element.bytes
+                sizes.append(min(size, op.attributes.get("alignment", size)))
+    return min(sizes)
+
+
+# Ops whose types do not say what is accessed, but the value does.
+_BY_POINTER = {"llvm.load", "llvm.store"}
+
+# Ops that see shared memory as a row of bytes, whatever lies in it.
+_BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}
+
+
+def _entry(program: Program, name: str | None, file: str) -> Function:
+    functions = {key: function for key, function in program.functions.items() if "::" not in key}
+    if name is not None:
+        if name not in functions:
+            raise StepladderError(
+                f"there is no function @{name} with a body",
+                location=file or None,
+                notes=[f"functions: {', '.join(functions)}"] if functions else [],
+            )
+        return functions[name]
+    if len(functions) != 1:
+        raise StepladderError(
+            "there is no function with a body to run" if not functions else "there are several functions: say which",
+            location=file or None,
+            notes=[f"functions: {', '.join(functions)}"] if functions else [],
+        )
+    return next(iter(functions.values()))

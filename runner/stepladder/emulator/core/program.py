@@ -1,0 +1,295 @@
+"""IR made into instructions: a flat list for each function and kernel, in which jumps stand for regions.
+
+Threads of a block go different ways (a producer here, consumers there) and wait for each other in the middle of them.
+A list with a place in it can be left and taken up again, and be split where threads part; a stack of Python calls
+cannot. So regions with control flow are flattened, and every SSA value gets a slot in an array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepladder.emulator.core import types
+from stepladder.emulator.core.registry import EXECUTED, LOWERED
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.runtime.errors import StepladderError
+
+
+class Instruction:
+    """One op, decoded.
+
+    Attributes:
+        name: of the op, or of what a lowering made of it.
+        execute: what runs it (`registry`).
+        operands, results: slots.
+        attributes: as Python values.
+        operand_types, result_types: as `types` has them.
+        location: file:line:column.
+        regions: bodies without control flow, for `Fiber.evaluate`.
+        number: its place among all instructions of the module.
+        cache: for what `execute` wants to compute once.
+    """
+
+    __slots__ = (
+        "name",
+        "execute",
+        "operands",
+        "results",
+        "attributes",
+        "operand_types",
+        "result_types",
+        "location",
+        "regions",
+        "number",
+        "cache",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        execute: Callable,
+        operands: Sequence[int] = (),
+        results: Sequence[int] = (),
+        *,
+        attributes: dict | None = None,
+        operand_types: Sequence = (),
+        result_types: Sequence = (),
+        location: str = "",
+        regions: Sequence[Body] = (),
+        number: int = 0,
+    ):
+        self.name = name
+        self.execute = execute
+        self.operands = tuple(operands)
+        self.results = tuple(results)
+        self.attributes = attributes or {}
+        self.operand_types = tuple(operand_types)
+        self.result_types = tuple(result_types)
+        self.location = location
+        self.regions = tuple(regions)
+        self.number = number
+        self.cache: dict = {}
+
+    def describe(self) -> str:
+        """Returns the op and where it stands, for a message."""
+        return f"{self.name} ({self.location})" if self.location else self.name
+
+
+@dataclass
+class Body:
+    """A region of one block without control flow: slots of its arguments, its instructions, slots that it yields."""
+
+    arguments: tuple[int, ...]
+    argument_types: tuple
+    code: list[Instruction]
+    yields: tuple[int, ...]
+
+
+@dataclass
+class Function:
+    """A function or a kernel: where its arguments go, its instructions, and its attributes."""
+
+    name: str
+    arguments: tuple[int, ...]
+    argument_types: tuple
+    code: list[Instruction] = field(default_factory=list)
+    attributes: dict = field(default_factory=dict)
+    location: str = ""
+
+
+@dataclass
+class Program:
+    """A module: its functions by name, the types of all slots, its globals by name."""
+
+    functions: dict[str, Function]
+    slot_types: list
+    globals: dict[str, dict]
+    instructions: list[Instruction]
+
+
+class Builder:
+    """Emits the instructions of a module."""
+
+    def __init__(self):
+        self.slots: dict = {}
+        self.slot_types: list = []
+        self.instructions: list[Instruction] = []
+        self.code: list[Instruction] = []
+        self.functions: dict[str, Function] = {}
+        self.globals: dict[str, dict] = {}
+        self.modules: list[str] = []  # that are being lowered, from the outside in
+        self.location = ""
+        self.op = None
+
+    # Slots.
+
+    def new_slot(self, type_) -> int:
+        """Returns a new slot for values of a decoded type."""
+        self.slot_types.append(type_)
+        return len(self.slot_types) - 1
+
+    def define(self, value) -> int:
+        """Returns a new slot for an SSA value."""
+        slot = self.slots[value] = self.new_slot(types.decode(value.type))
+        return slot
+
+    def defined(self, values) -> tuple[int, ...]:
+        """Returns new slots for SSA values."""
+        return tuple(self.define(value) for value in values)
+
+    def used(self, values) -> tuple[int, ...]:
+        """Returns the slots of SSA values that are defined already."""
+        return tuple(self.slots[value] for value in values)
+
+    # Instructions.
+
+    def emit(
+        self,
+        name: str,
+        execute: Callable,
+        operands: Sequence[int] = (),
+        results: Sequence[int] = (),
+        attributes: dict | None = None,
+        regions: Sequence[Body] = (),
+    ) -> Instruction:
+        """Emits an instruction, at the location of the op that is being lowered."""
+        instruction = Instruction(
+            name,
+            execute,
+            operands,
+            results,
+            attributes=attributes,
+            operand_types=[self.slot_types[slot] for slot in operands],
+            result_types=[self.slot_types[slot] for slot in results],
+            location=self.location,
+            regions=regions,
+            number=len(self.instructions),
+        )
+        self.instructions.append(instruction)
+        self.code.append(instruction)
+        return instruction
+
+    @property
+    def here(self) -> int:
+        """The place of the instruction that will be emitted next."""
+        return len(self.code)
+
+    def lower(self, op) -> None:
+        """Emits the instructions of an op.
+
+        Raises:
+            StepladderError: the emulator does not know it; says where it stands.
+        """
+        name = op.name
+        outer = self.location, self.op
+        self.location, self.op = diagnostics.location_text(op.location), op
+        if name in LOWERED:
+            LOWERED[name](self, op)
+        elif name in EXECUTED:
+            regions = [self.body(region) for region in op.regions]
+            operands = self.used(op.operands)
+            self.emit(name, EXECUTED[name], operands, self.defined(op.results), decode_attributes(op), regions)
+        else:
+            raise StepladderError(f"the emulator does not know {name}", location=self.location)
+        self.location, self.op = outer
+
+    def block(self, block, skip_terminator: bool = True):
+        """Emits the instructions of a block; returns its terminator, not emitted unless told."""
+        operations = [op.operation for op in block.operations]
+        for op in operations[:-1] if skip_terminator else operations:
+            self.lower(op)
+        return operations[-1] if operations else None
+
+    def body(self, region) -> Body | None:
+        """Returns a region of one block as a Body; None for an empty one."""
+        blocks = list(region.blocks)
+        if not blocks:
+            return None
+        if len(blocks) > 1:
+            raise StepladderError(
+                f"the emulator does not know {self.op.name} with a region of several blocks", location=self.location
+            )
+        arguments = self.defined(blocks[0].arguments)
+        outer, self.code = self.code, []
+        terminator = self.block(blocks[0])
+        code, self.code = self.code, outer
+        yields = self.used(terminator.operands) if terminator is not None else ()
+        return Body(arguments, tuple(self.slot_types[slot] for slot in arguments), code, yields)
+
+    def separate(self, block, end: Callable) -> list[Instruction]:
+        """Returns the instructions of a block as a list of its own, ended by `end(terminator)`."""
+        outer, self.code = self.code, []
+        end(self.block(block))
+        code, self.code = self.code, outer
+        return code
+
+
+def build(module) -> Program:
+    """Returns the program of a module.
+
+    Raises:
+        StepladderError: an op that the emulator does not know, with its place.
+    """
+    builder = Builder()
+    for op in walk(module, "memref.global"):
+        builder.lower(op)
+    builder.lower(module.operation)
+    return Program(builder.functions, builder.slot_types, builder.globals, builder.instructions)
+
+
+def decode_attributes(op) -> dict:
+    """Returns an op's attributes by name, as Python values."""
+    return {
+        named.name: decode_attribute(named.attr)
+        for named in (op.attributes[number] for number in range(len(op.attributes)))
+    }
+
+
+def decode_attribute(attribute):
+    """Returns an attribute as a Python value: numbers, text, lists, arrays, affine maps; else its text."""
+    match attribute:
+        case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
+            return attribute.value
+        case ir.UnitAttr():
+            return True
+        case ir.AffineMapAttr():
+            return attribute.value
+        case ir.TypeAttr():
+            return types.decode(attribute.value)
+        case ir.DenseElementsAttr():
+            return _dense(attribute)
+        case ir.DictAttr():
+            return {
+                entry.name: decode_attribute(entry.attr)
+                for entry in (attribute[number] for number in range(len(attribute)))
+            }
+        case ir.FlatSymbolRefAttr():
+            return attribute.value
+        case ir.SymbolRefAttr():
+            return "::".join(attribute.value)
+        case ir.ArrayAttr() | ir.DenseI64ArrayAttr() | ir.DenseI32ArrayAttr() | ir.DenseBoolArrayAttr():
+            return [
+                decode_attribute(element) if isinstance(element, ir.Attribute) else element for element in attribute
+            ]
+    return str(attribute)
+
+
+def _dense(attribute) -> np.ndarray:
+    type_ = types.decode(attribute.type)
+    if attribute.is_splat:
+        value = attribute.get_splat_value().value
+        return np.full(type_.shape, value, type_.element.dtype)
+    if type_.element.name == "bf16":  # has no buffer protocol
+        return np.array([float(text) for text in _numbers(str(attribute))], type_.element.dtype).reshape(type_.shape)
+    return np.array(attribute).astype(type_.element.dtype).reshape(type_.shape)
+
+
+def _numbers(text: str) -> list[str]:
+    inside = text[text.index("<") + 1 : text.rindex("> :")]
+    return re.findall(r"[-+]?\d[\d.eE+-]*", inside)

@@ -1,0 +1,129 @@
+"""What values are while IR runs.
+
+All threads of a block, or of a cluster of blocks, run in lanes. A value is either *uniform*, one for all lanes, or has
+one element a lane in front:
+
+    index, iN          int                      or  int array (T,)
+    i1                 bool                     or  bool array (T,)
+    floats             NumPy scalar             or  array (T,), of the type's NumPy type
+    vector<4x8xf16>    array (4, 8)             or  array (T, 4, 8)
+    tensor<4x8xf16>    array (4, 8), never changed once it is a value
+    memref             MemRef, with an offset, sizes and strides that are each uniform or (T,)
+    others             what the dialect that makes them says, with a method `merged` where lanes can come together
+
+T is the number of lanes, those that are not active included: what stands in their places means nothing.
+Integers are signed; a width of n bits wraps around. NumPy's broadcasting makes mixed operands right where the ranks of
+both are the same; `lanes` brings a value into the form with lanes where they are not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def is_uniform(value, rank: int = 0) -> bool:
+    """Whether a number or a vector of `rank` dimensions is the same for all lanes."""
+    return not isinstance(value, np.ndarray) or value.ndim == rank
+
+
+def lanes(value, count: int, rank: int = 0) -> np.ndarray:
+    """Returns a number or a vector of `rank` dimensions as an array with `count` lanes in front."""
+    value = np.asarray(value)
+    return value if value.ndim > rank else np.broadcast_to(value, (count, *value.shape))
+
+
+def same(left, right, rank: int = 0) -> tuple:
+    """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane."""
+    if is_uniform(left, rank) or is_uniform(right, 0):
+        return left, right
+    return left, np.asarray(right).reshape(np.shape(right) + (1,) * (rank + 1 - np.ndim(right)))
+
+
+def wrap(value, width: int):
+    """Returns an integer wrapped to a signed one of `width` bits; arrays of NumPy's widths wrap themselves."""
+    if isinstance(value, np.ndarray):
+        return value
+    if width == 1:
+        return bool(value & 1)
+    half = 1 << (width - 1)
+    return ((int(value) + half) & ((1 << width) - 1)) - half
+
+
+def unsigned(value, width: int):
+    """Returns an integer read as an unsigned one of `width` bits, as int or as an array of a wide enough type."""
+    if not isinstance(value, np.ndarray):
+        return int(value) & ((1 << width) - 1)
+    if value.dtype == bool:
+        return value.astype(np.uint8)
+    return value.view(value.dtype.str.replace("i", "u"))
+
+
+class MemRef:
+    """A view of memory, as a memref's descriptor has it.
+
+    Attributes:
+        memory: the allocation (`memory.Allocation`) that it shows.
+        element: the Scalar type of an element.
+        start: byte in the allocation from where offsets count.
+        offset: elements from there to the view's first, uniform or (T,).
+        sizes, strides: of each dimension in elements, each uniform or (T,).
+    """
+
+    __slots__ = ("memory", "element", "start", "offset", "sizes", "strides")
+
+    def __init__(self, memory, element, start: int, offset, sizes, strides):
+        self.memory = memory
+        self.element = element
+        self.start = start
+        self.offset = offset
+        self.sizes = tuple(sizes)
+        self.strides = tuple(strides)
+
+    def view(self, offset, sizes, strides) -> MemRef:
+        """Returns another view of the same memory with elements of the same type."""
+        return MemRef(self.memory, self.element, self.start, offset, sizes, strides)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+    @staticmethod
+    def merged(parts: list, masks: list, count: int) -> MemRef:
+        """Returns the view that has, in the lanes of each mask, the numbers of that part."""
+        first = parts[0]
+        assert all(part.memory is first.memory and part.start == first.start for part in parts), (
+            "views of different memory cannot come together"
+        )
+        numbers = [
+            merge([get(part) for part in parts], masks, count)
+            for get in (
+                lambda part: part.offset,
+                *(lambda part, i=i: part.sizes[i] for i in range(first.rank)),
+                *(lambda part, i=i: part.strides[i] for i in range(first.rank)),
+            )
+        ]
+        return first.view(numbers[0], numbers[1 : 1 + first.rank], numbers[1 + first.rank :])
+
+
+def merge(parts: list, masks: list, count: int, rank: int = 0):
+    """Returns the value that has, in the lanes of each mask, what that part has there.
+
+    Args:
+        parts: values of one type.
+        masks: bool arrays (T,), without overlap.
+        count: number of lanes, T.
+        rank: dimensions of the type.
+    """
+    first = parts[0]
+    if all(part is first for part in parts):
+        return first
+    if hasattr(first, "merged"):
+        return first.merged(parts, masks, count)
+    if all(is_uniform(part, rank) for part in parts) and all(np.array_equal(part, first) for part in parts):
+        return first
+    arrays = [lanes(part, count, rank) for part in parts]
+    result = np.zeros(arrays[0].shape, arrays[0].dtype)
+    for array, mask in zip(arrays, masks):
+        result[mask] = array[mask]
+    return result

@@ -1,0 +1,1 @@
+"""Units of the emulated GPU: warps, warpgroups, barriers, TMA, matrix units, counters."""

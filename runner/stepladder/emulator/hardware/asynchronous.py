@@ -1,0 +1,371 @@
+"""What runs on its own beside the threads: copies by `cp.async`, stores by TMA, products by wgmma.
+
+Each kind is committed in groups and waited for by how many of the latest groups may still run. Nothing is done before
+somebody has waited for it: data comes as late as it may, so that IR that does not wait sees that it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepladder.emulator.hardware.fragments import WARPGROUP
+from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.memory import memory
+from stepladder.emulator.memory.memory import Access, Allocation
+from stepladder.emulator.memory.sanitizer import Touch
+
+_UNCOMMITTED = -1
+
+
+def bytes_touched(group, space: Allocation, actor: int, starts: np.ndarray, size: int) -> Touch | None:
+    """Returns the Touch of one actor and the bytes of an allocation; None where nobody checks.
+
+    Args:
+        starts: int array of bytes from the allocation's first, of pieces that do not overlap.
+        size: bytes of each piece.
+    """
+    if not group.sanitizer.enabled or not starts.size:
+        return None
+    granule = group.sanitizer.granule
+    starts = starts.reshape(-1, 1)
+    places = (starts + np.arange(0, size, granule)) // granule if size > granule else np.unique(starts // granule)
+    return Touch(space, np.full(places.size, actor, np.int64), places.reshape(-1))
+
+
+def agent_for(group, warps) -> int:
+    """Returns a new actor of the sanitizer that knows what each of these warps does; 0 where nobody checks."""
+    sanitizer = group.sanitizer
+    if not sanitizer.enabled:
+        return 0
+    agent = sanitizer.agent()
+    tell_common(group, agent, warps)
+    return agent
+
+
+def tell_common(group, agent: int, warps) -> None:
+    """Tells an agent what all of these warps know: what works for all may only do what each of them might."""
+    sanitizer = group.sanitizer
+    if sanitizer.enabled:
+        sanitizer.acquire([agent], sanitizer.clocks[np.asarray(warps)].min(axis=0))
+
+
+# cp.async.
+
+
+class _Copy:
+    """A `cp.async` of some threads: `source` and `target` have a row for each of its `lanes`."""
+
+    def __init__(self, fiber, op, source: Access, target: Access):
+        self.op = op
+        self.source, self.target = source, target
+        self.row = np.full(fiber.count, -1)
+        self.row[fiber.lanes] = np.arange(len(fiber.lanes))
+        self.number = np.full(fiber.count, _UNCOMMITTED)
+        self.pending = fiber.active.copy()
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it brings more than zeros: loops that load ahead go on with copies of nothing at their end."""
+        return self.source.valid is None or bool(self.source.valid[self.row[self.pending]].any())
+
+    def land(self, fiber, mask: np.ndarray) -> None:
+        """Lets the data of these lanes arrive."""
+        rows = self.row[mask]
+        source, target = (
+            Access(
+                access.memory,
+                access.element,
+                access.positions[rows],
+                None if access.valid is None else access.valid[rows],
+                True,
+            )
+            for access in (self.source, self.target)
+        )
+        memory.scatter(target, memory.gather(source))
+        sanitizer = fiber.group.sanitizer
+        touch = sanitizer.touch(narrowed(fiber, mask), target)
+        if touch is not None:
+            sanitizer.end_write(self.op, touch, proxy=False)
+        self.pending &= ~mask
+
+
+class _Copies:
+    """The `cp.async` copies of a group of blocks, by thread."""
+
+    def __init__(self, group):
+        self.waiting: list[_Copy] = []
+        self.committed = np.zeros(group.count, np.int64)
+        group.at_end.append(
+            lambda: _report_unwaited(
+                group,
+                [begun.op for begun in self.waiting if begun.has_data],
+                "copies to shared memory, and no thread has waited for it",
+            )
+        )
+
+
+def _report_unwaited(group, ops: Sequence, text: str) -> None:
+    for op in ops:
+        group.sanitizer.report("unwaited", text, op)
+
+
+def _kept(group, kind: str, make: Callable):
+    """Returns what a group of blocks keeps of a kind, made when it is first asked for."""
+    if kind not in group.state:
+        group.state[kind] = make(group)
+    return group.state[kind]
+
+
+def copy(fiber, op, source: Access, target: Access) -> None:
+    """Lets each active thread begin a copy of its row of `source` to its row of `target`.
+
+    Both have a dimension of lanes; elements of `source` that are not valid become zero.
+    """
+    group = fiber.group
+    group.sanitizer.read(fiber, op, source)
+    touch = group.sanitizer.touch(fiber, target)
+    if touch is not None:
+        group.sanitizer.begin_write(op, touch)
+    _kept(group, "cp.async", _Copies).waiting.append(_Copy(fiber, op, source, target))
+
+
+def commit_copies(fiber) -> None:
+    """Makes a group of what each active thread has copied since its last one."""
+    copies = _kept(fiber.group, "cp.async", _Copies)
+    active = fiber.active
+    for begun in copies.waiting:
+        mine = active & begun.pending & (begun.number == _UNCOMMITTED)
+        begun.number[mine] = copies.committed[mine]
+    copies.committed[fiber.lanes] += 1
+
+
+def wait_for_copies(fiber, latest: int | None) -> None:
+    """Waits until all but the `latest` groups of each active thread have arrived; None: for all, committed or not."""
+    copies = _kept(fiber.group, "cp.async", _Copies)
+    active = fiber.active
+    for begun in copies.waiting:
+        mine = active & begun.pending
+        if latest is not None:
+            mine &= (begun.number != _UNCOMMITTED) & (begun.number < copies.committed - latest)
+        if mine.any():
+            begun.land(fiber, mine)
+    copies.waiting = [begun for begun in copies.waiting if begun.pending.any()]
+
+
+# Stores by TMA.
+
+
+@dataclass
+class BulkStore:
+    """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once."""
+
+    op: object
+    read: Callable[[], None]
+    write: Callable[[], None]
+    has_read: bool = False
+
+    def finish_reading(self) -> None:
+        """Lets it have read."""
+        if not self.has_read:
+            self.has_read = True
+            self.read()
+
+    def finish(self) -> None:
+        """Lets it be done."""
+        self.finish_reading()
+        self.write()
+
+
+@dataclass
+class _Bulk:
+    """The stores of a thread: those not committed, and groups, the oldest first."""
+
+    open: list[BulkStore] = field(default_factory=list)
+    groups: list[list[BulkStore]] = field(default_factory=list)
+
+
+class _BulkStores:
+    """The stores by TMA of a group of blocks, by thread."""
+
+    def __init__(self, group):
+        self.group = group
+        self.of_lane: dict[int, _Bulk] = {}
+        group.at_end.append(self.end)
+
+    def end(self) -> None:
+        """The blocks end: what is under way is written, unless its shared memory goes before it was read."""
+        for bulk in self.of_lane.values():
+            for store in [store for stores in [*bulk.groups, bulk.open] for store in stores]:
+                if not store.has_read:
+                    self.group.sanitizer.report(
+                        "unwaited", "still reads shared memory when the block ends: nothing has waited for it", store.op
+                    )
+                store.finish()
+
+
+def _bulk(fiber, lane: int) -> _Bulk:
+    return _kept(fiber.group, "bulk", _BulkStores).of_lane.setdefault(int(lane), _Bulk())
+
+
+def store_in_bulk(fiber, lane: int, store: BulkStore) -> None:
+    """Lets a thread begin a store by TMA."""
+    _bulk(fiber, lane).open.append(store)
+
+
+def commit_bulk(fiber) -> None:
+    """Makes a group of what each active thread has begun to store since its last one."""
+    for lane in fiber.lanes:
+        bulk = _bulk(fiber, lane)
+        bulk.groups.append(bulk.open)
+        bulk.open = []
+
+
+def wait_for_bulk(fiber, latest: int, *, read: bool) -> None:
+    """Waits until all but the `latest` groups of each active thread are done, or have `read` at least."""
+    for lane in fiber.lanes:
+        bulk = _bulk(fiber, lane)
+        done = bulk.groups[: max(0, len(bulk.groups) - latest)]
+        for store in (store for stores in done for store in stores):
+            store.finish_reading() if read else store.finish()
+        if not read:
+            bulk.groups = bulk.groups[len(done) :]
+
+
+# Products of warpgroups.
+
+
+class Product:
+    """A wgmma: what it reads in flight, and whether it is done."""
+
+    __slots__ = ("op", "lanes", "touches", "is_done")
+
+    def __init__(self, op, lanes: slice, touches: Sequence[Touch]):
+        self.op = op
+        self.lanes = lanes
+        self.touches = touches
+        self.is_done = False
+
+
+class Warpgroup:
+    """The products of a warpgroup: those not committed, and groups, the oldest first.
+
+    Attributes:
+        lanes: a slice of its threads.
+        block: that it belongs to.
+        agent: the actor that its products are.
+        is_fenced: whether its registers were fenced for wgmma since its last commit.
+    """
+
+    def __init__(self, group, number: int):
+        self.group = group
+        self.lanes = slice(number * WARPGROUP, (number + 1) * WARPGROUP)
+        self.block = int(group.block_of_lane[self.lanes.start])
+        self.warps = np.unique(group.warp_of_lane[self.lanes])
+        self.agent = agent_for(group, self.warps)
+        self.open: list[Product] = []
+        self.groups: list[list[Product]] = []
+        self.is_fenced = False
+
+    def begin(self, op, touches: Sequence[Touch | None]) -> Product:
+        """Begins a product that reads what `touches` says, as `agent`."""
+        tell_common(self.group, self.agent, self.warps)
+        touches = [touch for touch in touches if touch is not None]
+        for touch in touches:
+            self.group.sanitizer.begin_read(op, touch)
+        self.open.append(Product(op, self.lanes, touches))
+        return self.open[-1]
+
+    def commit(self) -> None:
+        """Makes a group of the products since the last one."""
+        self.groups.append(self.open)
+        self.open = []
+        self.is_fenced = False
+
+    def wait(self, latest: int) -> None:
+        """Waits until all but the `latest` groups are done."""
+        sanitizer = self.group.sanitizer
+        done = self.groups[: max(0, len(self.groups) - latest)]
+        self.groups = self.groups[len(done) :]
+        for product in (product for products in done for product in products):
+            product.is_done = True
+            for touch in product.touches:
+                sanitizer.end_read(product.op, touch)
+        if done:
+            sanitizer.acquire(self.warps, sanitizer.release([self.agent]))
+
+
+class _Warpgroups:
+    """The warpgroups of a group of blocks that multiply, by number."""
+
+    def __init__(self, group):
+        self.group = group
+        self.of_number: dict[int, Warpgroup] = {}
+        group.at_end.append(self.end)
+
+    def end(self) -> None:
+        """The blocks end."""
+        for warpgroup in self.of_number.values():
+            _report_unwaited(
+                self.group,
+                [product.op for products in [*warpgroup.groups, warpgroup.open] for product in products],
+                "multiplies, and nothing has waited for it",
+            )
+
+
+def warpgroups(fiber, op) -> list[Warpgroup]:
+    """Returns the warpgroups of the active threads; those of which some are missing become findings."""
+    group = fiber.group
+    known = _kept(group, "warpgroups", _Warpgroups).of_number
+    found = []
+    numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
+    for number, size in zip(numbers, sizes):
+        lanes = group.block_of_lane[number * WARPGROUP : (number + 1) * WARPGROUP]
+        if size < WARPGROUP or lanes[0] != lanes[-1]:
+            group.sanitizer.report(
+                "divergent-barrier", f"{size} threads of a warpgroup come to it, not {WARPGROUP} of one block", op
+            )
+            continue
+        if number not in known:
+            known[number] = Warpgroup(group, int(number))
+        found.append(known[number])
+    return found
+
+
+class Sums:
+    """What a thread has of the sums of a wgmma, in registers.
+
+    Attributes:
+        array: (T, *held).
+        products: those that write it, done or not.
+    """
+
+    __slots__ = ("array", "products")
+
+    def __init__(self, array: np.ndarray, products: Sequence[Product] = ()):
+        self.array = array
+        self.products = products
+
+    def read(self, fiber, op) -> np.ndarray:
+        """Returns the sums for a use by threads; those in flight become a finding, and no numbers."""
+        self.products = [product for product in self.products if not product.is_done]
+        array = self.array
+        mask = fiber.active
+        for product in self.products:
+            if mask[product.lanes].any():
+                fiber.group.sanitizer.report(
+                    "in-flight", "uses sums of a product in flight: nothing has waited for it", op, product.op
+                )
+                array = array.copy()
+                array[product.lanes].view(f"u{array.itemsize}")[:] = ~np.zeros((), f"u{array.itemsize}")
+        return array
+
+    @staticmethod
+    def merged(parts: list[Sums], masks: list, count: int) -> Sums:
+        """Returns the sums that the lanes of each mask have in that part."""
+        array = parts[0].array.copy()
+        for part, mask in zip(parts[1:], masks[1:]):
+            array[mask] = part.array[mask]
+        return Sums(array, [product for part in parts for product in part.products])

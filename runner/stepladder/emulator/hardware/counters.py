@@ -1,0 +1,211 @@
+"""What a kernel costs in memory traffic and instructions, counted as a profiler counts it.
+
+For each op that touches memory: how many times a warp executed it, the bytes that its threads asked for, for global
+memory the sectors of 32 bytes that these lie in, for shared memory the wavefronts: passes over the 32 banks of 4 bytes,
+each of which gives one row of one bank. A warp's access of 4 bytes a thread is one wavefront at best, of 8 bytes two
+(16 threads each), of 16 bytes four; wavefronts beyond these are bank conflicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepladder.emulator.memory.sanitizer import WARP
+
+SECTOR = 32  # bytes
+BANKS = 32
+BANK = 4  # bytes
+ROW = 16  # bytes of a row of an 8 x 8 matrix of 16-bit elements, which one thread's address stands for
+
+
+@dataclass
+class Traffic:
+    """What one op cost: executions by a warp, bytes, sectors (global), wavefronts and those beyond the fewest
+    (shared)."""
+
+    op: str
+    location: str
+    space: str
+    kind: str
+    executions: int = 0
+    bytes: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    conflicts: int = 0
+
+    def as_dict(self) -> dict:
+        """Returns the numbers for JSON."""
+        return dict(vars(self))
+
+
+@dataclass
+class Counters:
+    """All that was counted in a run.
+
+    Attributes:
+        traffic: by the number of the op, the memory and whether it loads or stores.
+        instructions: of the matrix units, by op: executions by a warp.
+        multiply_adds: multiplications and additions of the matrix units.
+        barriers: executions by a warp, by op.
+        blocks: that ran; by so many all of these are divided for what a block costs.
+    """
+
+    traffic: dict[tuple[int, str, str], Traffic] = field(default_factory=dict)
+    instructions: dict[str, int] = field(default_factory=dict)
+    multiply_adds: int = 0
+    barriers: dict[str, int] = field(default_factory=dict)
+    blocks: int = 0
+
+    def access(self, fiber, op, access, kind: str) -> None:
+        """Counts an access of threads."""
+        memory = access.memory
+        if fiber.group.is_host or memory.space == "private":
+            return
+        row = self._row(op, memory.space, kind)
+        item = access.element.dtype.itemsize
+        warps = fiber.group.warp_of_lane[fiber.lanes]
+        row.executions += len(fiber.warps)
+        if not access.per_lane:
+            count = access.positions.size if access.valid is None else int(access.valid.sum())
+            row.bytes += count * item * len(fiber.lanes)
+            addresses = np.repeat(
+                (access.positions if access.valid is None else access.positions[access.valid]).reshape(1, -1) * item,
+                len(fiber.warps),
+                axis=0,
+            )
+            self._count(row, memory.space, fiber.warps, addresses, item)
+            return
+        addresses = access.positions.reshape(len(fiber.lanes), -1) * item
+        if access.valid is not None:
+            touched = access.valid.reshape(len(fiber.lanes), -1)
+            row.bytes += int(touched.sum()) * item
+            lanes = touched.any(axis=1)
+            addresses, warps = np.where(touched, addresses, addresses[:, :1])[lanes], warps[lanes]
+        else:
+            row.bytes += addresses.size * item
+        if addresses.size:
+            self._count(row, memory.space, warps, addresses, item)
+
+    def _count(self, row: Traffic, space: str, warps: np.ndarray, addresses: np.ndarray, item: int) -> None:
+        """Counts sectors or wavefronts: `addresses` (threads, elements) of elements of `item` bytes."""
+        if space == "global":
+            sectors = addresses // SECTOR
+            row.sectors += len(np.unique(warps[:, None].astype(np.int64) << 44 | sectors))
+            return
+        width = addresses.shape[1] * item
+        # Threads whose accesses make one pass at best.
+        together = max(1, WARP * BANK // max(width, BANK))
+        first = np.r_[True, warps[1:] != warps[:-1]]
+        place = np.arange(len(warps)) - np.maximum.accumulate(np.where(first, np.arange(len(warps)), 0))
+        phases = warps.astype(np.int64) * WARP + place // together
+        passes = max(1, width // (WARP * BANK)) if width > WARP * BANK else 1
+        self._wavefronts(row, np.repeat(phases, addresses.shape[1]), addresses.reshape(-1), fewest=passes)
+
+    def _wavefronts(self, row: Traffic, phases: np.ndarray, addresses: np.ndarray, fewest: int = 1) -> None:
+        """Counts passes: in each phase, the most rows that one bank has to give."""
+        words = np.unique(phases << 32 | addresses // BANK)
+        phase, word = words >> 32, words & 0xFFFFFFFF
+        banks = np.unique(phase * BANKS + word % BANKS, return_counts=True)
+        of_phase = banks[0] // BANKS
+        starts = np.flatnonzero(np.r_[True, of_phase[1:] != of_phase[:-1]])
+        most = np.maximum.reduceat(banks[1], starts)
+        row.wavefronts += int(most.sum())
+        row.conflicts += int((most - fewest).clip(min=0).sum())
+
+    def matrix(self, fiber, op, access, kind: str) -> None:
+        """Counts an access of a warp to a whole matrix, in rows of 16 bytes, eight to a pass (as ldmatrix does it).
+
+        How a warp's threads divide a matrix of WMMA among them is not specified; this is the fewest passes that rows
+        of the matrix allow. `fiber` has one thread a warp.
+        """
+        memory = access.memory
+        row = self._row(op, memory.space, kind)
+        item = access.element.dtype.itemsize
+        positions = (
+            access.positions
+            if access.per_lane
+            else np.broadcast_to(access.positions, (len(fiber.lanes), *access.positions.shape))
+        )
+        row.executions += len(fiber.lanes)
+        row.bytes += positions.size * item
+        if memory.space == "global":
+            warps = fiber.group.warp_of_lane[fiber.lanes]
+            self._count(row, "global", warps, positions.reshape(len(warps), -1) * item, item)
+            return
+        # The dimension along which elements are neighbours makes the rows.
+        if positions.shape[2] > 1 and positions[0, 0, 1] - positions[0, 0, 0] != 1:
+            positions = np.swapaxes(positions, 1, 2)
+        self.rows(row, positions * item, item)
+
+    def rows(self, row: Traffic, addresses: np.ndarray, item: int) -> None:
+        """Counts rows of 16 bytes, eight below each other to a pass: `addresses` (matrices, rows, columns)."""
+        count, height, width = addresses.shape
+        per = max(1, ROW // item)
+        starts = addresses[:, :, ::per]
+        high = 8
+        if height % high or width % per:
+            high = 1
+        # (matrix, group of eight rows, piece of a row) is a phase.
+        groups = starts.reshape(count, height // high, high, -1)
+        phases = np.arange(groups.size // high).reshape(count, height // high, 1, -1)
+        words = groups[..., None] + np.arange(0, ROW, BANK)
+        wide = np.broadcast_to(phases[..., None], words.shape)
+        self._wavefronts(row, wide.reshape(-1).astype(np.int64), words.reshape(-1))
+
+    def ldmatrix(self, op, phases: np.ndarray, addresses: np.ndarray) -> None:
+        """Counts rows of 16 bytes at `addresses`, each pair of a phase (1-D arrays): one pass a phase at best."""
+        row = self._row(op, "shared", "load")
+        row.executions += 1
+        row.bytes += addresses.size * ROW
+        words = addresses[:, None] + np.arange(0, ROW, BANK)
+        self._wavefronts(row, np.repeat(phases.astype(np.int64), ROW // BANK), words.reshape(-1))
+
+    def bulk(self, op, space: str, kind: str, size: int) -> None:
+        """Counts bytes that a copy engine moves for one op."""
+        row = self._row(op, space, kind)
+        row.executions += 1
+        row.bytes += size
+        row.sectors += -(-size // SECTOR) if space == "global" else 0
+
+    def products(self, fiber, op, multiply_adds: int, warps: int = 1) -> None:
+        """Counts an instruction of the matrix units, of so many multiplications and additions each, by all active
+        warps (`warps` of them make one instruction)."""
+        executions = len(fiber.warps) // warps
+        self.instructions[op.name] = self.instructions.get(op.name, 0) + executions
+        self.multiply_adds += multiply_adds * executions
+
+    def barrier(self, fiber, op) -> None:
+        """Counts a barrier."""
+        self.barriers[op.name] = self.barriers.get(op.name, 0) + len(fiber.warps)
+
+    def _row(self, op, space: str, kind: str) -> Traffic:
+        key = op.number, space, kind
+        if key not in self.traffic:
+            self.traffic[key] = Traffic(op.name, op.location, space, kind)
+        return self.traffic[key]
+
+    def total(self, name: str, space: str | None = None) -> int:
+        """Returns the sum of a number of `Traffic` over all ops, or those of one memory."""
+        return sum(getattr(row, name) for row in self.traffic.values() if space in (None, row.space))
+
+    def as_dict(self) -> dict:
+        """Returns everything for JSON."""
+        of_global = {name: self.total(name, "global") for name in ("bytes", "sectors")}
+        of_shared = {name: self.total(name, "shared") for name in ("bytes", "wavefronts", "conflicts")}
+        blocks = max(self.blocks, 1)
+        return {
+            "blocks": self.blocks,
+            "global": of_global,
+            "shared": of_shared,
+            "per_block": {
+                "global": {name: number / blocks for name, number in of_global.items()},
+                "shared": {name: number / blocks for name, number in of_shared.items()},
+                "multiply_adds": self.multiply_adds / blocks,
+            },
+            "instructions": self.instructions,
+            "multiply_adds": self.multiply_adds,
+            "barriers": self.barriers,
+            "accesses": [row.as_dict() for row in self.traffic.values()],
+        }

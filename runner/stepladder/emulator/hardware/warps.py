@@ -1,0 +1,81 @@
+"""What threads do in the same way, done once.
+
+Before a step maps a product or a tile to the registers of a warp, every thread of the warp does all of it: the same
+numbers from the same places. One thread, the first that is active, does it for those that would do the same. What no
+step has mapped to threads at all, a block does once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepladder.emulator.core.machine import Fiber
+
+
+def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
+    """Returns a fiber of these lanes, a bool array (T,), with the same values."""
+    return Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
+
+
+def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarray]:
+    """Returns what differs between threads, arrays (T, ...), of what an op depends on.
+
+    Args:
+        views: MemRefs that the op touches.
+        operands: what else it depends on: numbers and vectors, uniform or with lanes.
+    """
+    numbers = [number for view in views for number in (view.offset, *view.sizes, *view.strides)] + list(operands)
+    numbers = [number for number in numbers if isinstance(number, np.ndarray) and len(number) == fiber.count]
+    return numbers + [fiber.group.copy_of_lane(view.memory) for view in views if view.memory.space == "private"]
+
+
+def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.ndarray | None]:
+    """Returns a fiber of the lanes that do what an op says for their warp.
+
+    Args:
+        numbers: what the op depends on that differs between threads (`varying`).
+
+    Returns:
+        The fiber, and for each lane (T,) the number of the one that does it for this lane; None where each does its
+        own.
+    """
+    leader = _first(fiber, fiber.group.warp_of_lane)
+    same = np.ones(fiber.count, bool)
+    for array in numbers:
+        # Bits, since not a number is no number's equal.
+        bits = array.view(f"u{array.dtype.itemsize}")
+        same &= (bits == bits[leader]).reshape(fiber.count, -1).all(axis=1)
+    own = np.arange(fiber.count)
+    leader = np.where(same, leader, own)
+    leads = fiber.active & (leader == own)
+    if leads.sum() == len(fiber.lanes):
+        return fiber, None
+    return narrowed(fiber, leads), leader
+
+
+def is_of_block(fiber: Fiber, numbers: Sequence[np.ndarray]) -> bool:
+    """Returns whether all threads of a block have the same numbers (`varying`)."""
+    leader = _first(fiber, fiber.group.block_of_lane)
+    return all((array == array[leader])[fiber.lanes].all() for array in numbers)
+
+
+def meet_in_blocks(fiber: Fiber) -> None:
+    """Lets the active warps of each block know of each other's past, as a barrier among them would."""
+    group = fiber.group
+    for block in np.unique(group.block_of_lane[fiber.lanes]):
+        group.sanitizer.meet(fiber.warps[fiber.warps // group.warps_per_block == block])
+
+
+def once_a_block(fiber: Fiber) -> Fiber:
+    """Returns a fiber of the first active lane of each block."""
+    return narrowed(fiber, fiber.active & (_first(fiber, fiber.group.block_of_lane) == np.arange(fiber.count)))
+
+
+def _first(fiber: Fiber, unit: np.ndarray) -> np.ndarray:
+    """Returns, for each lane, the first active one of its unit, given the units' numbers (T,)."""
+    first = np.zeros(fiber.count, np.int64)
+    # The first lane comes last, and stays.
+    first[unit[fiber.lanes[::-1]]] = fiber.lanes[::-1]
+    return first[unit]

@@ -1,0 +1,1 @@
+"""Memory of the emulated GPU, pointers, and the sanitizer."""

@@ -1,0 +1,280 @@
+"""Memory, and what reads and writes it.
+
+An allocation is an array of bytes: one for all threads (global memory, and everything on the host), one for each block
+of a cluster (shared memory), or one for each thread (private memory).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepladder.emulator.core.values import MemRef, lanes
+
+# Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
+_GLOBAL_BASE = 0x7F00_0000_0000
+_ALIGNMENT = 1024
+# Addresses between two of them: what is computed from one, and leaves it, does not come to the other.
+_GAP = 1 << 30
+
+# Addresses of shared memory in a cluster, as `mapa` makes them: the block's rank plus one above (0 is the block's own),
+# the address below.
+RANK_SHIFT = 24
+
+
+class Allocation:
+    """Bytes of memory.
+
+    Attributes:
+        data: uint8 array (copies * size,).
+        size: bytes of one copy.
+        copies: 1 for all threads, or one for each block or thread.
+        space: "global", "shared" or "private".
+        address: of the first byte, as programs see it.
+        name: for messages.
+        shadow: what the sanitizer knows about it, or None.
+    """
+
+    __slots__ = ("data", "size", "copies", "space", "address", "name", "shadow")
+
+    def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = ""):
+        # All bits set: not a number in every floating-point type, and an improbable integer.
+        self.data = np.full(max(size, 1) * copies, 0xFF, np.uint8)
+        self.size = size
+        self.copies = copies
+        self.space = space
+        self.address = address
+        self.name = name
+        self.shadow = None
+
+    def typed(self, dtype: np.dtype) -> np.ndarray:
+        """Returns the bytes as elements of a type: a view where the size allows it."""
+        whole = len(self.data) // dtype.itemsize * dtype.itemsize
+        return self.data[:whole].view(dtype)
+
+
+class Heap:
+    """Allocations in global memory, with the addresses they have."""
+
+    def __init__(self):
+        self.allocations: list[Allocation] = []
+        self._next = _GLOBAL_BASE
+
+    def allocate(self, size: int, name: str = "") -> Allocation:
+        """Returns a new allocation of `size` bytes."""
+        allocation = Allocation(size, address=self._next, name=name)
+        self._next += -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT + _GAP
+        self.allocations.append(allocation)
+        return allocation
+
+    def find(self, address: int) -> Allocation | None:
+        """Returns the allocation that holds an address, or None."""
+        return next(
+            (
+                allocation
+                for allocation in self.allocations
+                if allocation.address <= address < allocation.address + max(allocation.size, 1)
+            ),
+            None,
+        )
+
+    def forget(self) -> None:
+        """Forgets who wrote and read what."""
+        for allocation in self.allocations:
+            allocation.shadow = None
+
+    def array(self, array: np.ndarray, name: str = "") -> Allocation:
+        """Returns a new allocation with the content of an array."""
+        allocation = self.allocate(array.nbytes, name)
+        allocation.data[: array.nbytes] = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+        return allocation
+
+
+def contiguous(memory: Allocation, element, shape, start: int = 0) -> MemRef:
+    """Returns a view of an allocation as a row-major array."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return MemRef(memory, element, start, 0, shape, strides)
+
+
+def content(view: MemRef) -> np.ndarray:
+    """Returns what a view without lanes shows, as a new array."""
+    typed = view.memory.typed(view.element.dtype)
+    first = view.start // view.element.dtype.itemsize + view.offset
+    positions = np.full((), first, np.int64)
+    for size, stride in zip(view.sizes, view.strides):
+        positions = positions[..., None] + np.arange(size) * stride
+    return typed[positions]
+
+
+class Access:
+    """The elements that an op touches.
+
+    Attributes:
+        memory: the allocation.
+        element: type of an element.
+        positions: int array of elements from the allocation's first: (*shape,) where all lanes touch the same, else
+            (L, *shape) for the L active lanes.
+        valid: bool array like positions, or None where all are touched.
+        per_lane: whether there is a dimension of lanes.
+    """
+
+    __slots__ = ("memory", "element", "positions", "valid", "per_lane")
+
+    def __init__(self, memory: Allocation, element, positions: np.ndarray, valid, per_lane: bool):
+        self.memory = memory
+        self.element = element
+        self.positions = positions
+        self.valid = valid
+        self.per_lane = per_lane
+
+
+def _restricted(fiber, value, rank: int):
+    """Returns a number or array of the convention of `values` with the active lanes only."""
+    if not isinstance(value, np.ndarray) or value.ndim <= rank or fiber.mask is None or value.shape[0] == 1:
+        return value
+    return value[fiber.lanes]
+
+
+def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access:
+    """Returns the elements at `coordinates` of a view; what is outside of the view becomes a finding and is left out.
+
+    Args:
+        coordinates: one a dimension: an int, an array that broadcasts to `shape`, or one with lanes in front.
+        shape: of the elements that each lane touches.
+        valid: of the same form, bool: what is touched at all.
+    """
+    rank = len(shape)
+
+    def aligned(number):
+        """Offsets, sizes and strides have no dimensions but lanes."""
+        number = _restricted(fiber, number, 0)
+        return number.reshape(-1, *(1,) * rank) if isinstance(number, np.ndarray) else number
+
+    positions = aligned(view.offset)
+    inside = None if valid is None else np.asarray(_restricted(fiber, np.asarray(valid), rank))
+    missing = None
+    for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
+        coordinate = _restricted(fiber, coordinate, rank)
+        positions = positions + coordinate * aligned(stride)
+        out = (coordinate < 0) | (coordinate >= aligned(size))
+        if np.any(out):
+            missing = out if missing is None else missing | out
+    positions = np.asarray(positions)
+    if missing is not None:
+        touched = missing if inside is None else missing & inside
+        if np.any(touched):
+            fiber.group.sanitizer.out_of_bounds(
+                fiber,
+                op,
+                view,
+                coordinates,
+                np.broadcast_to(touched, np.broadcast_shapes(np.shape(touched), positions.shape, shape)),
+                rank,
+            )
+        inside = ~missing if inside is None else inside & ~missing
+    memory = view.memory
+    item = view.element.dtype.itemsize
+    if view.start % item:
+        fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
+    positions = positions + view.start // item
+    if memory.copies > 1:
+        base = _restricted(fiber, fiber.group.copy_of_lane(memory), 0) * (memory.size // item)
+        positions = positions + base.reshape(-1, *(1,) * rank)
+    per_lane = positions.ndim > rank or (inside is not None and inside.ndim > rank)
+    full = (len(fiber.lanes) if per_lane else 1, *shape)
+    positions = np.broadcast_to(positions, full)
+    if inside is not None:
+        inside = np.broadcast_to(inside, full)
+    limit = len(memory.data) // item
+    low, high = (positions.min(), positions.max()) if positions.size else (0, 0)
+    if low < 0 or high >= limit:  # a view that is larger than its memory
+        beyond = (positions < 0) | (positions >= limit)
+        touched = beyond if inside is None else beyond & inside
+        if touched.any():
+            fiber.group.sanitizer.out_of_bounds(fiber, op, view, coordinates, touched, rank)
+        inside = ~beyond if inside is None else inside & ~beyond
+    if not per_lane:
+        positions = positions[0]
+        inside = None if inside is None else inside[0]
+    return Access(memory, view.element, positions, inside, per_lane)
+
+
+def gather(access: Access, fill=None) -> np.ndarray:
+    """Returns the elements of an access; those that are not touched are `fill`."""
+    typed = access.memory.typed(access.element.dtype)
+    if access.valid is None:
+        return typed[access.positions]
+    values = typed[np.where(access.valid, access.positions, 0)]
+    values[~access.valid] = 0 if fill is None else fill
+    return values
+
+
+def scatter(access: Access, values) -> None:
+    """Writes the elements of an access."""
+    typed = access.memory.typed(access.element.dtype)
+    values = np.broadcast_to(values, access.positions.shape)
+    if access.valid is None:
+        typed[access.positions] = values
+    else:
+        typed[access.positions[access.valid]] = values[access.valid]
+
+
+def take(fiber, op, access: Access, *, fill=None, is_matrix: bool = False) -> np.ndarray:
+    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads."""
+    group = fiber.group
+    group.sanitizer.read(fiber, op, access)
+    if group.counters is not None:
+        (group.counters.matrix if is_matrix else group.counters.access)(fiber, op, access, "load")
+    return gather(access, fill)
+
+
+def put(fiber, op, access: Access, values: np.ndarray, *, is_matrix: bool = False) -> None:
+    """Writes the elements of an access, checked and counted as for `take`."""
+    group = fiber.group
+    group.sanitizer.write(fiber, op, access, values)
+    if group.counters is not None:
+        (group.counters.matrix if is_matrix else group.counters.access)(fiber, op, access, "store")
+    scatter(access, values)
+    group.sanitizer.written(fiber, op, access, values)
+
+
+def spread(fiber, values: np.ndarray) -> np.ndarray:
+    """Returns what the active lanes have as an array for all lanes."""
+    if fiber.mask is None:
+        return values
+    whole = np.zeros((fiber.count, *values.shape[1:]), values.dtype)
+    whole[fiber.lanes] = values
+    return whole
+
+
+def read(fiber, op, view: MemRef, coordinates, shape=(), valid=None, fill=None):
+    """Returns the elements at `coordinates` of a view: (*shape,), or (T, *shape) where lanes differ.
+
+    Args as for `locate`; elements that are not touched are `fill`.
+    """
+    access = locate(fiber, op, view, coordinates, shape, valid)
+    if isinstance(fill, np.ndarray) and access.per_lane and access.valid is not None:
+        fill = np.broadcast_to(
+            _restricted(fiber, lanes(fill, fiber.count, 0).reshape(-1, *(1,) * len(shape)), len(shape)),
+            access.positions.shape,
+        )[~access.valid]
+    values = take(fiber, op, access, fill=fill)
+    return spread(fiber, values) if access.per_lane else values
+
+
+def write(fiber, op, view: MemRef, coordinates, value, shape=(), valid=None) -> None:
+    """Writes `value`, uniform or with lanes, to the elements at `coordinates` of a view; args as for `locate`."""
+    access = locate(fiber, op, view, coordinates, shape, valid)
+    value = np.asarray(value, view.element.dtype)
+    value = _restricted(fiber, value, len(shape))
+    if value.ndim > len(shape) and not access.per_lane:  # every lane writes its own value to the same place
+        access = with_lanes(access, len(fiber.lanes))
+    put(fiber, op, access, np.broadcast_to(value, access.positions.shape))
+
+
+def with_lanes(access: Access, count: int) -> Access:
+    """Returns an access of the same elements by each of `count` lanes."""
+    shape = (count, *access.positions.shape)
+    valid = None if access.valid is None else np.broadcast_to(access.valid, shape)
+    return Access(access.memory, access.element, np.broadcast_to(access.positions, shape), valid, True)

@@ -1,0 +1,157 @@
+"""Addresses, and the memory that they are of.
+
+A pointer is a number, uniform or (T,). In shared memory it counts from a block's first byte, in every address space,
+with the rank of a block of the cluster above where it is of that one (`memory.RANK_SHIFT`); global memory's addresses
+are far above those. What an address is of is looked up when it is used: one that is outside of all memory is taken as
+one before or behind the nearest, and so becomes a finding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.memory import memory
+from stepladder.emulator.memory.memory import RANK_SHIFT, Allocation, contiguous
+
+SHARED = 3  # address space
+_MOST_BLOCKS = 16  # of a cluster
+# Addresses below are in shared memory.
+_SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
+
+
+def is_shared(type_) -> bool:
+    """Whether a pointer's type says that it is of shared memory."""
+    return type_.text == f"!llvm.ptr<{SHARED}>"
+
+
+def _nearest(fiber, address: int) -> Allocation | None:
+    """Returns the memory that an address is of, or the nearest; None where there is none."""
+    if address < _SHARED_END and fiber.group.window is not None:
+        return fiber.group.window
+    return min(
+        fiber.group.machine.heap.allocations,
+        default=None,
+        key=lambda allocation: max(allocation.address - address, address - allocation.address - allocation.size + 1, 0),
+    )
+
+
+def parts(fiber, op, pointer, *, shared: bool = False) -> list[tuple]:
+    """Returns the active threads by what their pointers are of: (fiber, allocation, byte in it, uniform or (T,)).
+
+    Threads whose pointer is of nothing are left out, and are a finding.
+
+    Args:
+        shared: whether the pointer is of shared memory, whatever number it is.
+    """
+    if shared:
+        return [(fiber, fiber.group.window, pointer)]
+    if values.is_uniform(pointer):
+        found = [(fiber, _nearest(fiber, int(pointer)))]
+    else:
+        own = pointer[fiber.lanes]
+        low, high = (_nearest(fiber, int(end)) for end in (own.min(), own.max()))
+        if low is high:
+            found = [(fiber, low)]
+        else:
+            of_lane = {int(address): _nearest(fiber, int(address)) for address in np.unique(own)}
+            found = []
+            for allocation in {id(allocation): allocation for allocation in of_lane.values()}.values():
+                mask = np.zeros(fiber.count, bool)
+                mask[fiber.lanes] = [of_lane[int(address)] is allocation for address in own]
+                found.append((narrowed(fiber, mask), allocation))
+    made = []
+    for part, allocation in found:
+        if allocation is None:
+            part.group.sanitizer.report("out-of-bounds", f"there is no memory at {int(part.first(pointer)):#x}", op)
+        else:
+            made.append((part, allocation, pointer - allocation.address))
+    return made
+
+
+def check_alignment(fiber, op, pointer, alignment: int) -> None:
+    """Reports addresses that are no multiple of `alignment` bytes."""
+    own = pointer if values.is_uniform(pointer) else pointer[fiber.lanes]
+    wrong = own % alignment != 0
+    if np.any(wrong):
+        first = own if values.is_uniform(pointer) else own[wrong.argmax()]
+        fiber.group.sanitizer.misaligned(fiber, op, int(first), alignment)
+
+
+def elements(allocation: Allocation, start, element, offsets, rank: int):
+    """Returns an allocation as elements of a type, and the coordinate of those at `offsets` from a byte of it.
+
+    Args:
+        start: of the byte, uniform or (T,).
+        offsets: in elements, an array of `rank` dimensions or an int.
+    """
+    first = start // element.bytes
+    if isinstance(first, np.ndarray):
+        first = first.reshape(-1, *(1,) * rank)
+    return contiguous(allocation, element, (allocation.size // element.bytes,)), first + offsets
+
+
+def read(fiber, op, pointer, element, shape=(), *, shared: bool = False):
+    """Returns the neighbours that threads read, (*shape,) or (T, *shape)."""
+    rank, offsets = len(shape), _offsets(shape)
+    found, masks = [], []
+    for part, allocation, start in parts(fiber, op, pointer, shared=shared):
+        if allocation is part.group.window and not shared and _is_of_others(part, start):
+            found.append(_read_in_cluster(part, op, start, element, shape))
+            masks.append(part.active)
+            continue
+        view, places = elements(allocation, start, element, offsets, rank)
+        found.append(memory.read(part, op, view, [places], shape))
+        masks.append(part.active)
+    if not found:
+        return np.zeros(shape, element.dtype)
+    return found[0] if len(found) == 1 else values.merge(found, masks, fiber.count, rank)
+
+
+def write(fiber, op, pointer, value, element, shape=(), *, shared: bool = False) -> None:
+    """Writes neighbours, (*shape,) or (T, *shape)."""
+    rank, offsets = len(shape), _offsets(shape)
+    for part, allocation, start in parts(fiber, op, pointer, shared=shared):
+        if allocation is part.group.window and not shared and _is_of_others(part, start):
+            raise Unsupported(op, "to the shared memory of another block")
+        view, places = elements(allocation, start, element, offsets, rank)
+        memory.write(part, op, view, [places], value, shape)
+
+
+def _is_of_others(fiber, address) -> bool:
+    own = address if values.is_uniform(address) else address[fiber.lanes]
+    return bool(np.any(own >= 1 << RANK_SHIFT))
+
+
+def _read_in_cluster(fiber, op, address, element, shape) -> np.ndarray:
+    """Returns what threads read from the shared memory of blocks of their cluster."""
+    group = fiber.group
+    address = values.lanes(np.asarray(address), fiber.count)
+    block = (address >> RANK_SHIFT) - 1
+    block = np.where(block < 0, group.block_of_lane, block)
+    if group.sanitizer.enabled:
+        synchronization.note_remote(fiber, op, block, "reads shared memory")
+    window, item, count = group.window, element.bytes, int(np.prod(shape, dtype=int))
+    places = (address % (1 << RANK_SHIFT))[fiber.lanes][:, None] // item + np.arange(count)
+    inside = (places < window.size // item) & (block[fiber.lanes] < group.blocks)[:, None]
+    if not inside.all():
+        view = contiguous(window, element, (window.size // item,))
+        group.sanitizer.out_of_bounds(fiber, op, view, [memory.spread(fiber, places)], ~inside, 1)
+    access = memory.Access(
+        window,
+        element,
+        block[fiber.lanes][:, None] * (window.size // item) + places,
+        None if inside.all() else inside,
+        True,
+    )
+    group.sanitizer.read(fiber, op, access)
+    if group.counters is not None:
+        group.counters.access(fiber, op, access, "load")
+    return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
+
+
+def _offsets(shape):
+    return np.arange(int(np.prod(shape))).reshape(shape) if shape else 0

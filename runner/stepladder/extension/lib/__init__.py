@@ -1,0 +1,1 @@
+"""What the ops of the `tc` dialect share."""

@@ -1,0 +1,1 @@
+"""Benchmarks, baselines and the ceiling of a card; imports no MLIR."""

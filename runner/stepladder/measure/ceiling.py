@@ -1,0 +1,229 @@
+"""The card's own ceiling for `mma.sync`: how fast its tensor cores multiply when all operands stay in registers.
+
+No kernel that uses `mma.sync` (the WMMA and mma.sync pipelines) can be faster than this on the same card at the same
+power, so a kernel's share of it says how much is left to gain.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import Device
+
+KERNEL_NAME = "mma_sync_ceiling"
+
+# Independent accumulators a warp: enough to cover the latency of one instruction with 4 warps a multiprocessor.
+ACCUMULATORS = 16
+
+# mma.sync instructions in the loop's body: one per accumulator with A, then one with -A.
+BODY = 2 * ACCUMULATORS
+
+WARPS = (4, 8, 16)
+# Iterations of a launch at the fewest warps: about 2 ms on an H200.
+BODIES = 16384
+
+PAUSE_SECONDS = 0.1
+TIMED_LAUNCHES = 5
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A form of `mma.sync` on 16 x K x 8 elements, with operands of 4 (A) and 2 (B) registers of 32 bits.
+
+    Attributes:
+        k: depth of the product.
+        operand: PTX's name of the type of A and B.
+        sum: PTX's name of the type of C and D.
+        registers: registers of an accumulator.
+        register_type: their PTX type.
+        keep: bits of a random word that stay; the others are those of `fixed`. Together they make normal numbers, of
+            magnitudes in [0.5, 2), or odd bytes.
+        fixed: bits that are set.
+        negate: bits that turn an operand into its negative.
+    """
+
+    k: int
+    operand: str
+    sum: str
+    registers: int
+    register_type: str
+    keep: int
+    fixed: int
+    negate: int
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of one instruction."""
+        return 2 * 16 * 8 * self.k
+
+    @property
+    def name(self) -> str:
+        """The instruction in PTX."""
+        return f"mma.sync.aligned.m16n8k{self.k}.row.col.{self.sum}.{self.operand}.{self.operand}.{self.sum}"
+
+
+# By type of the products and of the sums. Of floating-point numbers, the sign, the lowest bit of the exponent and the
+# significand are random; of tf32, those of its significand's bits that count. The negative of an odd byte x is
+# ~x + 1 = ~x | 1: all bits but the lowest change.
+INSTRUCTIONS = {
+    ("f16", "f32"): Instruction(16, "f16", "f32", 4, ".f32", 0x87FF87FF, 0x38003800, 0x80008000),
+    ("f16", "f16"): Instruction(16, "f16", "f16", 2, ".b32", 0x87FF87FF, 0x38003800, 0x80008000),
+    ("bf16", "f32"): Instruction(16, "bf16", "f32", 4, ".f32", 0x80FF80FF, 0x3F003F00, 0x80008000),
+    ("tf32", "f32"): Instruction(8, "tf32", "f32", 4, ".f32", 0x80FFE000, 0x3F000000, 0x80000000),
+    ("i8", "i32"): Instruction(32, "s8", "s32", 4, ".b32", 0xFFFFFFFF, 0x01010101, 0xFEFEFEFE),
+}
+
+
+def find_instruction(compute_type: str, acc_type: str) -> Instruction:
+    """Returns the `mma.sync` of products of `compute_type` summed in `acc_type` (MLIR's names, and `tf32`).
+
+    Raises:
+        StepladderError: there is none.
+    """
+    if (compute_type, acc_type) not in INSTRUCTIONS:
+        known = ", ".join(f"{products} with {sums} sums" for products, sums in INSTRUCTIONS)
+        raise StepladderError(
+            f"there is no mma.sync of {compute_type} products with {acc_type} sums, and so no "
+            f"ceiling; there is one of {known}"
+        )
+    return INSTRUCTIONS[compute_type, acc_type]
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The ceiling as measured.
+
+    Attributes:
+        tflops: best rate.
+        warps: warps a multiprocessor that gave it.
+        tflops_by_warps: rate at every number of warps tried.
+        flops: arithmetic operations in one launch of `enqueue`.
+        enqueue: enqueues the best variant once, to measure it beside other kernels.
+    """
+
+    tflops: float
+    warps: int
+    tflops_by_warps: dict[int, float]
+    flops: int
+    enqueue: Callable[[], None]
+
+
+def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
+    """Returns PTX of a kernel that does nothing but `mma.sync` on operands in registers.
+
+    The kernel's parameters are the address of 4 bytes for a result that is never written, and the number of iterations
+    (both 64 bits). A and B hold random bit patterns of normal numbers or integers of either sign, different in every
+    thread: data of little entropy would draw less power and run faster than any real product. Each iteration adds AB
+    and takes it away again, so that accumulators neither overflow nor settle.
+
+    Args:
+        acc_type: type of the sums.
+        compute_type: type of the products.
+
+    Raises:
+        StepladderError: as `find_instruction`.
+    """
+    instruction = find_instruction(compute_type, acc_type)
+    registers = instruction.registers
+
+    def accumulator(index: int) -> str:
+        return "{" + ", ".join(f"%d{index * registers + part}" for part in range(registers)) + "}"
+
+    def mma(index: int, a: str) -> str:
+        operand = "{" + ", ".join(f"%{a}{part}" for part in range(4)) + "}"
+        return f"  {instruction.name} {accumulator(index)}, {operand}, {{%b0, %b1}}, {accumulator(index)};"
+
+    def random_elements(name: str, salt: int) -> list[str]:
+        # A hash of the thread, and what makes numbers of it.
+        return [
+            f"  mad.lo.u32 %r1, %r0, 2654435761, {salt};",
+            "  shr.u32 %r2, %r1, 15;",
+            "  xor.b32 %r1, %r1, %r2;",
+            "  mul.lo.u32 %r1, %r1, 2246822519;",
+            "  shr.u32 %r2, %r1, 13;",
+            "  xor.b32 %r1, %r1, %r2;",
+            f"  and.b32 %r1, %r1, {instruction.keep:#010x};",
+            f"  or.b32 %{name}, %r1, {instruction.fixed:#010x};",
+        ]
+
+    lines = [
+        ".version 7.0",
+        ".target sm_80",
+        ".address_size 64",
+        "",
+        f".visible .entry {KERNEL_NAME}(.param .u64 result, .param .u64 iterations)",
+        "{",
+        "  .reg .pred %p<2>;",
+        "  .reg .b32 %r<4>, %a<4>, %m<4>, %b<2>;",
+        "  .reg .b64 %x<2>;",
+        f"  .reg {instruction.register_type} %d<{ACCUMULATORS * registers}>;",
+        "  mov.u32 %r0, %tid.x;",
+    ]
+    for part in range(4):
+        lines += random_elements(f"a{part}", 1013904223 * (part + 1) % 2**32)
+        lines.append(f"  xor.b32 %m{part}, %a{part}, {instruction.negate:#010x};")
+    for part in range(2):
+        lines += random_elements(f"b{part}", 1664525 * (part + 7) % 2**32)
+    for index in range(ACCUMULATORS * registers):
+        start = {"f32": "cvt.rn.f32.u32 %d{}, %r0;", "s32": "mov.b32 %d{}, %r0;", "f16": "mov.b32 %d{}, %a0;"}[
+            instruction.sum
+        ]
+        lines.append(f"  {start.format(index)}")
+    lines += ["  ld.param.u64 %x0, [iterations];", "loop:"]
+    lines += [mma(index, "a") for index in range(ACCUMULATORS)]
+    lines += [mma(index, "m") for index in range(ACCUMULATORS)]
+    lines += ["  sub.u64 %x0, %x0, 1;", "  setp.ne.u64 %p0, %x0, 0;", "  @%p0 bra loop;", "  mov.b32 %r1, 0;"]
+    # The results are used under a condition that does not come true, or the assembler would drop their computation.
+    for index in range(ACCUMULATORS * registers):
+        lines += [f"  mov.b32 %r2, %d{index};", "  xor.b32 %r1, %r1, %r2;", "  mad.lo.u32 %r1, %r1, 31, 7;"]
+    lines += [
+        "  setp.eq.u32 %p1, %r1, 0x12345;",
+        "  ld.param.u64 %x1, [result];",
+        "  cvta.to.global.u64 %x1, %x1;",
+        "  @%p1 st.global.u32 [%x1], %r1;",
+        "  ret;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def measure_ceiling(
+    device: Device, acc_type: str, compute_type: str = "f16", sleep: Callable[[float], None] = time.sleep
+) -> Ceiling:
+    """Measures the ceiling of products of `compute_type` with `acc_type` sums, in short bursts.
+
+    Raises:
+        StepladderError: there is no such instruction, or the card is older than sm_80, which has none of these.
+    """
+    kernel = device.load_ptx(ceiling_ptx(acc_type, compute_type), KERNEL_NAME)
+    result = device.allocate(4)
+    multiprocessors = device.multiprocessors
+    # The same work at every number of warps: fewer warps make more iterations.
+    flops = find_instruction(compute_type, acc_type).flops * BODY * BODIES * min(WARPS) * multiprocessors
+    launchers = {
+        warps: kernel.launcher(
+            (multiprocessors, 1, 1), (32 * warps, 1, 1), (result.address, BODIES * min(WARPS) // warps)
+        )
+        for warps in WARPS
+    }
+    rates = {warps: flops / _best_ms(device, enqueue, sleep) / 1e9 for warps, enqueue in launchers.items()}
+    best = max(rates, key=rates.__getitem__)
+    return Ceiling(rates[best], best, rates, flops, launchers[best])
+
+
+def _best_ms(device: Device, enqueue: Callable[[], None], sleep: Callable[[float], None]) -> float:
+    """The fastest of a few launches after a pause, in milliseconds a launch."""
+    enqueue()
+    device.synchronize()
+    sleep(PAUSE_SECONDS)
+    events = []
+    for _ in range(TIMED_LAUNCHES):
+        start = device.record_event()
+        enqueue()
+        events.append((start, device.record_event()))
+    device.synchronize()
+    return min(device.elapsed_ms(*pair) for pair in events)

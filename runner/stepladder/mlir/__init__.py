@@ -1,0 +1,1 @@
+"""The MLIR bindings, and what every user of them shares."""

@@ -1,0 +1,54 @@
+"""Names of function arguments, which MLIR's parser drops and its printer can show.
+
+A name survives as a location (`loc("A")`), which the printer turns back into `%A` when asked to. Nothing but the
+names of arguments is kept: they are what a reader follows through a pipeline, from the payload into the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+
+_FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
+_SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(([^\n]*)")
+_ARGUMENT = re.compile(r"%([A-Za-z_$][\w$.-]*)\s*:")
+_UNNAMED = re.compile(r"arg\d+")
+
+
+def _arguments(function) -> list:
+    blocks = function.regions[0].blocks
+    return list(blocks[0].arguments) if len(blocks) else []
+
+
+def _give(argument, name: str) -> None:
+    argument.set_location(ir.Location.name(name, argument.location))
+
+
+def _name_of(value) -> str | None:
+    found = re.match(r'loc\("([A-Za-z_$][\w$.-]*)"\(', str(value.location))
+    return found.group(1) if found else None
+
+
+def restore(module, text: str) -> None:
+    """Gives the functions' arguments in a parsed module the names that they have in its text."""
+    written = {symbol: _ARGUMENT.findall(rest) for symbol, rest in _SIGNATURE.findall(text)}
+    for function in walk(module, *_FUNCTIONS):
+        names = written.get(function.attributes["sym_name"].value, [])
+        for argument, name in zip(_arguments(function), names):
+            if not _UNNAMED.fullmatch(name):
+                _give(argument, name)
+
+
+def hand_on_to_kernels(module) -> None:
+    """Gives a kernel's arguments the names of what a launch passes for them."""
+    kernels = {function.attributes["sym_name"].value: function for function in walk(module, "gpu.func", "llvm.func")}
+    for launch in walk(module, "gpu.launch_func"):
+        kernel = kernels.get(str(launch.attributes["kernel"]).split("@")[-1])
+        arguments = _arguments(kernel) if kernel is not None else []
+        passed = list(launch.operands)[-len(arguments) :] if arguments else []
+        for argument, operand in zip(arguments, passed):
+            name = _name_of(operand) if isinstance(operand.owner, ir.Block) else None
+            if name is not None and _name_of(argument) is None:
+                _give(argument, name)

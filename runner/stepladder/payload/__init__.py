@@ -1,0 +1,1 @@
+"""Payloads: what a module computes, and writing new ones."""

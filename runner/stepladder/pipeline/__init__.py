@@ -1,0 +1,1 @@
+"""Pipelines of transform scripts: the library of steps, knobs, and the run over a payload."""

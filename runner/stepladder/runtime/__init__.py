@@ -1,0 +1,1 @@
+"""What runs a bundle on a GPU; imports no MLIR."""

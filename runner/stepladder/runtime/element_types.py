@@ -1,0 +1,95 @@
+"""The element types that the runner can put into buffers, and their arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError, suggest
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """A floating-point or signed integer type, named as MLIR names it.
+
+    Attributes:
+        name: MLIR's name, for example `f16`.
+        bits: bits of one element.
+        precision: bits of a floating-point significand, the implicit one included, or of an integer without its sign.
+        is_integer: whether it is an integer type.
+    """
+
+    name: str
+    bits: int
+    precision: int
+    is_integer: bool = False
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type with the same bits.
+
+        Raises:
+            StepladderError: bf16 or fp8 without ml_dtypes, which has these types; status NOT_EXECUTED.
+        """
+        if self.name in _ML_DTYPES:
+            return _ml_dtype(self.name)
+        return np.dtype(f"{'int' if self.is_integer else 'float'}{self.bits}")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element."""
+        return self.bits // 8
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Largest relative error of rounding to nearest: 2^-precision, and 0 for integers."""
+        return 0.0 if self.is_integer else 2.0**-self.precision
+
+    @property
+    def exact_integers(self) -> int:
+        """All integers up to this magnitude are exactly representable: 2^precision, one less for integers."""
+        return 2**self.precision - self.is_integer
+
+
+FP8_TYPES = ("f8E4M3FN", "f8E5M2")
+
+# Types that NumPy has not, by their names in ml_dtypes.
+_ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+
+
+def _ml_dtype(name: str) -> np.dtype:
+    # Imported where it is needed: most problems do without.
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise StepladderError(
+            f"element type '{name}' needs ml_dtypes on this machine, which is not installed; "
+            "`pip install ml_dtypes` has it; nothing was executed",
+            status=NOT_EXECUTED,
+        ) from error
+    return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+
+
+ELEMENT_TYPES = {
+    element.name: element
+    for element in (
+        ElementType("f16", 16, 11),
+        ElementType("bf16", 16, 8),
+        ElementType("f32", 32, 24),
+        ElementType("f8E4M3FN", 8, 4),
+        ElementType("f8E5M2", 8, 3),
+        ElementType("i8", 8, 7, is_integer=True),
+        ElementType("i32", 32, 31, is_integer=True),
+    )
+}
+
+
+def element_type(name: str) -> ElementType:
+    """Returns the type called `name`; raises StepladderError naming the accepted ones."""
+    if name not in ELEMENT_TYPES:
+        accepted = list(ELEMENT_TYPES)
+        raise StepladderError(
+            f"element type '{name}' is not supported{suggest(name, accepted)}; accepted: {', '.join(accepted)}"
+        )
+    return ELEMENT_TYPES[name]

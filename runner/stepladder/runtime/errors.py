@@ -1,0 +1,53 @@
+"""Errors a user can act on, and the exit statuses of the command line.
+
+Everything the runner refuses is a `StepladderError`: one message that names the offending thing and says what would
+be accepted. The command line prints it without a traceback and exits with `status`.
+"""
+
+from __future__ import annotations
+
+# Exit statuses of `stepladder` and `stepladder-opt`. They are part of the command line's contract.
+OK = 0
+FAILED = 1  # the work was done and the answer is no: wrong numbers, a step that failed
+BAD_INPUT = 2  # nothing was done: the input, an option or a file is not acceptable
+NOT_EXECUTED = 3  # nothing was executed: no GPU, no driver, or a GPU that this bundle is not for
+
+
+class StepladderError(Exception):
+    """A refusal, ready to be shown to the user.
+
+    Args:
+        message: what is wrong, naming the thing, its value and what would be accepted.
+        location: `file:line:column` or `file` of the offending text, where there is one.
+        notes: further lines, each shown as a `note:` below the error.
+        status: exit status of the process; `BAD_INPUT` unless told.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: str | None = None,
+        notes: tuple[str, ...] | list[str] = (),
+        status: int = BAD_INPUT,
+    ):
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.notes = tuple(notes)
+        self.status = status
+
+    def render(self) -> str:
+        """Returns the text for a terminal, in the form compilers use: `location: error: message`, then notes."""
+        prefix = f"{self.location}: " if self.location else ""
+        lines = [f"{prefix}error: {self.message}"]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def suggest(name: str, accepted: list[str] | tuple[str, ...]) -> str:
+    """Returns " (did you mean 'x'?)" for the accepted name closest to `name`, or an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(name, accepted, n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""

@@ -1,0 +1,1 @@
+"""Checks of a kernel's numbers against a reference; imports no MLIR."""

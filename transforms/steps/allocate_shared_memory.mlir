@@ -1,0 +1,27 @@
+// Gives each shared tile a static array: at most 48 KB a block.
+//
+// The upstream route: an allocation moves to the stack, and from there into a global in shared memory.
+// `pack_shared_memory` takes its place where tiles may be larger.
+//
+// Before:
+//   %shared_a = memref.alloc() : memref<2x128x40xf16, #gpu.address_space<workgroup>>
+// After:
+//   memref.global "private" @alloca : memref<2x128x40xf16, #gpu.address_space<workgroup>> {alignment = 128}
+//   %shared_a = memref.get_global @alloca
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @allocate_shared_memory(%module: !transform.any_op {transform.readonly})
+      attributes {requires = ["shared_bytes <= 49152"]} {
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %on_stack = transform.apply_registered_pass "promote-buffers-to-stack"
+      with options = {"max-alloc-size-in-bytes" = 49152 : i64, "max-rank-of-allocated-memref" = 3 : i64} to %func
+      : (!transform.any_op) -> !transform.any_op
+    %tiles = transform.structured.match ops{["memref.alloca"]} in %on_stack
+      : (!transform.any_op) -> !transform.op<"memref.alloca">
+    %references, %globals = transform.memref.alloca_to_global %tiles
+      : (!transform.op<"memref.alloca">) -> (!transform.any_op, !transform.any_op)
+    %bytes = transform.param.constant 128 : i64 -> !transform.param<i64>
+    transform.annotate %globals "alignment" = %bytes : !transform.any_op, !transform.param<i64>
+    transform.yield
+  }
+}

@@ -1,0 +1,25 @@
+// Issues the copies of an iteration a share a k sub-step, instead of all at once.
+//
+// A burst of copies fills the queue of the load and store units, and the fragment loads behind it wait. Spread evenly,
+// each share slips between two runs of products.
+//
+// Upstream orders copies by pipeline stage only.
+//
+// Before:
+//   scf.for { copy a0, a1, b0, b1; load f1; products f0; ... load f2; products f1; ... }
+// After:
+//   scf.for { load f1; copy a0, a1; products f0; ... load f2; copy b0, b1; create_group; products f1; ... }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @interleave_copies(%module: !transform.any_op {transform.readonly})
+      attributes {optimization, needs = ["rotate_loop"]} {
+    "tc.interleave_copies"(%module) : (!transform.any_op) -> ()
+
+    %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %kernel {
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %kernel : !transform.any_op
+    transform.yield
+  }
+}
