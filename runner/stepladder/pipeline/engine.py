@@ -35,6 +35,9 @@ from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 _ENTRY = "__stepladder_step"
 
+# What a knob that switches something takes on a command line.
+_BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+
 
 @dataclass(frozen=True)
 class Request:
@@ -65,7 +68,7 @@ class Request:
         if self.without:
             words += ["--without", ",".join(self.without)]
         for name, value in self.settings.items():
-            words += ["--set", f"{name}={value}"]
+            words += ["--set", f"{name}={library.value_text(value)}"]
         return shlex.join(words)
 
 
@@ -138,7 +141,9 @@ def parse_payload(text: str, name: str):
 
 def _knob_value(knob: library.Knob, given: int | str, pipeline: library.Pipeline) -> int | str:
     value: int | str = given
-    if isinstance(knob.default, int) and isinstance(given, str):
+    if knob.is_boolean:
+        value = _BOOLEANS.get(str(given).lower(), given)
+    elif isinstance(knob.default, int) and isinstance(given, str):
         try:
             value = int(given, 0)
         except ValueError:
@@ -147,7 +152,7 @@ def _knob_value(knob: library.Knob, given: int | str, pipeline: library.Pipeline
             ) from None
     if not knob.accepts(value):
         raise StepladderError(
-            f"knob '{knob.name}' of pipeline '{pipeline.name}' cannot be {value}",
+            f"knob '{knob.name}' of pipeline '{pipeline.name}' cannot be {library.value_text(value)}",
             location=knob.location,
             notes=[f"its options are: {knob.options_text()}"],
         )
@@ -213,7 +218,7 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
         for option in knob.options:
             with contextlib.suppress(ExpressionError):
                 if evaluate(requirement, scope.replace(**{name: option})):
-                    good.append(str(option))
+                    good.append(library.value_text(option))
         if good:
             hints.append(f"with {name} = {' or '.join(good)} it would hold")
         else:
@@ -315,12 +320,7 @@ def bind(pipeline: library.Pipeline, steps: list[library.Step], knobs: dict[str,
     """
     for op in library.knob_ops(pipeline):
         value = knobs[op.attributes["name"].value]
-        selected = (
-            ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-            if isinstance(value, int)
-            else ir.StringAttr.get(value)
-        )
-        op.attributes["selected"] = selected
+        op.attributes["selected"] = _knob_attribute(value)
 
     bodies = [pipeline.sequence, *library.sequences_of(pipeline, steps)]
     following = [op for body in bodies for op in walk(body) if "knobs" in op.attributes]
@@ -329,6 +329,14 @@ def bind(pipeline: library.Pipeline, steps: list[library.Step], knobs: dict[str,
         for index in range(len(entries)):
             _follow(op, entries[index].name, entries[index].attr.value, scope)
         del op.attributes["knobs"]
+
+
+def _knob_attribute(value: int | str):
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    return ir.StringAttr.get(value)
 
 
 def _follow(op, name: str, expression: str, scope: Scope) -> None:
@@ -346,7 +354,7 @@ def _follow(op, name: str, expression: str, scope: Scope) -> None:
             op.attributes[name] = _attribute_like(op.attributes[name], value)
     except (TypeError, ValueError, IndexError, RuntimeError):  # the last is what a bad cast in the bindings raises
         raise StepladderError(
-            f"{op.name}: {name} = {expression}: the attribute cannot be {value}", location=location
+            f"{op.name}: {name} = {expression}: the attribute cannot be {library.value_text(value)}", location=location
         ) from None
 
 

@@ -38,11 +38,16 @@ class Knob:
     multiple_of: int | None
     location: str
 
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the knob switches something on and off."""
+        return isinstance(self.default, bool)
+
     def accepts(self, value: int | str) -> bool:
         """Tells whether `value` is among the options."""
         if self.multiple_of is not None:
             return isinstance(value, int) and value >= 0 and value % self.multiple_of == 0
-        return value in self.options
+        return isinstance(value, bool) == self.is_boolean and value in self.options
 
     def options_text(self) -> str:
         """Returns the options as a message shows them."""
@@ -50,7 +55,12 @@ class Knob:
             return "any number from 0 on"
         if self.multiple_of is not None:
             return f"any multiple of {self.multiple_of}"
-        return ", ".join(str(option) for option in self.options)
+        return ", ".join(value_text(option) for option in self.options)
+
+
+def value_text(value: int | str) -> str:
+    """Returns a knob's value as a user writes it: booleans as `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)
@@ -173,7 +183,7 @@ def _is_declaration(sequence) -> bool:
 
 def _plain(attribute):
     match attribute:
-        case ir.IntegerAttr() | ir.StringAttr():
+        case ir.BoolAttr() | ir.IntegerAttr() | ir.StringAttr():
             return attribute.value
         case ir.ArrayAttr():
             return [_plain(element) for element in attribute]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib import building
 from stepladder.extension.lib.building import index
 from stepladder.extension.lib.dialect import Refusal, producer
-from stepladder.extension.lib.warpgroup_ops import STORES
-from stepladder.extension.ops.convert_to_warpgroup_mma import ROWS
+from stepladder.extension.lib.warpgroup_ops import ROWS, STORES
 from stepladder.mlir.bindings import arith, builtin, ir
 from stepladder.mlir.traverse import walk
 

@@ -10,8 +10,12 @@ from __future__ import annotations
 from stepladder.extension.lib import building, fragment_order
 from stepladder.extension.lib.building import index, integer
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.ops.form_clusters import CLUSTER_LIMIT, block_ids
-from stepladder.extension.ops.make_persistent import grid_of_tiles, tile_numbers
+from stepladder.extension.lib.tile_grid import (
+    CLUSTER_LIMIT,
+    block_ids,
+    grid_of_tiles,
+    tile_ids,
+)
 from stepladder.mlir.bindings import arith, gpu, ir, linalg, llvm, memref, nvvm
 
 WIDTH = fragment_order.UNIT  # elements of a row that a thread sums at once
@@ -131,7 +135,7 @@ class InMemory:
         width, height, size = grid_of_tiles(launch)
         self._tiles = width * height * size
         building.set_launch_sizes(launch, building.GRID, [width * parts * size, height, 1])
-        x, y = tile_numbers(launch)
+        x, y = tile_ids(launch)
         body = launch.regions[0].blocks[0]
         uses = [] if x is None else [(use.owner.operation, use.operand_number) for use in x.results[0].uses]
         for id_ in (y, x):

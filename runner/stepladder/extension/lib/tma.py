@@ -18,6 +18,8 @@ WORKGROUP = "#gpu.address_space<workgroup>"
 SWIZZLES = (128, 64, 32)  # bytes, the widest first
 BOX_LIMIT = 256  # elements a dimension
 PITCH_ALIGNMENT = 16  # bytes
+# Bytes. No other parameter of a kernel has this alignment.
+DESCRIPTOR_ALIGNMENT = 64
 # A try_wait gives the thread back after so many ticks, and is repeated.
 TICKS = 10000000
 

@@ -36,6 +36,9 @@ class Store(Tc.Operation, name="warpgroup_mma_store"):
     destination: ext.Operand[typing.Any]
 
 
+# Rows of C that one `wgmma` instruction computes.
+ROWS = 64
+
 ZERO = "nvgpu.warpgroup.mma.init.accumulator"
 DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
 PRODUCTS = ("nvgpu.warpgroup.mma", Product.OPERATION_NAME)

@@ -2,6 +2,7 @@
 
 from stepladder.extension.lib import building, tma, warpgroup_ops
 from stepladder.extension.lib.dialect import Refusal, Tc, producer, transform_op
+from stepladder.extension.lib.warpgroup_ops import ROWS
 from stepladder.mlir.bindings import ext, ir, linalg, nvgpu, transform
 from stepladder.mlir.traverse import walk
 
@@ -21,7 +22,6 @@ class ConvertToWarpgroupMma(Tc.Operation, name="convert_to_warpgroup_mma"):
     target: ext.Operand[transform.AnyOpType]
 
 
-ROWS = 64  # of one instruction
 COLUMNS_LIMIT = 256
 _SUMS = {"f16": ("f32", "f16"), "bf16": ("f32",), "f32": ("f32",), "f8E4M3FN": ("f32",), "f8E5M2": ("f32",)}
 # Operands of other types are only read along k.

@@ -3,7 +3,7 @@
 from stepladder.extension.lib import building, epilogue, fragment_order
 from stepladder.extension.lib.building import index
 from stepladder.extension.lib.dialect import Tc, transform_op
-from stepladder.extension.ops.convert_to_warpgroup_mma import ROWS
+from stepladder.extension.lib.warpgroup_ops import ROWS
 from stepladder.mlir.bindings import arith, ext, ir, transform, vector
 
 

@@ -3,8 +3,8 @@
 from stepladder.extension.lib import building
 from stepladder.extension.lib.building import index
 from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
+from stepladder.extension.lib.tile_grid import CLUSTER_LIMIT, block_ids
 from stepladder.mlir.bindings import arith, ext, gpu, ir, transform
-from stepladder.mlir.traverse import walk
 
 
 class FormClusters(Tc.Operation, name="form_clusters"):
@@ -25,15 +25,6 @@ class FormClusters(Tc.Operation, name="form_clusters"):
     target: ext.Operand[transform.AnyOpType]
     rows: ir.IntegerAttr
     columns: ir.IntegerAttr
-
-
-CLUSTER_LIMIT = 8  # blocks
-
-
-def block_ids(launch) -> list:
-    """Returns the `gpu.block_id` ops of x and of y, None for one that is not used."""
-    found = {str(op.attributes["dimension"]): op for op in walk(launch, "gpu.block_id")}
-    return [next((op for key, op in found.items() if f"dim {axis}" in key), None) for axis in "xy"]
 
 
 def _extents_at_edges(id_) -> list:

@@ -3,8 +3,7 @@
 from stepladder.extension.lib import tma
 from stepladder.extension.lib.building import index, integer
 from stepladder.extension.lib.dialect import Tc, producer, transform_op
-from stepladder.extension.lib.warpgroup_ops import PRODUCTS, ZERO
-from stepladder.extension.ops.convert_to_warpgroup_mma import ROWS
+from stepladder.extension.lib.warpgroup_ops import PRODUCTS, ROWS, ZERO
 from stepladder.mlir.bindings import (
     arith,
     ext,

@@ -3,8 +3,8 @@
 from stepladder.extension.lib import building
 from stepladder.extension.lib.building import index
 from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
+from stepladder.extension.lib.tile_grid import grid_of_tiles, tile_ids
 from stepladder.mlir.bindings import ext, gpu, ir, scf, transform
-from stepladder.mlir.traverse import walk
 
 
 class MakePersistent(Tc.Operation, name="make_persistent"):
@@ -23,21 +23,6 @@ class MakePersistent(Tc.Operation, name="make_persistent"):
     blocks: ir.IntegerAttr
 
 
-def tile_numbers(launch) -> list:
-    """Returns the ops that number the tiles of a launch: a block's, or its cluster's, along x and y; None for one that
-    is not used."""
-    kind = "gpu.cluster_id" if walk(launch, "gpu.cluster_id") else "gpu.block_id"
-    found = {str(op.attributes["dimension"]): op for op in walk(launch, kind)}
-    return [next((op for key, op in found.items() if f"dim {axis}" in key), None) for axis in "xy"]
-
-
-def grid_of_tiles(launch) -> tuple[int, int, int]:
-    """Returns width and height of the grid that `tile_numbers` count in, and the blocks of one of its cells."""
-    width, height, _ = building.launch_sizes(launch, building.GRID)
-    size = building.launch_sizes(launch, building.CLUSTER)[0]
-    return width // size, height, size
-
-
 @transform_op(MakePersistent)
 def make_persistent(payload, op, rewriter) -> None:
     """Treats the one launch below `payload`; see the op."""
@@ -52,7 +37,7 @@ def make_persistent(payload, op, rewriter) -> None:
         )
     cells = min(op.blocks.value // size, width * height)
     building.set_launch_sizes(launch, building.GRID, [cells * size, 1, 1])
-    x, y = tile_numbers(launch)
+    x, y = tile_ids(launch)
     ids = [id_ for id_ in (x, y) if id_ is not None]
     body = launch.regions[0].blocks[0]
     operations = [inner.operation for inner in body.operations]

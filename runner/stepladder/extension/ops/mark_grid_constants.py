@@ -1,7 +1,7 @@
 """`tc.mark_grid_constants`: TMA descriptors are parameters by value, constant for the grid."""
 
 from stepladder.extension.lib.dialect import Tc, transform_op
-from stepladder.extension.ops.pass_descriptors_by_value import ALIGNMENT
+from stepladder.extension.lib.tma import DESCRIPTOR_ALIGNMENT
 from stepladder.mlir.bindings import ext, ir, transform
 from stepladder.mlir.traverse import walk
 
@@ -29,7 +29,7 @@ def mark_grid_constants(payload, op, rewriter) -> None:
         marked = []
         for attributes in ir.ArrayAttr(kernel.attributes["arg_attrs"]):
             entries = {attributes[i].name: attributes[i].attr for i in range(len(attributes))}
-            if "llvm.align" in entries and entries["llvm.align"].value == ALIGNMENT:
+            if "llvm.align" in entries and entries["llvm.align"].value == DESCRIPTOR_ALIGNMENT:
                 entries["llvm.byval"] = ir.Attribute.parse("!llvm.array<128 x i8>")
                 entries["nvvm.grid_constant"] = ir.UnitAttr.get()
             marked.append(ir.DictAttr.get(entries))

@@ -1,6 +1,7 @@
 """`tc.pass_descriptors_by_value`: TMA descriptors become pointers, to parameters of the kernel."""
 
 from stepladder.extension.lib.dialect import Tc, transform_op
+from stepladder.extension.lib.tma import DESCRIPTOR_ALIGNMENT
 from stepladder.mlir.bindings import builtin, ext, ir, transform
 from stepladder.mlir.traverse import walk
 
@@ -17,10 +18,6 @@ class PassDescriptorsByValue(Tc.Operation, name="pass_descriptors_by_value"):
     target: ext.Operand[transform.AnyOpType]
 
 
-# What a descriptor in memory is aligned to, in bytes; nothing else that a kernel takes is.
-ALIGNMENT = 64
-
-
 @transform_op(PassDescriptorsByValue)
 def pass_descriptors_by_value(payload, op, rewriter) -> None:
     """Treats every kernel below `payload`; see the op."""
@@ -30,7 +27,7 @@ def pass_descriptors_by_value(payload, op, rewriter) -> None:
         descriptors = [argument for argument in block.arguments if "nvgpu.tensormap" in str(argument.type)]
         if not descriptors:
             continue
-        aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
+        aligned = ir.Attribute.parse(f"{{llvm.align = {DESCRIPTOR_ALIGNMENT} : i64}}")
         attributes = [aligned if argument in descriptors else ir.DictAttr.get({}) for argument in block.arguments]
         for argument in descriptors:
             type_ = argument.type

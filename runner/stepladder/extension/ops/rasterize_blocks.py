@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib import building
 from stepladder.extension.lib.dialect import Tc, transform_op
-from stepladder.extension.ops.make_persistent import grid_of_tiles, tile_numbers
+from stepladder.extension.lib.tile_grid import grid_of_tiles, tile_ids
 from stepladder.mlir.bindings import affine, ext, ir, transform
 from stepladder.mlir.traverse import walk
 
@@ -28,7 +28,7 @@ def rasterize_blocks(payload, op, rewriter) -> None:
     for launch in walk(payload, "gpu.launch"):
         width, height, _ = grid_of_tiles(launch)
         rows = min(op.group.value, height)
-        x, y = tile_numbers(launch)
+        x, y = tile_ids(launch)
         if rows == 1 or x is None or y is None:
             continue
         _renumber(launch, x, y, width, height, rows)

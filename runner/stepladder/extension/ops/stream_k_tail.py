@@ -3,8 +3,8 @@
 from stepladder.extension.lib import building, tma
 from stepladder.extension.lib.building import index, integer
 from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
+from stepladder.extension.lib.tma_stores import ADD, add_by_tma
 from stepladder.extension.lib.warpgroup_ops import PRODUCTS
-from stepladder.extension.ops.tma_store_epilogue import ADD, add_by_tma
 from stepladder.mlir.bindings import arith, ext, ir, memref, nvvm, scf, transform
 from stepladder.mlir.traverse import walk
 

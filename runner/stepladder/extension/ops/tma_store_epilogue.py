@@ -3,10 +3,10 @@
 from stepladder.extension.lib import building, epilogue, tma
 from stepladder.extension.lib.building import WARPGROUP, index, integer
 from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.extension.ops.convert_to_warpgroup_mma import ROWS
+from stepladder.extension.lib.tma_stores import add_by_tma, shared_address
+from stepladder.extension.lib.warpgroup_ops import ROWS
 from stepladder.mlir.bindings import (
     arith,
-    builtin,
     ext,
     ir,
     llvm,
@@ -175,43 +175,6 @@ class _Store:
                     _store_matrices(box, own, column, pairs)
 
 
-ADD = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
-
-
-def add_by_tma(box, descriptor, column, row) -> None:
-    """Writes the store of a box that adds to what is there."""
-    # The op for it reads as an intrinsic that LLVM 22 does not have.
-    i32 = ir.IntegerType.get_signless(32)
-    pointer = builtin.unrealized_conversion_cast([ir.Type.parse("!llvm.ptr")], [descriptor])
-    nvvm.inline_ptx(
-        [],
-        [pointer, *(arith.index_cast(i32, value) for value in (column, row)), _address(box)],
-        [],
-        f"{ADD} [{{$r0}}, {{{{$r1}}, {{$r2}}}}], [{{$r3}}];",
-        memory_clobber=True,
-    )
-
-
-def _address(view, row=None, column=None):
-    """Returns the address in shared memory of an element of a view, or of its first, as an i32."""
-    type_ = ir.MemRefType(view.type)
-    strides, _ = type_.get_strides_and_offset()
-    bytes_ = type_.element_type.width // 8
-    metadata = ir.Operation.create(
-        "memref.extract_strided_metadata",
-        results=[
-            ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space),
-            *[ir.IndexType.get()] * (1 + 2 * type_.rank),
-        ],
-        operands=[view],
-    )
-    start = memref.extract_aligned_pointer_as_index(metadata.results[0])
-    elements = metadata.results[1]
-    if row is not None:
-        elements = building.apply(lambda o, r, c: o + r * strides[0] + c, elements, row, column)
-    return arith.index_cast(ir.IntegerType.get_signless(32), arith.addi(start, building.times(elements, bytes_)))
-
-
 def _store_matrices(box, row, column, pairs: list) -> None:
     """Stores four 8 x 8 matrices of 16-bit elements, of which each lane holds a pair and gives the address of a row."""
     i32 = ir.IntegerType.get_signless(32)
@@ -226,7 +189,7 @@ def _store_matrices(box, row, column, pairs: list) -> None:
                 attributes={"static_position": ir.DenseI64ArrayAttr.get([0])},
             ).results[0]
         )
-    pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), _address(box, row, column))
+    pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), shared_address(box, row, column))
     nvvm.stmatrix(
         pointer,
         registers,
