@@ -18,6 +18,10 @@ from pathlib import Path
 import render_hopper
 from pieces import DOCS, ROOT, median, ratio, result, save, table, where
 
+sys.path.insert(0, str(ROOT / "runner"))
+
+from stepladder.pipeline import engine, library  # noqa: E402  (a plain checkout is enough)
+
 DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md", DOCS / "emulator.md")
 ABLATIONS = ("wmma", "wmma_asynchronous", "mma_sync")
 PIPELINES = ("wmma", "mma_sync")
@@ -165,6 +169,12 @@ def _steps_of(pipeline: str) -> list[str]:
     return _INCLUDE.findall((ROOT / "transforms" / f"{pipeline}.mlir").read_text())
 
 
+def _loaded(pipeline: str) -> list[library.Step]:
+    """The steps of a pipeline as the runner reads them."""
+    with engine.mlir_context():
+        return library.load(pipeline).steps
+
+
 def steps_text(pipeline: str, *earlier: str) -> str:
     """Every step of a pipeline, from the head comment of its script, with its gain; shared steps stand once.
 
@@ -174,6 +184,7 @@ def steps_text(pipeline: str, *earlier: str) -> str:
     chapters = list(CHAPTERS)
     first = {step: other for other in reversed(chapters[: chapters.index(pipeline)]) for step in _steps_of(other)}
     known = {step: other for step, other in first.items() if CHAPTERS[other] != CHAPTERS[pipeline]}
+    described = {step.name: step for chapter in (*earlier, pipeline) for step in _loaded(chapter)}
     steps, alone = _steps_of(pipeline), {}
     for other in earlier:
         others = _steps_of(other)
@@ -192,9 +203,9 @@ def steps_text(pipeline: str, *earlier: str) -> str:
                 + ".\n"
             )
             continue
-        script = path.read_text()
-        kind = "optimization" if "optimization" in script.split(") {")[0] else "lowering"
-        ops = "`tc`" if path.parent.name == "tc" else "upstream ops"
+        step = described[name]
+        kind = "optimization" if step.optimization else "lowering"
+        ops = ", ".join(f"`{dialect}`" for dialect in step.dialects) or "upstream ops"
         lines, code = [], False
         for line in head:
             if line.startswith("  ") and not code:

@@ -6,9 +6,14 @@ import sys
 
 import pytest
 
+from stepladder import extension as public
+from stepladder.pipeline import attributes as script_attributes
+from stepladder.pipeline import engine, library
 from stepladder.pipeline.resources import transforms_dir
 
-RENDER = transforms_dir().parent / "benchmarks" / "render.py"
+DOCS = transforms_dir().parent / "docs"
+RENDER = DOCS / "measure" / "render.py"
+LABEL = re.compile(r"^\[(\w+)\.mlir\]\(\.\./(transforms/steps/\S+)\): (\w+), (`tc`|upstream ops)[;.]", re.MULTILINE)
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
@@ -22,3 +27,44 @@ def test_results_name_no_place_of_a_machine():
     for path in sorted((RENDER.parents[1] / "results").glob("*.json")):
         places = re.findall(r'"/[^"]*"', path.read_text())
         assert not places, f"{path.name}: {places[0]}"
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_steps_are_labelled_as_the_runner_reads_them():
+    labels = {
+        name: (kind, ops)
+        for document in DOCS.glob("*.md")
+        for name, _, kind, ops in LABEL.findall(document.read_text())
+    }
+    read = {}
+    for pipeline in ("wmma", "mma_sync", "wgmma_single_stage", "wgmma_multistage", "wgmma"):
+        with engine.mlir_context():
+            for step in library.load(pipeline).steps:
+                read[step.name] = (
+                    "optimization" if step.optimization else "lowering",
+                    "`tc`" if step.dialects else "upstream ops",
+                )
+    assert labels == {name: read[name] for name in labels}
+    assert set(read) - set(labels) == set(), "every step is described"
+
+
+def rows_of(text, heading):
+    """Returns the names in the first column of the first table below a heading."""
+    table = text.partition(heading)[2]
+    found = re.search(r"^\| .*\n\| ---.*\n((?:\|.*\n)+)", table, re.MULTILINE)
+    return [re.match(r"\| `(\w+)` \|", row)[1] for row in found[1].splitlines()]
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_extending_describes_what_there_is():
+    text = (DOCS / "extending.md").read_text()
+    attributes = [*script_attributes.OF_STEPS, *script_attributes.OF_PIPELINES, *script_attributes.OF_OPS]
+    assert rows_of(text, "### Attributes") == attributes
+    assert sorted(rows_of(text, "## An op")) == sorted(public.__all__)
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+@pytest.mark.parametrize("name", ["occupancy.py", "steps/limit_registers.mlir"])
+def test_extending_shows_the_example_that_is_tested(name):
+    example = transforms_dir().parent / "test" / "inputs" / "plugin" / name
+    assert f"\n{example.read_text()}```" in (DOCS / "extending.md").read_text()

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from stepladder.payload.problem import Problem
-from stepladder.pipeline import measured_knobs
+from stepladder.pipeline import engine, library, measured_knobs
+from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.errors import StepladderError
 
 
 def problem(m, n, k, c_type="f32"):
@@ -107,7 +109,6 @@ def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipel
 )
 def test_default_knobs_of_wgmma_suit_any_problem(size, types):
     from stepladder.payload.problem import matmul_text
-    from stepladder.pipeline import engine
 
     element, c_type = types
     text = matmul_text(
@@ -121,3 +122,103 @@ def test_default_knobs_of_wgmma_suit_any_problem(size, types):
     with engine.mlir_context():
         run = engine.run(text, "payload.mlir", engine.Request("wgmma", tuned=True, through="pack_shared_memory"))
     assert "nvgpu.tma.async.load" in run.steps[-1].text
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Returns a function that gives what is found for a copy of a pipeline with some texts replaced."""
+
+    def found(name, *changes, step=None):
+        text = (transforms_dir() / f"{name}.mlir").read_text().replace(f"@{name}(", "@mine(")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "mine.mlir").write_text(text)
+        if step:
+            (tmp_path / step.name).write_text(step.read_text())
+        with engine.mlir_context():
+            return measured_knobs.find_measured(library.load(str(tmp_path / "mine.mlir")))
+
+    return found
+
+
+@pytest.mark.parametrize("name", ["wmma", "mma_sync", "wgmma"])
+def test_a_copy_keeps_measured_knobs(copy, name):
+    measured = copy(name)
+    assert measured.source == transforms_dir() / f"{name}.mlir"
+    assert measured.reason == f"pipeline 'mine' is a copy of {name} and keeps the knobs measured for it"
+
+
+INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()\n"
+DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})\n"
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ([(INCLUDE, "")], "it has no step 'pad_shared_memory'"),
+        (
+            [(INCLUDE, INCLUDE.replace("pad", "swizzle")), (DECLARATION, DECLARATION.replace("pad", "swizzle"))],
+            "it has a step 'swizzle_shared_memory'",
+        ),
+        ([('"block_k"> = 32', '"block_k"> = 64')], "knob 'block_k' is 64 by default, and 32 there"),
+        (
+            [
+                (
+                    "[16, 32, 64, 128] -> !transform.param<i64>\n    // The",
+                    "[16, 32] -> !transform.param<i64>\n    // The",
+                )
+            ],
+            "knob 'block_k' has other options",
+        ),
+        ([('run = "8"', 'run = "4 * 2"')], "it derives other names from knobs"),
+        (
+            [("failures(propagate) (%module, %warp_m, %warp_n)", "failures(propagate) (%module, %warp_n, %warp_m)")],
+            "its sequence includes the steps in another way",
+        ),
+        (
+            [("latency == 'asynchronous' and map_copies_cyclically\"}}", "latency == 'asynchronous'\"}}")],
+            "step 'map_copies_to_threads' runs in other cases",
+        ),
+    ],
+)
+def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes, reason):
+    measured = copy("wmma", *changes)
+    assert measured.source is None
+    assert measured.reason == f"no knobs were measured for pipeline 'mine', and those of wmma are not for it: {reason}"
+
+
+def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path):
+    step = transforms_dir() / "steps" / "bufferize.mlir"
+    own = tmp_path / "own" / "bufferize.mlir"
+    own.parent.mkdir()
+    own.write_text(step.read_text().replace("transform.structured.eliminate_empty_tensors", "transform.print"))
+    assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
+
+
+def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path):
+    (tmp_path / "defaults").mkdir()
+    (tmp_path / "defaults" / "mine.json").write_text('{"problems": []}')
+    measured = copy("wmma", ('"block_k"> = 32', '"block_k"> = 64'))
+    assert measured.source == tmp_path / "mine.mlir" and measured.reason == "knobs were measured for pipeline 'mine'"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"problems": [{}]}', '{"knobs": []}'])
+def test_a_file_without_measured_knobs_is_refused(tmp_path, text):
+    (tmp_path / "defaults").mkdir()
+    (tmp_path / "defaults" / "mine.json").write_text(text)
+    with pytest.raises(StepladderError, match="defaults/mine.json' does not hold measured knobs"):
+        measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64))
+
+
+def test_a_copy_runs_with_the_measured_knobs(tmp_path):
+    from stepladder.payload.problem import matmul_text
+
+    (tmp_path / "mine.mlir").write_text((transforms_dir() / "wgmma.mlir").read_text().replace("@wgmma(", "@mine("))
+    text = matmul_text(1024, 1024, 1024, accumulate=False)
+    runs = []
+    for pipeline in ("wgmma", str(tmp_path / "mine.mlir")):
+        with engine.mlir_context():
+            request = engine.Request(pipeline, tuned=True, through="tile_to_blocks")
+            runs.append(engine.run(text, "payload.mlir", request))
+    assert runs[0].knobs == runs[1].knobs

@@ -12,14 +12,19 @@ INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # and SIGPIPE
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """Runs a command; returns its exit status, or the one that stands for what stopped it."""
+def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
+    """Runs a command; returns its exit status, or the one that stands for what stopped it.
+
+    Args:
+        command: what to run.
+        verbose: errors show the tracebacks of plug-ins.
+    """
     try:
         status = command()
         sys.stdout.flush()
         return status
     except StepladderError as error:
-        print(error.render(), file=sys.stderr)
+        print(error.render(verbose=verbose), file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line (`sys.argv` unless told) and returns its exit status; argparse's own exits pass through."""
     argv = list(sys.argv[1:] if argv is None else argv)
     args = _parser(argv).parse_args(argv)
-    return guarded(lambda: _command(args.command).main(args))
+    return guarded(lambda: _command(args.command).main(args), verbose=getattr(args, "verbose_errors", False))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -9,7 +9,12 @@ from pathlib import Path
 from stepladder import __version__
 from stepladder.cli.files import read_text, write_folder, write_text
 from stepladder.cli.guard import guarded
-from stepladder.cli.options import Formatter, add_pipeline_options, flat
+from stepladder.cli.options import (
+    Formatter,
+    add_pipeline_options,
+    add_plugin_options,
+    flat,
+)
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 
 _EPILOG = """\
@@ -21,6 +26,7 @@ examples:
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --set block_m=256
   stepladder payload matmul --m 512 --n 512 --k 512 | stepladder-opt - --pipeline wmma
   stepladder-opt matmul.mlir --pipeline mma_sync --check-each-step -o lowered.mlir
+  stepladder-opt matmul.mlir --pipeline mine.mlir --plugin my_ops.py
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
 """
 
@@ -46,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         "and name the first step that breaks it",
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
+    add_plugin_options(parser)
     parser.add_argument("-o", metavar="OUT", dest="output", help="write the IR here; standard output unless told")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
     return parser
@@ -139,8 +146,10 @@ def _run(args: argparse.Namespace) -> int:
             if value:
                 raise StepladderError(f"{option} is about the steps of a pipeline; name one with --pipeline")
     text, name = read_text(args.input)
+    from stepladder.extension import plugins
     from stepladder.pipeline import engine
 
+    plugins.load_files(args.plugins)
     with engine.mlir_context():
         if args.pipeline is not None:
             request = engine.Request(args.pipeline, dict(args.settings), args.through, args.start, flat(args.without))
@@ -158,7 +167,7 @@ def _run(args: argparse.Namespace) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `stepladder-opt`; returns the exit status."""
     args = _parser().parse_args(argv)
-    return guarded(lambda: _run(args))
+    return guarded(lambda: _run(args), verbose=args.verbose_errors)
 
 
 if __name__ == "__main__":

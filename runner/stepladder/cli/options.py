@@ -59,6 +59,23 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool) -> 
     )
 
 
+def add_plugin_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --plugin and --verbose-errors."""
+    parser.add_argument(
+        "--plugin",
+        metavar="FILE.py",
+        dest="plugins",
+        action="append",
+        default=[],
+        help="load transform ops of one's own from a Python file (docs/extending.md); may be repeated",
+    )
+    parser.add_argument(
+        "--verbose-errors",
+        action="store_true",
+        help="where Python code of an op or a plug-in raises an error, show the whole traceback",
+    )
+
+
 def flat(groups: list[list[str]]) -> tuple[str, ...]:
     """Returns the names of a repeated option, each once, in order."""
     return tuple(dict.fromkeys(name for group in groups for name in group))

@@ -1,8 +1,23 @@
-"""The Python-defined transform extension: the `tc` dialect, one op a module."""
+"""Transform ops written in Python: the `tc` dialect, one op a module, and what plug-ins write their own with.
+
+What `__all__` names is what plug-ins may rely on; docs/extending.md shows its use. The modules of the ops are not part
+of it.
+"""
 
 from __future__ import annotations
 
 from stepladder.extension.lib import dialect, warpgroup_ops  # noqa: F401  (an op registers itself when its module is imported)
+from stepladder.extension.lib.dialect import (
+    Dialect,
+    Handle,
+    HandleResult,
+    Refusal,
+    Tc,
+    is_workgroup_memory,
+    load,
+    producer,
+    transform_op,
+)
 from stepladder.extension.ops import (  # noqa: F401  (an op registers itself when its module is imported)
     convert_to_warpgroup_mma,
     direct_store_epilogue,
@@ -34,9 +49,19 @@ from stepladder.extension.ops import (  # noqa: F401  (an op registers itself wh
     tma_store_epilogue,
 )
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import attributes_of, walk
 
-
-def load() -> None:
-    """Makes the `tc` dialect known to the current MLIR context; once a context."""
-    dialect.Tc.load()
-    dialect.attach_all(ir.Context.current)
+__all__ = [
+    "Dialect",
+    "Handle",
+    "HandleResult",
+    "Refusal",
+    "Tc",
+    "attributes_of",
+    "ir",
+    "is_workgroup_memory",
+    "load",
+    "producer",
+    "transform_op",
+    "walk",
+]

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepladder import extension
+from stepladder.extension import plugins
+from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import interpreter, ir, passmanager
 from stepladder.mlir.traverse import attributes_of, walk
@@ -60,7 +62,7 @@ class Request:
     tuned: bool = False
 
     def command_line(self, payload: str) -> str:
-        """Returns the `stepladder-opt` command that makes this request of a payload file."""
+        """Returns the `stepladder-opt` command that makes this request of a payload file, with the plug-ins loaded."""
         words = ["stepladder-opt", payload, "--pipeline", self.pipeline]
         for name in ("start", "through"):
             if getattr(self, name):
@@ -69,6 +71,8 @@ class Request:
             words += ["--without", ",".join(self.without)]
         for name, value in self.settings.items():
             words += ["--set", f"{name}={library.value_text(value)}"]
+        for path in plugins.files():
+            words += ["--plugin", path]
         return shlex.join(words)
 
 
@@ -84,7 +88,10 @@ class StepResult:
 
 @dataclass
 class Run:
-    """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step."""
+    """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step.
+
+    `measured` says which measured knobs there are for the pipeline, where the request asked for them.
+    """
 
     module: object
     pipeline: library.Pipeline
@@ -93,6 +100,7 @@ class Run:
     scope: Scope
     steps: list[StepResult]
     input_text: str
+    measured: measured_knobs.Measured | None = None
 
     def dumps(self) -> dict[str, str]:
         """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
@@ -107,7 +115,8 @@ def dump_name(number: int, name: str) -> str:
 
 @contextlib.contextmanager
 def mlir_context():
-    """A fresh MLIR context with the `tc` extension loaded, current while the block runs."""
+    """A fresh MLIR context with the `tc` extension and the plug-ins loaded, current while the block runs."""
+    plugins.load_installed()
     with ir.Context() as context, ir.Location.unknown():
         extension.load()
         yield context
@@ -134,7 +143,12 @@ def parse_payload(text: str, name: str):
     except ir.MLIRError as error:
         found = diagnostics.from_error(error)
         first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
-        raise StepladderError(first.message, location=first.location or name, notes=first.notes) from None
+        raise StepladderError(
+            first.message,
+            location=first.location or name,
+            traceback=faults.take(),
+            notes=[*first.notes, *plugins.unknown_op_notes(first, text)],
+        ) from None
     ssa_names.restore(module, text)
     return module
 
@@ -251,20 +265,26 @@ def _check_requirement(
     )
 
 
-def _with_tuned_knobs(pipeline: library.Pipeline, request: Request, module, problem: Problem | None) -> Request:
-    """Returns a request with the best measured knobs that the problem can have, or the request as it is."""
+def _with_tuned_knobs(
+    pipeline: library.Pipeline, request: Request, module, problem: Problem | None
+) -> tuple[Request, measured_knobs.Measured | None]:
+    """Returns a request with the best measured knobs that the problem can have, or the request as it is; and which
+    measured knobs there are for the pipeline, None where none are asked for."""
     if not request.tuned or problem is None:
-        return request
+        return request, None
+    measured = measured_knobs.find_measured(pipeline)
+    if measured.source is None:
+        return request, measured
     own = {knob for name in request.without for knob in pipeline.step(name).left_out}
-    for knobs in measured_knobs.candidates(pipeline.path, problem):
+    for knobs in measured_knobs.candidates(measured.source, problem):
         settings = {name: value for name, value in knobs.items() if name in pipeline.knobs and name not in own}
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
         with contextlib.suppress(StepladderError):
             scope = _scope(pipeline, choose_knobs(pipeline, attempt), problem, type_facts(module), request.without)
             steps = [pipeline.steps[index] for index in _active(pipeline, scope, attempt)]
             check_requirements(pipeline, steps, scope, problem)
-            return attempt
-    return request
+            return attempt, measured
+    return request, dataclasses.replace(measured, reason=f"{measured.reason}, of which none suits the problem")
 
 
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
@@ -406,6 +426,7 @@ def _entry_for(pipeline: library.Pipeline, index: int):
 
 def _interpret(pipeline: library.Pipeline, index: int, module) -> diagnostics.Diagnostic | None:
     """Runs one step; returns what went wrong, or None."""
+    faults.take()  # of what failed before
     with diagnostics.collect(module.context) as errors:
         entry = _entry_for(pipeline, index)
         try:
@@ -476,7 +497,7 @@ def run(
     knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
     problem = _problem(module, name) if first == 0 else None
-    request = _with_tuned_knobs(pipeline, request, module, problem)
+    request, measured = _with_tuned_knobs(pipeline, request, module, problem)
     knobs = choose_knobs(pipeline, request)
     scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
     chosen = _active(pipeline, scope, request)
@@ -499,6 +520,7 @@ def run(
                 f"step '{step.name}': {failure.message}",
                 location=failure.location or str(step.path),
                 status=FAILED,
+                traceback=faults.take(),
                 notes=[
                     f"the step stands in {step.path}",
                     *failure.notes,
@@ -510,7 +532,7 @@ def run(
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:
             progress(results[-1])
-    return Run(module, pipeline, problem, knobs, scope, results, input_text)
+    return Run(module, pipeline, problem, knobs, scope, results, input_text, measured)
 
 
 def _problem(module, name: str) -> Problem:

@@ -2,7 +2,7 @@
 
 A pipeline is a named sequence, named after its file, that includes steps; a step is a named sequence, named after its
 file under `steps/`. What the runner needs to know about them beyond the upstream ops stands in the text as discardable
-attributes of the sequences:
+attributes of the sequences (`script_attributes` checks them):
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
     on a step       optimization                            it may be left out
@@ -17,9 +17,13 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepladder.extension import plugins
+from stepladder.extension.lib import faults
+from stepladder.extension.lib.dialect import python_dialects_in
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
+from stepladder.pipeline import attributes as script_attributes
 from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError, suggest
 
@@ -77,7 +81,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a pipeline: its name, the file it stands in, what its attributes say, and when it runs."""
+    """A step of a pipeline: its name, the file it stands in, what its attributes say, and when it runs.
+
+    `dialects` are those written in Python that ops of it are of: none for a step that runs in a stock mlir-opt.
+    """
 
     name: str
     path: Path
@@ -85,7 +92,7 @@ class Step:
     requires: tuple[str, ...]
     needs: tuple[str, ...]
     left_out: dict[str, int | str]
-    extended: bool
+    dialects: tuple[str, ...]
     condition: Condition | None
 
     def summary(self) -> str:
@@ -164,7 +171,12 @@ def _parse(path: Path):
         return ir.Module.parseFile(str(path))
     except ir.MLIRError as error:
         first = diagnostics.from_error(error)[0]
-        raise StepladderError(first.message, location=first.location or str(path), notes=first.notes) from None
+        raise StepladderError(
+            first.message,
+            location=first.location or str(path),
+            traceback=faults.take(),
+            notes=[*first.notes, *plugins.unknown_op_notes(first, path.read_text())],
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise StepladderError(f"cannot read '{path}': {error}") from None
 
@@ -225,17 +237,39 @@ def sequences_of(pipeline: Pipeline, steps: list[Step]) -> list:
     return [sequences[name] for name in dict.fromkeys(step.name for step in steps)]
 
 
+def texts_of_steps(pipeline: Pipeline) -> dict[str, str]:
+    """Returns the definition of every step of a pipeline as MLIR prints it."""
+    sequences = _sequences(pipeline.module)
+    return {step.name: str(sequences[step.name]) for step in pipeline.steps}
+
+
+def text_of_sequence(pipeline: Pipeline) -> str:
+    """Returns the pipeline's own sequence as MLIR prints it, under one name for all."""
+    return str(pipeline.sequence).replace(f"@{pipeline.name}(", "@pipeline(", 1)
+
+
 def included_name(include) -> str:
     """Returns the name of the sequence that a `transform.include` op includes."""
     return include.attributes["target"].value
 
 
-def _step_path(name: str, near: Path) -> Path:
-    folders = [near.parent / "steps", near.parent, transforms_dir() / "steps"]
-    for folder in folders:
+def _step_folders(near: Path) -> list[Path]:
+    return [near.parent / "steps", near.parent, transforms_dir() / "steps"]
+
+
+def _find_step(name: str, near: Path) -> Path | None:
+    for folder in _step_folders(near):
         for path in (folder / f"{name}.mlir", folder / "tc" / f"{name}.mlir"):
             if path.is_file() and path != near:
                 return path
+    return None
+
+
+def _step_path(name: str, near: Path) -> Path:
+    path = _find_step(name, near)
+    if path is not None:
+        return path
+    folders = _step_folders(near)
     raise StepladderError(
         f"'{near}' includes step '{name}', and no file {name}.mlir defines it",
         notes=[f"looked in {', '.join(str(folder) for folder in folders)}"],
@@ -267,9 +301,43 @@ def load(name: str) -> Pipeline:
         knobs[knob.name] = knob
     pipeline = Pipeline(path.stem, path, module, sequence, knobs, _attribute(sequence, "derived", {}))
 
+    script_attributes.check_pipeline(sequence, path.stem)
     for include in include_ops(sequence):
         pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include)))
+    for op in walk(sequence):
+        script_attributes.check_knobs(op)
+    for step in pipeline.steps:
+        _check_names(pipeline, step)
     return pipeline
+
+
+def _check_names(pipeline: Pipeline, step: Step) -> None:
+    """Raises StepladderError where a step's attributes name steps that no file defines, or give a knob what it cannot
+    hold."""
+    location = diagnostics.location_text(sequences_of(pipeline, [step])[0].location)
+    names = [other.name for other in pipeline.steps]
+    for name in step.needs:
+        if name not in names and _find_step(name, pipeline.path) is None:
+            raise StepladderError(
+                f"step '{step.name}' needs '{name}', and there is no such step{suggest(name, names)}", location=location
+            )
+    for name, value in step.left_out.items():
+        if name in pipeline.derived:
+            continue
+        knob = pipeline.knobs.get(name)
+        if knob is None:
+            raise StepladderError(
+                f"step '{step.name}' says what knob '{name}' is when it is left out, and pipeline "
+                f"'{pipeline.name}' has no such knob{suggest(name, list(pipeline.knobs))}",
+                location=location,
+                notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
+            )
+        if isinstance(value, str) != isinstance(knob.default, str):
+            raise StepladderError(
+                f"step '{step.name}' says that knob '{name}' is {value} when it is left out, and its "
+                f"options are: {knob.options_text()}",
+                location=location,
+            )
 
 
 def _condition(include) -> Condition | None:
@@ -288,6 +356,8 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
     if own is not None and not _is_declaration(own):
         path, sequence = pipeline.path, own
     else:
+        if own is not None:
+            script_attributes.check_declaration(own, name)
         path = _step_path(name, pipeline.path)
         script = _parse(path)
         sequence = _sequences(script).get(name)
@@ -307,6 +377,9 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
                     f"step '{name}': {first.message}", location=first.location, notes=first.notes
                 ) from None
         sequence = _sequences(pipeline.module)[name]
+    script_attributes.check_step(sequence, name)
+    for op in walk(sequence):
+        script_attributes.check_knobs(op)
     return Step(
         name,
         path,
@@ -314,6 +387,6 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
         tuple(_attribute(sequence, "requires", [])),
         tuple(_attribute(sequence, "needs", [])),
         _attribute(sequence, "left_out", {}),
-        path.parent.name == "tc",
+        python_dialects_in(walk(sequence)),
         condition,
     )

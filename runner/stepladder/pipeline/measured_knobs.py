@@ -6,13 +6,97 @@ from `docs/results`. A problem takes the knobs of the measured problem that is m
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from stepladder.payload.problem import Problem
+from stepladder.pipeline import library
+from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.errors import StepladderError
 
 Knobs = dict[str, int | str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Whether knobs were measured for a pipeline.
+
+    Args:
+        source: the pipeline file that they were measured for, None where there are none.
+        reason: one line for the user, why these or why none.
+    """
+
+    source: Path | None
+    reason: str
+
+
+def find_measured(pipeline: library.Pipeline) -> Measured:
+    """Returns whether measured knobs apply to a pipeline, in the MLIR context it was loaded in.
+
+    They apply to the pipeline they were measured for, which they stand beside in `defaults/`, and to a copy of one of
+    the package's, under whatever name: its steps, knobs and derived names are the same. A pipeline that differs in
+    anything has none, since what is best for it is not known.
+
+    Args:
+        pipeline: as `library.load` returns it, before values are written into it.
+    """
+    name = pipeline.name
+    if _defaults(pipeline.path).is_file():
+        return Measured(pipeline.path, f"knobs were measured for pipeline '{name}'")
+    none = f"no knobs were measured for pipeline '{name}'"
+    if pipeline.path.parent.resolve() == transforms_dir():
+        return Measured(None, none)
+    others = [library.load(path.stem) for path in sorted((transforms_dir() / "defaults").glob("*.json"))]
+    for other in others:
+        if difference(pipeline, other) is None:
+            return Measured(
+                other.path, f"pipeline '{name}' is a copy of {other.name} and keeps the knobs measured for it"
+            )
+    steps = {step.name for step in pipeline.steps}
+    alike = max(others, key=lambda other: len(steps & {step.name for step in other.steps}), default=None)
+    if alike is None or not steps & {step.name for step in alike.steps}:
+        return Measured(None, none)
+    return Measured(None, f"{none}, and those of {alike.name} are not for it: {difference(pipeline, alike)}")
+
+
+def difference(pipeline: library.Pipeline, other: library.Pipeline) -> str | None:
+    """Returns the first thing in which a pipeline is not a copy of another, or None; the names do not count."""
+    steps, others = pipeline.steps, other.steps
+    names, other_names = [step.name for step in steps], [step.name for step in others]
+    for own, step in itertools.zip_longest(names, other_names):
+        if own != step:
+            if own is not None and own not in other_names:
+                return f"it has a step '{own}'"
+            if step is not None and step not in names:
+                return f"it has no step '{step}'"
+            return f"its steps are in another order from '{own or step}' on"
+    for own, step in zip(steps, others):
+        if own.condition != step.condition:
+            return f"step '{own.name}' runs in other cases"
+    texts, other_texts = library.texts_of_steps(pipeline), library.texts_of_steps(other)
+    for name in names:
+        if texts[name] != other_texts[name]:
+            return f"step '{name}' is another"
+    for name in {**pipeline.knobs, **other.knobs}:
+        own, knob = pipeline.knobs.get(name), other.knobs.get(name)
+        if own is None or knob is None:
+            return f"it has {'no' if own is None else 'a'} knob '{name}'"
+        if own.default != knob.default:
+            return f"knob '{name}' is {own.default} by default, and {knob.default} there"
+        if own.options_text() != knob.options_text():
+            return f"knob '{name}' has other options"
+    if pipeline.derived != other.derived:
+        return "it derives other names from knobs"
+    if library.text_of_sequence(pipeline) != library.text_of_sequence(other):
+        return "its sequence includes the steps in another way"
+    return None
+
+
+def _defaults(pipeline: Path) -> Path:
+    return pipeline.parent / "defaults" / f"{pipeline.stem}.json"
 
 
 # What a hundredth of lost work weighs beside a size of C that is twice as large: a tenth of it.
@@ -59,10 +143,25 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
         pipeline: the pipeline's file; its defaults stand beside it, in `defaults/`.
         problem: what is to be computed. Problems of the same width of A's and B's elements are alike, those of the same
             width of C's more so; where none of the width was measured, all are.
+
+    Raises:
+        StepladderError: a file that holds no measured knobs.
     """
-    path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
+    path = _defaults(pipeline)
     if not path.is_file():
         return []
+    try:
+        return _sorted(path, problem)
+    except OSError as error:
+        raise StepladderError(f"cannot read '{path}': {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StepladderError(
+            f"'{path}' does not hold measured knobs: {type(error).__name__}: {error}",
+            notes=["it is written like the files in defaults/ of the package"],
+        ) from None
+
+
+def _sorted(path: Path, problem: Problem) -> list[Knobs]:
     facts = problem.facts()
     measured = json.loads(path.read_text())["problems"]
     alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [

@@ -21,6 +21,7 @@ class StepladderError(Exception):
         location: `file:line:column` or `file` of the offending text, where there is one.
         notes: further lines, each shown as a `note:` below the error.
         status: exit status of the process; `BAD_INPUT` unless told.
+        traceback: the traceback of the Python error behind it, as text, where code of a plug-in raised one.
     """
 
     def __init__(
@@ -30,18 +31,26 @@ class StepladderError(Exception):
         location: str | None = None,
         notes: tuple[str, ...] | list[str] = (),
         status: int = BAD_INPUT,
+        traceback: str = "",
     ):
         super().__init__(message)
         self.message = message
         self.location = location
         self.notes = tuple(notes)
         self.status = status
+        self.traceback = traceback
 
-    def render(self) -> str:
-        """Returns the text for a terminal, in the form compilers use: `location: error: message`, then notes."""
+    def render(self, *, verbose: bool = False) -> str:
+        """Returns the text for a terminal, in the form compilers use: `location: error: message`, then notes.
+
+        Args:
+            verbose: with the traceback, where there is one; otherwise a note says which option shows it.
+        """
         prefix = f"{self.location}: " if self.location else ""
         lines = [f"{prefix}error: {self.message}"]
         lines += [f"note: {note}" for note in self.notes]
+        if self.traceback:
+            lines.append(self.traceback if verbose else "note: --verbose-errors shows the traceback")
         return "\n".join(lines)
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stepladder.cli.options import Formatter, add_pipeline_options, flat
+from stepladder.cli.options import (
+    Formatter,
+    add_pipeline_options,
+    add_plugin_options,
+    flat,
+)
 from stepladder.runtime.errors import OK
 
 _EPILOG = """\
@@ -35,13 +40,15 @@ def add_parser(subparsers) -> None:
         "problems like this one",
     )
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
+    add_plugin_options(parser)
     parser.add_argument("-o", metavar="BUNDLE", dest="output", required=True, help="the folder to write")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     from stepladder.cli.files import read_text
-    from stepladder.pipeline import build, engine
+    from stepladder.extension import plugins
+    from stepladder.pipeline import build, engine, library
     from stepladder.runtime import targets
 
     settings = dict(args.settings)
@@ -49,6 +56,7 @@ def main(args: argparse.Namespace) -> int:
         settings["target"] = targets.find(args.target).name
     text, name = read_text(args.input)
     request = engine.Request(args.pipeline, settings, without=flat(args.without), tuned=not args.script_defaults)
+    plugins.load_files(args.plugins)
     with engine.mlir_context():
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
@@ -60,6 +68,8 @@ def main(args: argparse.Namespace) -> int:
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
         f"memory\n{knobs}"
     )
+    if built.run.measured is not None and args.pipeline not in library.pipeline_names():
+        print(built.run.measured.reason)
     spilled = manifest.spills["stores"] + manifest.spills["loads"]
     if spilled:
         print(

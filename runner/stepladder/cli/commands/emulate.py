@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepladder.cli.options import Formatter, positive
+from stepladder.cli.options import Formatter, add_plugin_options, positive
 from stepladder.emulator import MAX_STEPS
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 
@@ -42,6 +42,7 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("input", metavar="IR.mlir", help="the IR, for example a dump; - is standard input")
     parser.add_argument("--function", metavar="NAME", help="what to run; the only function with a body unless told")
+    add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
     given.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
@@ -149,11 +150,13 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from stepladder.cli.files import check_writable, read_text, write_json
     from stepladder.emulator.core.emulation import Emulation
+    from stepladder.extension import plugins
     from stepladder.pipeline import engine
 
     text, name = read_text(args.input)
     if args.report:
         check_writable(args.report)
+    plugins.load_files(args.plugins)
     with engine.mlir_context():
         emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from stepladder.cli.options import Formatter
+from stepladder.cli.options import Formatter, add_plugin_options
 from stepladder.runtime.errors import OK
 
 _EPILOG = """\
@@ -26,6 +26,7 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("what", nargs="?", choices=["pipelines", "steps", "knobs"], default="pipelines")
     parser.add_argument("--pipeline", metavar="NAME|FILE", help="only this pipeline")
+    add_plugin_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -38,7 +39,7 @@ def _rows(what: str, pipeline) -> list[dict[str, object]]:
                 "pipeline": pipeline.name,
                 "step": step.name,
                 "kind": "optimization" if step.optimization else "lowering",
-                "ops": "tc" if step.extended else "upstream",
+                "ops": ", ".join(step.dialects) or "upstream",
                 "when": step.condition.describe() if step.condition else "always",
                 "what it does": step.summary(),
             }
@@ -52,8 +53,10 @@ def _rows(what: str, pipeline) -> list[dict[str, object]]:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
+    from stepladder.extension import plugins
     from stepladder.pipeline import engine, library
 
+    plugins.load_files(args.plugins)
     rows = []
     for name in [args.pipeline] if args.pipeline else library.pipeline_names():
         with engine.mlir_context():

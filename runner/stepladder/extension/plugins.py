@@ -1,0 +1,218 @@
+"""Plug-ins: Python files and installed packages that define transform ops of their own (docs/extending.md).
+
+A plug-in is loaded into the process before an MLIR context is made: every context takes the ops that are defined by
+then.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+from stepladder.extension.lib import dialect, faults
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ext, ir
+from stepladder.runtime.errors import StepladderError, suggest
+
+ENTRY_POINTS = "stepladder.extension.plugins"
+
+# What MLIR's parser and verifier say of an op in a script that they do not know.
+_UNKNOWN_OP = ("unregistered dialect", "expected children ops to implement TransformOpInterface")
+_GENERIC_OP = re.compile(r'"([a-z_]\w*\.[\w.]+)"\s*\(')
+
+_files: dict[Path, str] = {}
+_owners: dict[str, str] = {}
+_installed_are_loaded = False
+
+
+def files() -> tuple[str, ...]:
+    """Returns the plug-in files loaded by `load_file`, in order, as they were named."""
+    return tuple(_files.values())
+
+
+def load_files(paths: list[str]) -> None:
+    """Loads plug-in files, in order. Raises StepladderError as `load_file`."""
+    for path in paths:
+        load_file(path)
+
+
+def load_file(path: str) -> None:
+    """Runs a Python file that defines transform ops; contexts made from here on know them.
+
+    A file that is loaded already is not loaded again.
+
+    Args:
+        path: the file.
+
+    Raises:
+        StepladderError: a file that cannot be read or raises an exception, that defines no op, or whose ops or
+            dialects cannot be loaded. None of its ops is known then.
+    """
+    resolved = Path(path).resolve()
+    if resolved in _files:
+        return
+    try:
+        source = Path(path).read_bytes()
+    except OSError as error:
+        raise StepladderError(f"cannot read plug-in '{path}': {error.strerror}") from None
+    load_installed()  # first, so that a clash of names is reported for the same plug-in in every process
+    module = types.ModuleType(f"stepladder_plugin_{len(_files)}_{resolved.stem}")
+    module.__file__ = path
+
+    def run() -> types.ModuleType:
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+        return module
+
+    sys.modules[module.__name__] = module  # as an import does: dataclasses and pickle look there
+    try:
+        _register(f"plug-in '{path}'", run)
+    except StepladderError:
+        del sys.modules[module.__name__]
+        raise
+    _files[resolved] = path
+
+
+def load_installed() -> None:
+    """Loads the plug-ins of installed packages: the modules that their entry points `stepladder.extension.plugins` name.
+
+    Once a process. One that cannot be loaded is warned about and left out: an installed package must not stop commands
+    that do not need it.
+    """
+    global _installed_are_loaded
+    if _installed_are_loaded:
+        return
+    _installed_are_loaded = True
+    for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        package = f" of package '{entry.dist.name}'" if entry.dist else ""
+        try:
+            _register(f"plug-in '{entry.name}'{package}", entry.load)
+        except StepladderError as error:
+            print(f"warning: {error.location + ': ' if error.location else ''}{error.message}", file=sys.stderr)
+
+
+def _register(owner: str, run: Callable[[], object]) -> None:
+    """Runs a plug-in and registers what it defines, or nothing of it."""
+    before = dialect.registered()
+    known = {name for names in before[2].values() for name in (op.OPERATION_NAME for op in names)}
+    try:
+        module = _run(owner, run)
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, ext.Dialect) and value is not ext.Dialect:
+                dialect.register_dialect(value)
+        added = _added(before)
+        if not added:
+            raise StepladderError(
+                f"{owner} defines no op",
+                notes=[
+                    "an op is a class derived from Tc.Operation, or from the Operation of a "
+                    "Dialect of its own, with a name (docs/extending.md)"
+                ],
+            )
+        _check_names(owner, before, known, added)
+        _check_fields(owner, added)
+        _check_loads(owner)
+    except StepladderError:
+        dialect.restore(before)
+        raise
+    _owners.update({op.OPERATION_NAME: owner for op in added})
+    _owners.update({new.DIALECT_NAMESPACE: owner for new in dialect.dialects() if new not in before[1]})
+
+
+def _run(owner: str, run: Callable[[], object]) -> object:
+    try:
+        return run()
+    except SyntaxError as error:
+        where = f"{error.filename}:{error.lineno}:{error.offset}" if error.lineno else error.filename
+        raise StepladderError(f"{owner} is not valid Python: {error.msg}", location=where) from None
+    except (Exception, SystemExit) as error:
+        raise StepladderError(f"{owner} raised {faults.describe(error)}", traceback=faults.text_of(error)) from None
+
+
+def _added(before: tuple[list, list, dict[type, list]]) -> list[type]:
+    """Returns the op classes that are registered now and were not before."""
+    return [op for new in dialect.dialects() for op in new.operations if op not in before[2].get(new, [])]
+
+
+def _check_names(owner: str, before: tuple[list, list, dict[type, list]], known: set[str], added: list[type]) -> None:
+    """Raises StepladderError where a name of an op or a dialect is taken."""
+    for op in added:
+        if op.OPERATION_NAME in known:
+            raise StepladderError(
+                f"{owner} defines {op.OPERATION_NAME}, which {_owners.get(op.OPERATION_NAME, 'stepladder')} defines"
+            )
+        known.add(op.OPERATION_NAME)
+    names = {old.DIALECT_NAMESPACE for old in before[1]}
+    with ir.Context() as context:
+        for new in dialect.dialects():
+            name = new.DIALECT_NAMESPACE
+            if new in before[1]:
+                continue
+            if name in names:
+                raise StepladderError(
+                    f"{owner} defines the dialect '{name}', which {_owners.get(name, 'stepladder')} defines",
+                    notes=["for more ops in `tc`, derive them from stepladder.extension.Tc"] if name == "tc" else [],
+                )
+            if _is_upstream(context, name):
+                raise StepladderError(f"{owner} defines the dialect '{name}', which is one of MLIR's")
+            names.add(name)
+
+
+def _check_fields(owner: str, added: list[type]) -> None:
+    """Raises StepladderError where the types of an op's fields are texts, which no constraint can be made of."""
+    for op in added:
+        for name, type_ in op.__annotations__.items():
+            if isinstance(type_, str):
+                raise StepladderError(
+                    f"{owner}: the type of field '{name}' of {op.OPERATION_NAME} is a text",
+                    notes=["`from __future__ import annotations` makes it one: leave it out"],
+                )
+
+
+def _is_upstream(context: ir.Context, name: str) -> bool:
+    try:
+        context.get_dialect_descriptor(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_loads(owner: str) -> None:
+    """Raises StepladderError where the ops cannot be made known to a context."""
+    with ir.Context() as context, ir.Location.unknown(), diagnostics.collect(context):
+        try:
+            dialect.load()
+        except ir.MLIRError as error:
+            reasons = [found.message for found in diagnostics.from_error(error)]
+            raise StepladderError(f"the ops of {owner} cannot be loaded: {reasons[0] if reasons else error}") from None
+        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+            raise StepladderError(
+                f"the ops of {owner} cannot be loaded: {type(error).__name__}: {error}",
+                notes=[
+                    "fields are handles, and attributes of type ir.IntegerAttr, ir.FloatAttr, "
+                    "ir.StringAttr, ir.ArrayAttr, ir.TypeAttr or ir.UnitAttr"
+                ],
+                traceback=faults.text_of(error),
+            ) from None
+
+
+def unknown_op_notes(error: diagnostics.Diagnostic, text: str) -> list[str]:
+    """Returns what to tell of a parser's error about an op that the context does not know, or nothing.
+
+    Args:
+        error: the error, which does not name the op.
+        text: what was parsed.
+    """
+    if not any(part in error.message for part in _UNKNOWN_OP):
+        return []
+    number = (error.location.rsplit(":", 2) + ["", ""])[1]
+    lines = text.splitlines()
+    found = _GENERIC_OP.search(lines[int(number) - 1]) if number.isdecimal() and int(number) <= len(lines) else None
+    own = [op.OPERATION_NAME for known in dialect.dialects() for op in known.operations]
+    about = (
+        f"'{found[1]}' is not an op of upstream MLIR or of a loaded dialect{suggest(found[1], own)}; " if found else ""
+    )
+    return [f"{about}ops of your own are loaded by --plugin FILE.py"]

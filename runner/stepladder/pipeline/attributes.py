@@ -1,0 +1,163 @@
+"""The attributes that the runner reads off pipelines and steps: which there are, what each holds, and its check.
+
+They are discardable attributes of named sequences, which a stock mlir-opt ignores: without a check, one that is
+misspelt would do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir
+from stepladder.pipeline.expressions import ExpressionError, names
+from stepladder.runtime.errors import StepladderError, suggest
+
+# What a named sequence has by itself. A name with a dot belongs to the dialect in front of it.
+_OF_THE_OP = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a sequence.
+
+    Args:
+        holds: what its value is, for messages.
+        example: how it is written.
+        fits: whether a value is of that kind.
+        expressions: the texts in a value that are expressions over knobs.
+    """
+
+    holds: str
+    example: str
+    fits: Callable[[ir.Attribute], bool]
+    expressions: Callable[[ir.Attribute], Iterable[str]] = lambda attribute: ()
+
+
+def _is_unit(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.UnitAttr)
+
+
+def _is_texts(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.ArrayAttr) and all(isinstance(element, ir.StringAttr) for element in attribute)
+
+
+def _entries(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
+    return {attribute[number].name: attribute[number].attr for number in range(len(attribute))}
+
+
+def _is_texts_by_name(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.DictAttr) and all(
+        isinstance(value, ir.StringAttr) for value in _entries(attribute).values()
+    )
+
+
+def _is_values_by_name(attribute: ir.Attribute) -> bool:
+    # A boolean is an IntegerAttr too, in the bindings.
+    return isinstance(attribute, ir.DictAttr) and all(
+        isinstance(value, (ir.IntegerAttr, ir.StringAttr)) and not isinstance(value, ir.BoolAttr)
+        for value in _entries(attribute).values()
+    )
+
+
+def _texts(attribute: ir.Attribute) -> list[str]:
+    return [element.value for element in attribute]
+
+
+def _texts_by_name(attribute: ir.Attribute) -> list[str]:
+    return [value.value for value in _entries(attribute).values()]
+
+
+OF_STEPS = {
+    "optimization": Attribute("nothing: it is there or not", "optimization", _is_unit),
+    "needs": Attribute("a list of step names", 'needs = ["multi_buffer"]', _is_texts),
+    "requires": Attribute(
+        "a list of expressions over knobs", 'requires = ["block_m % warp_m == 0"]', _is_texts, _texts
+    ),
+    "left_out": Attribute("numbers or texts by knob", "left_out = {buffers = 1 : i64}", _is_values_by_name),
+}
+OF_PIPELINES = {
+    "derived": Attribute(
+        "expressions over knobs by name", 'derived = {threads = "warps * 32"}', _is_texts_by_name, _texts_by_name
+    ),
+}
+OF_OPS = {
+    "knobs": Attribute("expressions over knobs by attribute", 'knobs = {factor = "buffers"}', _is_texts_by_name),
+}
+
+
+def check_step(sequence: ir.Operation, name: str) -> None:
+    """Checks the attributes of a step's sequence and of the ops in it.
+
+    Raises:
+        StepladderError: an attribute that steps do not have, or a value of another kind; with its place and what is
+            accepted.
+    """
+    _check(sequence, f"step '{name}'", OF_STEPS, "pipeline", OF_PIPELINES)
+
+
+def check_pipeline(sequence: ir.Operation, name: str) -> None:
+    """Checks the attributes of a pipeline's sequence. Raises StepladderError as `check_step`."""
+    _check(sequence, f"pipeline '{name}'", OF_PIPELINES, "step", OF_STEPS)
+
+
+def check_declaration(sequence: ir.Operation, name: str) -> None:
+    """Checks that the declaration of a step that another file defines has no attributes, where none is read.
+
+    Raises:
+        StepladderError: it has one.
+    """
+    for attribute in _own_attributes(sequence):
+        raise StepladderError(
+            f"attribute '{attribute}' stands on the declaration of step '{name}'",
+            location=diagnostics.location_text(sequence.location),
+            notes=["attributes of a step stand where it is defined"],
+        )
+
+
+def check_knobs(op: ir.Operation) -> None:
+    """Checks the attribute `knobs` of an op, where it has one.
+
+    Raises:
+        StepladderError: it is no dictionary of expressions.
+    """
+    if "knobs" in op.attributes:
+        _check_kind(op, op.name, "knobs", OF_OPS["knobs"])
+
+
+def _own_attributes(sequence: ir.Operation) -> list[str]:
+    attributes = sequence.attributes
+    found = [attributes[number].name for number in range(len(attributes))]
+    return [name for name in found if name not in _OF_THE_OP and "." not in name]
+
+
+def _check(
+    sequence: ir.Operation, what: str, known: Mapping[str, Attribute], other: str, others: Mapping[str, Attribute]
+) -> None:
+    location = diagnostics.location_text(sequence.location)
+    for name in _own_attributes(sequence):
+        if name in others:
+            raise StepladderError(f"{what} has an attribute '{name}', which belongs on a {other}", location=location)
+        if name not in known:
+            raise StepladderError(
+                f"{what} has an unknown attribute '{name}'{suggest(name, list(known))}",
+                location=location,
+                notes=[f"known are: {', '.join(known)}"],
+            )
+        _check_kind(sequence, what, name, known[name])
+        for expression in known[name].expressions(sequence.attributes[name]):
+            try:
+                names(expression)
+            except ExpressionError as error:
+                raise StepladderError(f"{what}: {name}: {error}", location=location) from None
+
+
+def _check_kind(op: ir.Operation, what: str, name: str, attribute: Attribute) -> None:
+    value = op.attributes[name]
+    if not attribute.fits(value):
+        raise StepladderError(
+            f"{what}: attribute '{name}' holds {attribute.holds}, for example {attribute.example}, "
+            f"and not {diagnostics.shorten(str(value))}",
+            location=diagnostics.location_text(op.location),
+        )

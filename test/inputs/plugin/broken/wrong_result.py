@@ -1,0 +1,15 @@
+"""A plug-in whose op has a result that its function does not return."""
+
+from stepladder.extension import Handle, HandleResult, Tc, transform_op
+
+
+class WrongResult(Tc.Operation, name="with_result"):
+    """Has a result."""
+
+    target: Handle
+    found: HandleResult
+
+
+@transform_op(WrongResult)
+def wrong_result(payload, op, rewriter) -> None:
+    pass

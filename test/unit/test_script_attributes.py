@@ -1,0 +1,112 @@
+"""Attributes of pipelines and steps: what is refused when a pipeline is loaded, and where."""
+
+import pytest
+
+from stepladder.pipeline import engine, library
+from stepladder.runtime.errors import StepladderError
+
+TEXT = """\
+module attributes {{transform.with_named_sequence}} {{
+  transform.named_sequence @step(%module: !transform.any_op {{transform.readonly}}) {step} {{
+    {op}
+    transform.yield
+  }}
+  transform.named_sequence @mine(%module: !transform.any_op {{transform.consumed}}) {pipeline} {{
+    %size = transform.tune.knob<"size"> = 32 from options = [32, 24] -> !transform.param<i64>
+    transform.include @step failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.yield
+  }}
+}}
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    def written(step="", pipeline="", op="", text=TEXT):
+        path = tmp_path / "mine.mlir"
+        path.write_text(
+            text.format(
+                step=step and f"attributes {{{step}}}", op=op, pipeline=pipeline and f"attributes {{{pipeline}}}"
+            )
+        )
+        with engine.mlir_context():
+            return library.load(str(path)).steps
+
+    return written
+
+
+def test_known_attributes(load):
+    (step,) = load(
+        step='optimization, needs = ["step"], requires = ["size > 1"], left_out = {size = 24 : i64}, '
+        'mine.note = "of a dialect"',
+        pipeline='derived = {half = "size // 2"}',
+    )
+    assert step.optimization and step.needs == ("step",) and step.requires == ("size > 1",)
+    assert step.left_out == {"size": 24}
+
+
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ("optimisation", r"step 'step' has an unknown attribute 'optimisation' \(did you mean 'optimization'\?\)"),
+        ('require = ["size > 1"]', r"step 'step' has an unknown attribute 'require' \(did you mean 'requires'\?\)"),
+        ('derived = {half = "size // 2"}', "step 'step' has an attribute 'derived', which belongs on a pipeline"),
+        ("optimization = false", "attribute 'optimization' holds nothing: .* and not false"),
+        ('needs = "step"', r"attribute 'needs' holds a list of step names, for example needs = .* and not \"step\""),
+        ("requires = [1]", "attribute 'requires' holds a list of expressions over knobs"),
+        ('left_out = ["size"]', "attribute 'left_out' holds numbers or texts by knob"),
+        ("left_out = {size = true}", "attribute 'left_out' holds numbers or texts by knob"),
+        ("left_out = {size}", "attribute 'left_out' holds numbers or texts by knob"),
+        ('requires = ["size >"]', "step 'step': requires: 'size >' is not an expression"),
+        ('needs = ["stepp"]', r"step 'step' needs 'stepp', and there is no such step \(did you mean 'step'\?\)"),
+        ("left_out = {sise = 24 : i64}", r"pipeline 'mine' has no such knob \(did you mean 'size'\?\)"),
+        ('left_out = {size = "small"}', "knob 'size' is small when it is left out, and its options are: 32, 24"),
+    ],
+)
+def test_attributes_of_steps_that_are_refused(load, attributes, message):
+    with pytest.raises(StepladderError, match=message) as error:
+        load(step=attributes)
+    assert error.value.location.endswith("mine.mlir:2:3")
+
+
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ('drived = {half = "size"}', r"pipeline 'mine' has an unknown attribute 'drived' \(did you mean 'derived'\?\)"),
+        ("optimization", "pipeline 'mine' has an attribute 'optimization', which belongs on a step"),
+        ("derived = {half = 16 : i64}", "attribute 'derived' holds expressions over knobs by name"),
+        ('derived = {half = "size //"}', "pipeline 'mine': derived: 'size //' is not an expression"),
+    ],
+)
+def test_attributes_of_pipelines_that_are_refused(load, attributes, message):
+    with pytest.raises(StepladderError, match=message) as error:
+        load(pipeline=attributes)
+    assert error.value.location.endswith("mine.mlir:6:3")
+
+
+def test_the_known_ones_are_named(load):
+    with pytest.raises(StepladderError) as error:
+        load(step="optimisation")
+    assert error.value.notes == ("known are: optimization, needs, requires, left_out",)
+
+
+@pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])
+def test_knobs_of_an_op_that_are_refused(load, knobs):
+    with pytest.raises(StepladderError, match="transform.param.constant: attribute 'knobs' holds expressions") as error:
+        load(op=f"%c = transform.param.constant 8 : i64 {{knobs = {knobs}}} -> !transform.param<i64>")
+    assert error.value.location.endswith("mine.mlir:3:10")
+
+
+def test_attributes_on_a_declaration_are_refused(load):
+    declared = """\
+module attributes {{transform.with_named_sequence}} {{
+  transform.named_sequence private @bufferize(!transform.any_op {{transform.readonly}}) attributes {{optimization}}
+  transform.named_sequence @mine(%module: !transform.any_op {{transform.consumed}}) {{
+    transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.yield
+  }}
+}}
+"""
+    with pytest.raises(StepladderError, match="'optimization' stands on the declaration of step 'bufferize'") as error:
+        load(text=declared)
+    assert error.value.location.endswith("mine.mlir:2:3")
