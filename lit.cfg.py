@@ -27,14 +27,16 @@ for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
         config.environment[name] = os.environ[name]
 
 transforms = os.path.join(here, "transforms")
+# lit's own `diff` drops PYTHONPATH for the commands after it in a test, so every command sets it.
+run = f"env PYTHONPATH={os.path.join(here, 'runner')} {python}"
 config.substitutions += [
-    ("%stepladder-opt", f"{python} -m stepladder.cli.opt"),
-    ("%stepladder", f"{python} -m stepladder"),
-    ("%python", python),
+    ("%stepladder-opt", f"{run} -m stepladder.cli.opt"),
+    ("%stepladder", f"{run} -m stepladder"),
+    ("%python", run),
     ("%transforms", transforms),
     ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
     ("%inputs", os.path.join(here, "test", "inputs")),
-    ("%refused", f"{python} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
+    ("%refused", f"{run} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
     ("FileCheck", f"{python} -m filecheck" if not shutil.which("filecheck") else "filecheck"),
 ]
 

@@ -54,10 +54,8 @@ def _is_texts_by_name(attribute: ir.Attribute) -> bool:
 
 
 def _is_values_by_name(attribute: ir.Attribute) -> bool:
-    # A boolean is an IntegerAttr too, in the bindings.
     return isinstance(attribute, ir.DictAttr) and all(
-        isinstance(value, (ir.IntegerAttr, ir.StringAttr)) and not isinstance(value, ir.BoolAttr)
-        for value in _entries(attribute).values()
+        isinstance(value, (ir.BoolAttr, ir.IntegerAttr, ir.StringAttr)) for value in _entries(attribute).values()
     )
 
 
@@ -75,7 +73,7 @@ OF_STEPS = {
     "requires": Attribute(
         "a list of expressions over knobs", 'requires = ["block_m % warp_m == 0"]', _is_texts, _texts
     ),
-    "left_out": Attribute("numbers or texts by knob", "left_out = {buffers = 1 : i64}", _is_values_by_name),
+    "left_out": Attribute("numbers, booleans or texts by knob", "left_out = {stages = 1 : i64}", _is_values_by_name),
 }
 OF_PIPELINES = {
     "derived": Attribute(
@@ -83,7 +81,7 @@ OF_PIPELINES = {
     ),
 }
 OF_OPS = {
-    "knobs": Attribute("expressions over knobs by attribute", 'knobs = {factor = "buffers"}', _is_texts_by_name),
+    "knobs": Attribute("expressions over knobs by attribute", 'knobs = {factor = "stages"}', _is_texts_by_name),
 }
 
 
