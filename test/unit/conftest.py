@@ -1,4 +1,8 @@
-"""What the unit tests share: a bundle to start from, and whether a GPU is there."""
+"""What the unit tests share: bundles to start from, whether a GPU is there, and how random tests draw their examples.
+
+Tests of random examples draw the same ones in every run. With STEPLADDER_TEST_PROFILE=random they draw new ones, ten
+times as many; pytest's option --hypothesis-seed=N then repeats a run.
+"""
 
 import math
 import os
@@ -6,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -13,8 +18,31 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from stepladder.runtime.bundle import Argument, Manifest, Problem, TmaDescriptor  # noqa: E402
+from stepladder.runtime.bundle import (  # noqa: E402
+    Argument,
+    Manifest,
+    Problem,
+    TmaDescriptor,
+    write_bundle,
+)
 from stepladder.runtime.errors import StepladderError  # noqa: E402
+
+# How many times its own number of examples a test draws, by profile.
+PROFILES = {"repeatable": 1, "random": 10}
+PROFILE = os.environ.get("STEPLADDER_TEST_PROFILE") or "repeatable"
+DEFAULT_EXAMPLES = 100
+
+
+def examples(count: int) -> int:
+    """Returns how many examples a test draws that draws `count` of them in the profile `repeatable`."""
+    return count * PROFILES[PROFILE]
+
+
+if PROFILE not in PROFILES:
+    raise pytest.UsageError(f"STEPLADDER_TEST_PROFILE must be one of {', '.join(PROFILES)}, got '{PROFILE}'")
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("random", max_examples=examples(DEFAULT_EXAMPLES), print_blob=True)
+settings.load_profile(PROFILE)
 
 
 def gpu_is_missing() -> str:
@@ -82,3 +110,35 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
         strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape), element_strides=(1,) * len(shape)
     )
     return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    path = tmp_path / "matmul.bundle"
+    write_bundle(path, make_manifest(), b"\x7fELF cubin", ".version 8.0\n", {"00-input.mlir": "module {}\n"})
+    return path
+
+
+@pytest.fixture
+def tma_bundle(tmp_path):
+    """B by its descriptor, then C by a pointer and A by its descriptor."""
+    arguments = (
+        Argument("B", "b", "f16", (64, 64), "read", 1),
+        Argument("C", "c", "f32", (64, 64), "readwrite"),
+        Argument("A", "a", "f16", (64, 64), "read", 0),
+    )
+    descriptors = (
+        make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
+        make_descriptor("b", (64, 64), oob_fill="nan"),
+    )
+    path = tmp_path / "tma.bundle"
+    write_bundle(
+        path,
+        make_manifest(
+            arguments=arguments, tma_descriptors=descriptors, cluster=(1, 2, 1), dependent_launch=True, target="sm_90a"
+        ),
+        b"",
+        "",
+        {},
+    )
+    return path

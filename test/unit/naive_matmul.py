@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from conftest import make_descriptor, make_manifest
 
-from stepladder.runtime.bundle import write_bundle
+from stepladder.runtime.bundle import Bundle, write_bundle
 
 THREADS = 64
 
@@ -124,8 +124,8 @@ loop:
 """
 
 
-def write_hopper_bundle(path, problem, **changes) -> None:
-    """Writes a bundle of C = AB + C with a TMA descriptor, clusters and dependent launches; K up to 256.
+def hopper_bundle(path, problem, **changes) -> Bundle:
+    """A bundle of C = AB + C with a TMA descriptor, clusters and dependent launches; K up to 256; not written.
 
     Its target is older than its PTX, so that Hopper's driver goes straight to the PTX.
     """
@@ -143,10 +143,5 @@ def write_hopper_bundle(path, problem, **changes) -> None:
     )
     arguments = tuple(replace(item, descriptor=0 if item.role == "a" else None) for item in manifest.arguments)
     descriptor = make_descriptor("a", problem.a_shape, box=(1, problem.k), l2_promotion="128b")
-    write_bundle(
-        path,
-        replace(manifest, arguments=arguments, tma_descriptors=(descriptor,), **changes),
-        b"no machine code",
-        ptx,
-        {},
-    )
+    changed = replace(manifest, **{"arguments": arguments, "tma_descriptors": (descriptor,), **changes})
+    return Bundle(path, changed, b"no machine code", ptx)

@@ -241,7 +241,13 @@ def test_baseline_that_is_none(bundles, c_type):
 
 
 def test_what_a_result_says_of_a_kernel(tmp_path):
-    write_bundle(tmp_path / "bundle", make_manifest(cluster=(2, 1, 1), dependent_launch=True), b"", "", {})
+    write_bundle(
+        tmp_path / "bundle",
+        make_manifest(target="sm_90", grid=(2, 64, 1), cluster=(2, 1, 1), dependent_launch=True),
+        b"",
+        "",
+        {},
+    )
     described = _describe_bundle(read_bundle(tmp_path / "bundle"))
     assert (described["cluster"], described["dependent_launch"]) == ((2, 1, 1), True)
     assert described["steps"] == ("tile_to_blocks", "lower_to_nvvm")

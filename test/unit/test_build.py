@@ -1,13 +1,17 @@
 """A build from a payload to a cubin: how long it takes, and that the manifest says how the kernel is launched."""
 
+import re
 import time
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from conftest import examples
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from stepladder.codegen import kernel as codegen
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import build, engine
+from stepladder.runtime import targets
 
 # Tiles that every target has room for, and warp tiles that fit into them.
 SIDES = st.sampled_from([(32, 16), (32, 32), (64, 16), (64, 32), (64, 64), (128, 32), (128, 64)])
@@ -29,8 +33,17 @@ def test_a_large_matmul_builds_in_seconds(pipeline):
     assert any(seconds() < 3 for _ in range(3))
 
 
+def spills_with_one_block(code, target):
+    """Returns the bytes that a kernel spills where ptxas need not fit more than one block on a multiprocessor."""
+    ptx, count = re.subn(r"(\.maxntid .*)", r"\1\n.minnctapersm 1", code.ptx)
+    assert count == 1
+    _, log = codegen._assemble(ptx, target)
+    return sum(map(int, re.findall(r"(\d+) bytes spill", log)))
+
+
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
+@example(rows=(128, 64), columns=(64, 16), repeats=(3, 2, 4), type_="f32", accumulate=False)
 @given(
     rows=SIDES,
     columns=SIDES,
@@ -59,8 +72,60 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     assert {argument.role: argument.shape for argument in manifest.arguments} == shapes
     access = {argument.role: argument.access for argument in manifest.arguments}
     assert access == {"a": "read", "b": "read", "c": "readwrite" if accumulate else "write"}
-    assert manifest.spills == {"stores": 0, "loads": 0}
+    # These warp tiles leave registers: a spill is ptxas fitting more blocks on a multiprocessor.
+    if any(manifest.spills.values()):
+        assert manifest.registers < targets.registers_of_thread(threads)
+        assert spills_with_one_block(built.code, manifest.target) == 0
     padding = built.run.knobs.get("padding", 0)
     assert manifest.static_shared_memory + manifest.dynamic_shared_memory == built.run.knobs["stages"] * 2 * (
         block_m * (32 + padding) + 32 * (block_n + padding)
+    )
+
+
+def spills_of(knobs, **types):
+    """Builds with `mma_sync`, for 1024^3 in f16; returns the bytes that a thread spills and what is said of them."""
+    types = {"acc_type": "f16", "c_type": "f16", **types}
+    with engine.mlir_context():
+        built = build.build(
+            matmul_text(1024, 1024, 1024, accumulate=False, **types),
+            "matmul.mlir",
+            engine.Request("mma_sync", {"stages": 2, **knobs}),
+        )
+    return sum(built.manifest.spills.values()), codegen.describe_spills(built.code, built.manifest.block)
+
+
+@pytest.mark.parametrize(
+    "spilling, better, advice",
+    [
+        (
+            {"block_m": 128, "block_n": 128, "warp_m": 128, "warp_n": 64},
+            {"block_m": 128, "block_n": 128, "warp_m": 64, "warp_n": 64},
+            "it has all 255 registers that a thread can have; a smaller warp tile needs fewer",
+        ),
+        (
+            {"block_m": 256, "block_n": 256, "warp_m": 64, "warp_n": 64},
+            {"block_m": 128, "block_n": 256, "warp_m": 64, "warp_n": 64},
+            "with 512 threads a block, each can have 128 registers; a smaller block leaves more to each",
+        ),
+    ],
+)
+def test_advice_on_spills_is_true(spilling, better, advice):
+    spilled, said = spills_of(spilling)
+    assert spilled > 0 and said.startswith("warning: a thread spills ") and said.endswith(advice)
+    assert spills_of(better) == (0, "")
+
+
+def test_spills_for_occupancy_are_not_blamed_on_the_tiles():
+    code = codegen.MachineCode("", b"", 64, 4, 8, 0, False)
+    assert codegen.describe_spills(code, (256, 1, 1)) == (
+        "note: a thread spills 4 bytes and reads 8 back: ptxas gives it 64 of the 255 registers that it can have, to "
+        "fit more blocks on a multiprocessor"
+    )
+
+
+def test_spills_of_warpgroups_that_divide_registers():
+    code = codegen.MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False)
+    assert codegen.describe_spills(code, (384, 1, 1)) == (
+        "warning: a thread spills 4 bytes and reads 8 back; the warpgroups of a block divide its registers among them "
+        "(setmaxnreg)"
     )

@@ -1,34 +1,14 @@
 """The bundle format: what is written is read back, and what is damaged is refused by name."""
 
+import hashlib
 import json
 import os
 
 import pytest
+from bundles import edit_manifest, refusal
 from conftest import make_descriptor, make_manifest, make_problem
 
-from stepladder.runtime.bundle import Argument, read_bundle, write_bundle
-from stepladder.runtime.errors import BAD_INPUT, StepladderError
-
-
-@pytest.fixture
-def bundle(tmp_path):
-    path = tmp_path / "matmul.bundle"
-    write_bundle(path, make_manifest(), b"\x7fELF cubin", ".version 8.0\n", {"00-input.mlir": "module {}\n"})
-    return path
-
-
-def edit_manifest(path, change):
-    file = path / "manifest.json"
-    data = json.loads(file.read_text())
-    change(data)
-    file.write_text(json.dumps(data))
-
-
-def refusal(path) -> str:
-    with pytest.raises(StepladderError) as caught:
-        read_bundle(path)
-    assert caught.value.status == BAD_INPUT
-    return caught.value.render()
+from stepladder.runtime.bundle import read_bundle, write_bundle
 
 
 def test_round_trip(bundle):
@@ -81,29 +61,6 @@ def test_manifest_fields(bundle):
         "compute_type",
     }
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
-
-
-@pytest.fixture
-def tma_bundle(tmp_path):
-    """B by its descriptor, then C by a pointer and A by its descriptor."""
-    arguments = (
-        Argument("B", "b", "f16", (64, 64), "read", 1),
-        Argument("C", "c", "f32", (64, 64), "readwrite"),
-        Argument("A", "a", "f16", (64, 64), "read", 0),
-    )
-    descriptors = (
-        make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
-        make_descriptor("b", (64, 64), oob_fill="nan"),
-    )
-    path = tmp_path / "tma.bundle"
-    write_bundle(
-        path,
-        make_manifest(arguments=arguments, tma_descriptors=descriptors, cluster=(1, 2, 1), dependent_launch=True),
-        b"",
-        "",
-        {},
-    )
-    return path
 
 
 def test_descriptors(tma_bundle):
@@ -229,42 +186,6 @@ def test_description(fields, text):
     assert make_problem(**fields).describe() == text
 
 
-def test_replaces_a_bundle_and_leaves_nothing_beside(bundle):
-    write_bundle(bundle, make_manifest(), b"second", ".version 8.0\n", {})
-    assert read_bundle(bundle).cubin == b"second"
-    assert not (bundle / "ir").exists()
-    assert [entry.name for entry in bundle.parent.iterdir()] == ["matmul.bundle"]
-
-
-def test_does_not_replace_what_is_no_bundle(tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis/chapter.tex").write_text("years of work")
-    with pytest.raises(StepladderError, match="is not a bundle"):
-        write_bundle(tmp_path / "thesis", make_manifest(), b"", "", {})
-    assert (tmp_path / "thesis/chapter.tex").read_text() == "years of work"
-
-
-def test_unwritable_output(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StepladderError, match="cannot write bundle '.*file/matmul.bundle': Not a directory"):
-        write_bundle(tmp_path / "file/matmul.bundle", make_manifest(), b"", "", {})
-
-
-def test_old_bundle_survives_a_failed_write(bundle, monkeypatch):
-    rename = type(bundle).rename
-
-    def fail_at_second(self, target):
-        if self.name == "new":
-            raise OSError(28, "No space left on device")
-        return rename(self, target)
-
-    monkeypatch.setattr(type(bundle), "rename", fail_at_second)
-    with pytest.raises(StepladderError, match="No space left on device"):
-        write_bundle(bundle, make_manifest(), b"second", "", {})
-    assert read_bundle(bundle).cubin == b"\x7fELF cubin"
-    assert [entry.name for entry in bundle.parent.iterdir()] == ["matmul.bundle"]
-
-
 def test_no_such_folder(tmp_path):
     assert "no such folder" in refusal(tmp_path / "nothing")
 
@@ -350,3 +271,24 @@ def test_wrong_field(bundle, change, message):
     text = refusal(bundle)
     assert message in text
     assert text.startswith(f"{bundle / 'manifest.json'}: error: ")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[" * 100_000, "JSON nested too deeply to be a manifest"),
+        ('{"a":' * 100_000, "JSON nested too deeply to be a manifest"),
+        ('{"registers": ' + "9" * 5000 + "}", "not a manifest ("),
+    ],
+)
+def test_manifest_that_json_cannot_take(bundle, text, message):
+    (bundle / "manifest.json").write_text(text)
+    assert message in refusal(bundle)
+
+
+def test_ptx_that_is_not_text(bundle):
+    write_bundle(bundle, make_manifest(), b"", "", {})
+    (bundle / "kernel.ptx").write_bytes(b"\xff\xfe")
+    digest = hashlib.sha256(b"\xff\xfe").hexdigest()
+    edit_manifest(bundle, lambda data: data["files"].update({"kernel.ptx": digest}))
+    assert f"bundle file '{bundle / 'kernel.ptx'}' is not UTF-8 text" in refusal(bundle)

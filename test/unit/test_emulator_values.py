@@ -8,6 +8,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from stepladder.emulator.memory import memory  # noqa: F401  (registers what exe
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=examples(40), deadline=None)
 FORMATS = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
@@ -161,7 +162,7 @@ SHIFTS = {"shli": lambda a, b: a << b, "shrsi": lambda a, b: a >> b}
 
 @pytest.mark.parametrize("type_", INTEGERS)
 @given(data=st.data())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 def test_integers_wrap_and_divide_as_their_width_says(type_, data):
     dtype = np.dtype(INTEGERS[type_])
     width = dtype.itemsize * 8
@@ -330,7 +331,7 @@ NARROW = [name for name in FORMATS if name not in ("f32", "f64")]
 
 @pytest.mark.parametrize("name", NARROW)
 @given(data=st.data())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_arithmetic_is_rounded_once_to_the_type(name, data):
     numbers = all_finite(name)
     place = st.integers(0, len(numbers) - 1)
@@ -358,7 +359,7 @@ def test_arithmetic_is_rounded_once_to_the_type(name, data):
 
 @pytest.mark.parametrize("name", NARROW)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_float64_is_rounded_once_to_narrow_types(name, data):
     numbers = all_finite(name)
     place = data.draw(st.integers(0, len(numbers) - 2))
@@ -471,7 +472,7 @@ def test_functions_are_rounded_once(name):
 
 @pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_fma_is_rounded_once(name, data):
     width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[name]
     number = st.floats(-128, 128, width=32 if name == "bf16" else width)

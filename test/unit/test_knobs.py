@@ -4,6 +4,7 @@ import re
 
 import pytest
 from chosen import chosen_steps
+from conftest import examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -118,7 +119,7 @@ def check_kernel(run, m, n):
 
 
 @forms
-@settings(max_examples=16, **QUICK)
+@settings(max_examples=examples(16), **QUICK)
 @given(st.data())
 def test_refused_or_covers_the_problem(form, data):
     knobs = draw_knobs(data, form)
@@ -135,7 +136,7 @@ def test_refused_or_covers_the_problem(form, data):
 
 
 @forms
-@settings(max_examples=10, **QUICK)
+@settings(max_examples=examples(10), **QUICK)
 @given(st.data())
 def test_any_optimizations_may_be_left_out(form, data):
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))

@@ -10,7 +10,7 @@ import pytest
 from conftest import make_descriptor, make_manifest, make_problem
 
 from stepladder.runtime import tensor_map as tma
-from stepladder.runtime.bundle import Argument, read_bundle, write_bundle
+from stepladder.runtime.bundle import Argument, Bundle, read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import (
     CudaError,
@@ -126,6 +126,16 @@ def bundle(tmp_path):
     return make
 
 
+@pytest.fixture
+def unread_bundle(tmp_path):
+    """Bundles that were never on disk: of what reading refuses, launching refuses what the GPU cannot do."""
+
+    def make(**changes):
+        return Bundle(tmp_path / "matmul.bundle", make_manifest(**changes), b"cubin", "ptx")
+
+    return make
+
+
 @pytest.mark.parametrize(
     "target, capability, image",
     [
@@ -231,11 +241,11 @@ def test_opts_in_to_large_shared_memory(bundle, static, dynamic, asked):
     assert [arguments[1:] for arguments in driver.called("cuFuncSetAttribute")] == ([wanted] if asked else [])
 
 
-def test_more_shared_memory_than_the_gpu_has(bundle):
+def test_more_shared_memory_than_the_gpu_has(unread_bundle):
     device = Device(driver=FakeDriver())
     message = "needs 232449 bytes of shared memory.*Fake H200 has at most 232448"
     with pytest.raises(StepladderError, match=message) as caught:
-        device.load(bundle(target="sm_90a", static_shared_memory=1, dynamic_shared_memory=232448))
+        device.load(unread_bundle(target="sm_90a", static_shared_memory=1, dynamic_shared_memory=232448))
     assert caught.value.status == NOT_EXECUTED
 
 
@@ -265,8 +275,8 @@ def tma_changes(problem=None, **fields):
         ({"dependent_launch": True}, "dependent launches"),
     ],
 )
-def test_what_only_hopper_has(bundle, changes, feature):
-    read = bundle(**changes | {"target": "sm_80"})
+def test_what_only_hopper_has(unread_bundle, changes, feature):
+    read = unread_bundle(**changes | {"target": "sm_80"})
     with pytest.raises(StepladderError) as caught:
         Device(driver=FakeDriver(capability=(8, 9))).load(read)
     assert caught.value.message == (
@@ -474,11 +484,11 @@ def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in):
 
 
 @pytest.mark.parametrize("cluster, grid", [((2, 1, 1), (3, 4, 1)), ((1, 2, 1), (4, 3, 1)), ((1, 1, 2), (2, 2, 1))])
-def test_grid_that_is_no_multiple_of_the_cluster(bundle, cluster, grid):
+def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid):
     text = " x ".join(map(str, grid)), " x ".join(map(str, cluster))
     message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
-        Device(driver=FakeDriver(cluster=cluster)).load(bundle(target="sm_90a", cluster=cluster, grid=grid))
+        Device(driver=FakeDriver(cluster=cluster)).load(unread_bundle(target="sm_90a", cluster=cluster, grid=grid))
     assert caught.value.status == NOT_EXECUTED
 
 
@@ -651,17 +661,15 @@ def test_on_a_gpu(tmp_path, accumulate):
 @pytest.mark.gpu
 def test_hopper_features_on_a_gpu(tmp_path):
     """A descriptor among pointers, clusters and dependent launches; then launches that wait for one another."""
-    from naive_matmul import write_hopper_bundle
+    from naive_matmul import hopper_bundle
 
     problem = make_problem(96, 128, 80)
-    write_hopper_bundle(tmp_path / "right", problem)
-    write_hopper_bundle(tmp_path / "wrong", problem, cluster=(1, 2, 1))
-    read = read_bundle(tmp_path / "right")
+    read = hopper_bundle(tmp_path, problem)
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         if device.capability < (9, 0):
             pytest.skip("TMA needs compute capability 9.0")
         with pytest.raises(StepladderError, match="for clusters of 2 x 1 x 1 blocks, and the manifest has 1 x 2 x 1"):
-            device.load(read_bundle(tmp_path / "wrong"))
+            device.load(hopper_bundle(tmp_path, problem, cluster=(1, 2, 1)))
         enqueue = buffers.launcher(device.load(read), read)
         for report in check_matmul(problem, DeviceExecutor(buffers, enqueue), seed=1):
             assert report.passed, report.describe()

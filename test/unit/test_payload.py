@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ sizes = st.integers(1, 20000)
 layouts = st.sampled_from(["row", "column"])
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(40))
 @given(
     sizes,
     sizes,

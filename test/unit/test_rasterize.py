@@ -1,5 +1,6 @@
 """Renumbered blocks: every block of the grid is still computed once, whatever grid and raster."""
 
+from conftest import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from indices import offsets_of
@@ -35,7 +36,7 @@ def tiles_in_order(width, height, raster):
         ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 24), st.integers(1, 24), st.sampled_from([1, 2, 4, 8, 16, 32]))
 @example(1, 8, 8)
 @example(8, 1, 8)

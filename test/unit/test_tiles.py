@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+from conftest import examples
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from indices import index_of, offsets_of, sizes_of
@@ -49,7 +50,7 @@ def view_of_c(root, launch):
     return next((view for view in walk(root, "memref.subview") if view.operands[0] == c), None)
 
 
-@settings(max_examples=50, **QUICK)
+@settings(max_examples=examples(50), **QUICK)
 @given(
     st.integers(1, 14),
     st.integers(1, 14),
@@ -99,7 +100,7 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
     assert computed == Counter({(64 * i, 32 * j): 1 for i in range(height) for j in range(width)})
 
 
-@settings(max_examples=40, **QUICK)
+@settings(max_examples=examples(40), **QUICK)
 @given(
     st.sampled_from(CLUSTERS[1:]),
     st.sampled_from([64, 128, 256]),
@@ -196,7 +197,7 @@ def mark(ring):
     return next(matrix for matrix in "abc" if f"operand_{matrix}" in ring.attributes)
 
 
-@settings(max_examples=30, **QUICK)
+@settings(max_examples=examples(30), **QUICK)
 @given(
     st.integers(1, 9),
     st.integers(1, 9),
@@ -315,7 +316,7 @@ def read_by_hardware(bits, added, bytes_, extent, depth, along_k):
     return 16 * added + outer // width * leading + inner // 8 * stride + inner % 8 * swizzle + outer % width * bytes_
 
 
-@settings(max_examples=40, **QUICK)
+@settings(max_examples=examples(40), **QUICK)
 @given(
     st.sampled_from(["f16", "bf16", "f32", "f8E4M3FN"]),
     st.sampled_from([64, 128, 192, 256]),
@@ -365,7 +366,7 @@ def exchanged(row, unit, swizzle):
     return unit ^ line % 8 & swizzle // 16 - 1
 
 
-@settings(max_examples=12, **QUICK)
+@settings(max_examples=examples(12), **QUICK)
 @given(
     st.sampled_from([32, 64, 96, 128, 160, 256]), st.sampled_from([64, 128]), st.sampled_from(["f32", "f16", "bf16"])
 )

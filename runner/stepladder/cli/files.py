@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import StepladderError, reason
 
 STANDARD = "-"
 
@@ -27,7 +30,7 @@ def read_text(path: str) -> tuple[str, str]:
     except UnicodeDecodeError:
         raise StepladderError("not a text file", location=path) from None
     except OSError as error:
-        raise StepladderError(f"cannot read '{path}': {error.strerror}") from None
+        raise StepladderError(f"cannot read '{path}': {reason(error)}") from None
 
 
 def check_writable(path: str) -> None:
@@ -36,7 +39,7 @@ def check_writable(path: str) -> None:
     Raises:
         StepladderError: it is a folder, or its folder is missing or cannot be written.
     """
-    target = Path(path)
+    target = _behind_links(path)
     if path == STANDARD or (target.exists() and not target.is_file() and not target.is_dir()):
         return
     if target.is_dir():
@@ -44,7 +47,7 @@ def check_writable(path: str) -> None:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise StepladderError(f"cannot write '{path}': {error.strerror}") from None
+        raise StepladderError(f"cannot write '{path}': {reason(error)}") from None
     os.close(handle)
     os.unlink(temporary)
 
@@ -52,28 +55,54 @@ def check_writable(path: str) -> None:
 def write_text(path: str | None, text: str) -> None:
     """Writes text to a file; None and `-` are standard output.
 
+    A symbolic link stays one: what it points to is written.
+
     Raises:
         StepladderError: the file cannot be written.
     """
     if path in (None, STANDARD):
         sys.stdout.write(text)
         return
-    target = Path(path)
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Opens a file to be written whole or not at all: what the block writes takes the file's place when it ends.
+
+    Raises:
+        StepladderError: the file cannot be written, then as it was before.
+    """
+    target = _behind_links(path)
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_text(text)  # a device or a pipe is written to, never replaced
+            with target.open("wb") as file:  # a device or a pipe is written to, never replaced
+                yield file
             return
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                yield file
             os.chmod(temporary, 0o644)
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise StepladderError(f"cannot write '{path}': {error.strerror}") from None
+        raise StepladderError(f"cannot write '{path}': {reason(error)}") from None
+
+
+def _behind_links(path: str) -> Path:
+    """Returns the file that `path` is or, behind symbolic links, stands for, whether it is there or not.
+
+    Raises:
+        StepladderError: links that lead back to themselves.
+    """
+    target = os.path.realpath(path) if os.path.islink(path) else path
+    if os.path.islink(target):
+        raise StepladderError(f"cannot write '{path}': {os.strerror(errno.ELOOP)}")
+    return Path(target)
 
 
 def write_json(path: str, result: dict[str, Any]) -> None:
@@ -81,15 +110,13 @@ def write_json(path: str, result: dict[str, Any]) -> None:
     write_text(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
 
 
-def write_folder(path: str, files: dict[str, str]) -> None:
-    """Writes files into a folder, which is made where it is missing.
+def make_folder(path: str) -> None:
+    """Makes a folder, and those above it, where they are missing.
 
     Raises:
-        StepladderError: the folder or a file cannot be written.
+        StepladderError: it cannot be made.
     """
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StepladderError(f"cannot write into '{path}': {error.strerror}") from None
-    for name, text in files.items():
-        write_text(str(Path(path, name)), text)
+        raise StepladderError(f"cannot write into '{path}': {reason(error)}") from None

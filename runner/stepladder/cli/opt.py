@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.cli.files import read_text, write_folder, write_text
+from stepladder.cli.files import read_text, write_text
 from stepladder.cli.guard import guarded
 from stepladder.cli.options import (
     Formatter,
@@ -44,7 +44,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--from", metavar="STEP", dest="start", help="begin with this step: the input is a dump of the step before it"
     )
-    parser.add_argument("--dump-dir", metavar="DIR", help="leave the IR after every step here, as NN-step.mlir")
+    parser.add_argument(
+        "--dump-dir",
+        metavar="DIR",
+        help="leave the IR after every step here, as NN-step.mlir; dumps that the last run left here "
+        "go, unless they were edited since",
+    )
     parser.add_argument(
         "--check-each-step",
         action="store_true",
@@ -61,23 +66,18 @@ def _parser() -> argparse.ArgumentParser:
 def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
     """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
     from stepladder.pipeline import engine
+    from stepladder.pipeline.dumps import DumpFolder
 
     if dump_dir is None:
         return engine.text_of(engine.run(text, name, request).module)
-    written = 0
-
-    def dump(step_name: str, dumped: str) -> None:
-        nonlocal written
-        write_folder(dump_dir, {engine.dump_name(written, step_name): dumped})
-        written += 1
-
+    dumps = DumpFolder(dump_dir, kept=name)
     run = engine.run(
         text,
         name,
         request,
         reproducer_dir=Path(dump_dir),
-        begun=lambda input_: dump("input", input_),
-        progress=lambda step: dump(step.name, step.text),
+        begun=lambda input_: dumps.write("input", input_),
+        progress=lambda step: dumps.write(step.name, step.text),
     )
     return engine.text_of(run.module)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.metadata
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -303,3 +305,33 @@ def check_resources(kernel: Kernel, code: MachineCode) -> None:
         raise StepladderError(
             f"a block needs {code.registers} x {threads} registers, and {target.name} has {targets.REGISTER_FILE}"
         )
+
+
+def describe_spills(code: MachineCode, block: Sequence[int]) -> str:
+    """Returns what to say of a kernel whose registers spill; an empty string where none do.
+
+    Where a thread has all the registers that it can have, the tiles are too large. Where it has fewer, ptxas spills to
+    fit more blocks on a multiprocessor, and smaller tiles need not help.
+
+    Args:
+        code: the kernel.
+        block: extents of a block, in threads.
+    """
+    if not code.spill_stores and not code.spill_loads:
+        return ""
+    threads = math.prod(block)
+    most = targets.registers_of_thread(threads)
+    what = f"a thread spills {code.spill_stores} bytes and reads {code.spill_loads} back"
+    if "setmaxnreg" in code.ptx:
+        return f"warning: {what}; the warpgroups of a block divide its registers among them (setmaxnreg)"
+    if code.registers < most:
+        return (
+            f"note: {what}: ptxas gives it {code.registers} of the {most} registers that it can have, to fit more "
+            "blocks on a multiprocessor"
+        )
+    if most < targets.REGISTERS:
+        return (
+            f"warning: {what}: with {threads} threads a block, each can have {most} registers; a smaller block "
+            "leaves more to each"
+        )
+    return f"warning: {what}: it has all {most} registers that a thread can have; a smaller warp tile needs fewer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -75,6 +76,9 @@ class EmulatedExecutor:
             return outcome.results[-1]
         return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
 
+
+# A problem as a payload or as a bundle describes it.
+AnyProblem = TypeVar("AnyProblem", payload.Problem, Problem)
 
 # A fresh payload (`payload_of`) has its arguments in this order.
 ROLES = {0: "a", 1: "b", 2: "c"}
@@ -178,7 +182,7 @@ def check_steps(
     )
 
 
-def small_problem(found: payload.Problem, knobs: Mapping[str, int | str]) -> payload.Problem:
+def small_problem(found: AnyProblem, knobs: Mapping[str, int | str]) -> AnyProblem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
 

@@ -51,10 +51,8 @@ def problem_of(problem: Problem) -> bundle.Problem:
 
 
 def _argument(role: str, problem: bundle.Problem, descriptor: int | None) -> bundle.Argument:
-    shapes = {"a": problem.a_shape, "b": problem.b_shape, "c": (problem.m, problem.n)}
-    types = {"a": problem.a_type, "b": problem.b_type, "c": problem.c_type}
-    access = ("readwrite" if problem.accumulate else "write") if role == "c" else "read"
-    return bundle.Argument(role.upper(), role, types[role], shapes[role], access, descriptor)
+    operand = problem.operand(role)
+    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor)
 
 
 def _tma_descriptor(role: str, descriptor: codegen.Descriptor, problem: bundle.Problem) -> bundle.TmaDescriptor:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from stepladder.mlir.bindings import interpreter, ir, passmanager
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.problem import FACTS, Problem, find_problem
-from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline import library, measured_knobs, reproducers
+from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
@@ -33,7 +33,7 @@ from stepladder.pipeline.expressions import (
     names,
 )
 from stepladder.runtime import targets
-from stepladder.runtime.errors import FAILED, StepladderError, suggest
+from stepladder.runtime.errors import FAILED, StepladderError, reason, suggest
 
 _ENTRY = "__stepladder_step"
 
@@ -106,11 +106,6 @@ class Run:
         """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
         texts = [("input", self.input_text), *((step.name, step.text) for step in self.steps)]
         return {dump_name(number, name): text for number, (name, text) in enumerate(texts)}
-
-
-def dump_name(number: int, name: str) -> str:
-    """Returns the file name of a dump: `NN-name.mlir`, the input being number 0."""
-    return f"{number:02d}-{name}.mlir"
 
 
 @contextlib.contextmanager
@@ -446,16 +441,16 @@ def _interpret(pipeline: library.Pipeline, index: int, module) -> diagnostics.Di
     return errors[0] if errors else None
 
 
-def _reproducer(step: library.Step, before: str, request: Request, folder: Path | None) -> str:
+def _reproducer(step: library.Step, before: str, request: Request, folder: Path | None) -> list[str]:
+    """Leaves a reproducer of a failing step; returns notes that say how to use it."""
     one_step = Request(request.pipeline, request.settings, step.name, step.name, request.without)
-    folder = folder or Path(tempfile.mkdtemp(prefix="stepladder-"))
-    path = folder / f"reproduce-{step.name}.mlir"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path = reproducers.make_place(step.name, folder)
         path.write_text(f"// {one_step.command_line(str(path))}\n{before}")
     except OSError as error:
-        return f"the reproducer could not be written: {error}"
-    return f"to reproduce: {one_step.command_line(str(path))}"
+        return [f"the reproducer could not be written: {reason(error)}"]
+    used = f"to reproduce: {one_step.command_line(str(path))}"
+    return [used] if folder else [used, reproducers.describe_kept()]
 
 
 def _span(pipeline: library.Pipeline, request: Request) -> tuple[int, int]:
@@ -524,7 +519,7 @@ def run(
                 notes=[
                     f"the step stands in {step.path}",
                     *failure.notes,
-                    _reproducer(step, before, request, reproducer_dir),
+                    *_reproducer(step, before, request, reproducer_dir),
                 ],
             )
         ssa_names.hand_on_to_kernels(module)

@@ -84,6 +84,10 @@ ELEMENT_TYPES = {
     )
 }
 
+# Integers are summed, and stored, in this type; A and B are of any other.
+INTEGER_SUMS = "i32"
+OPERAND_TYPES = tuple(name for name in ELEMENT_TYPES if name != INTEGER_SUMS)
+
 
 def element_type(name: str) -> ElementType:
     """Returns the type called `name`; raises StepladderError naming the accepted ones."""

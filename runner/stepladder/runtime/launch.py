@@ -21,6 +21,7 @@ from stepladder.runtime import tensor_map
 from stepladder.runtime.bundle import Argument, Bundle, Manifest, Problem
 from stepladder.runtime.element_types import ElementType, element_type
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.targets import HOPPER
 
 DEVICE_VARIABLE = "STEPLADDER_DEVICE"
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
@@ -31,9 +32,6 @@ DEFAULT_SHARED_MEMORY = 48 * 1024
 # A cluster of up to this many blocks runs on every GPU that has clusters; above it the kernel must opt in.
 PORTABLE_CLUSTER = 8
 NO_CLUSTER = (1, 1, 1)
-
-# The first compute capability with TMA, clusters and dependent launches.
-HOPPER = (9, 0)
 
 # What the driver answers to a cubin that it is too old for, or that is for another GPU.
 CUBIN_REFUSALS = (

@@ -10,14 +10,31 @@ from dataclasses import dataclass
 from stepladder.runtime.errors import StepladderError, suggest
 
 REGISTER_FILE = 64 * 1024  # registers a block
+REGISTERS = 255  # registers a thread
+REGISTER_UNIT = 8  # registers of a thread are allocated in multiples of this
+
+# Extents x, y, z of a block, in threads, of all threads of a block, and of a grid, in blocks.
+BLOCK = (1024, 1024, 64)
+THREADS = 1024
+GRID = (2**31 - 1, 65535, 65535)
+
+# The first compute capability with TMA, clusters and dependent launches.
+HOPPER = (9, 0)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A GPU target: `shared_memory` is the most bytes a block may have, after opting in to dynamic ones."""
+    """A GPU target.
+
+    Attributes:
+        name: as ptxas names it.
+        shared_memory: the most bytes a block may have, after opting in to dynamic ones.
+        cluster: the most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
+    """
 
     name: str
     shared_memory: int
+    cluster: int = 1
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -33,10 +50,15 @@ TARGETS = {
         Target("sm_80", 163 * 1024),
         Target("sm_86", 99 * 1024),
         Target("sm_89", 99 * 1024),
-        Target("sm_90", 227 * 1024),
-        Target("sm_90a", 227 * 1024),
+        Target("sm_90", 227 * 1024, cluster=16),
+        Target("sm_90a", 227 * 1024, cluster=16),
     )
 }
+
+
+def registers_of_thread(threads: int) -> int:
+    """Returns the most registers that a thread may have in a block of `threads` threads."""
+    return min(REGISTERS, REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT)
 
 
 def find(name: str) -> Target:

@@ -11,7 +11,7 @@ from stepladder.cli.options import (
     add_plugin_options,
     flat,
 )
-from stepladder.runtime.errors import OK
+from stepladder.runtime.errors import OK, StepladderError
 
 _EPILOG = """\
 examples:
@@ -41,19 +41,43 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
     add_plugin_options(parser)
-    parser.add_argument("-o", metavar="BUNDLE", dest="output", required=True, help="the folder to write")
+    parser.add_argument(
+        "-o",
+        metavar="BUNDLE",
+        dest="output",
+        required=True,
+        help="the folder to write; in a bundle that is there, the files that its manifest lists are "
+        "replaced and all others stay",
+    )
+
+
+def _settings(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the knobs that the options set, --target among them.
+
+    Raises:
+        StepladderError: an unknown target, or --target and --set that disagree.
+    """
+    from stepladder.runtime import targets
+
+    settings = dict(args.settings)
+    if args.target is not None:
+        target = targets.find(args.target).name
+        if settings.get("target", target) != target:
+            raise StepladderError(f"--target {target} and --set target={settings['target']} disagree; give one of them")
+        settings["target"] = target
+    return settings
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     from stepladder.cli.files import read_text
+    from stepladder.codegen import kernel
     from stepladder.extension import plugins
     from stepladder.pipeline import build, engine, library
-    from stepladder.runtime import targets
+    from stepladder.runtime.bundle import check_output
 
-    settings = dict(args.settings)
-    if args.target is not None:
-        settings["target"] = targets.find(args.target).name
+    settings = _settings(args)
+    check_output(args.output)
     text, name = read_text(args.input)
     request = engine.Request(args.pipeline, settings, without=flat(args.without), tuned=not args.script_defaults)
     plugins.load_files(args.plugins)
@@ -70,11 +94,7 @@ def main(args: argparse.Namespace) -> int:
     )
     if built.run.measured is not None and args.pipeline not in library.pipeline_names():
         print(built.run.measured.reason)
-    spilled = manifest.spills["stores"] + manifest.spills["loads"]
-    if spilled:
-        print(
-            f"warning: the kernel spills {spilled} bytes a thread: a smaller warp tile would keep its accumulators "
-            "in registers",
-            file=sys.stderr,
-        )
+    spills = kernel.describe_spills(built.code, manifest.block)
+    if spills:
+        print(spills, file=sys.stderr)
     return OK

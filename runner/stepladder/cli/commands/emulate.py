@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
+from stepladder.cli.files import make_folder, replacing
 from stepladder.cli.options import Formatter, add_plugin_options, positive
 from stepladder.emulator import MAX_STEPS
-from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -75,7 +75,7 @@ def _load(path: str):
         with open(path, "rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
-        raise StepladderError(f"cannot read input '{path}': {error.strerror}") from None
+        raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
     except ValueError as error:
         raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {error}") from None
 
@@ -83,12 +83,10 @@ def _load(path: str):
 def _save(folder: str, arrays: dict) -> None:
     import numpy as np
 
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, array in arrays.items():
-            np.save(Path(folder) / f"{name}.npy", array, allow_pickle=False)
-    except OSError as error:
-        raise StepladderError(f"cannot write to '{folder}': {error.strerror}") from None
+    make_folder(folder)
+    for name, array in arrays.items():
+        with replacing(str(Path(folder) / f"{name}.npy")) as file:
+            np.save(file, array, allow_pickle=False)
 
 
 def report_of(outcome, name: str) -> dict:
@@ -149,6 +147,7 @@ def print_counters(counters, file=None) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from stepladder.cli.files import check_writable, read_text, write_json
+    from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.core.emulation import Emulation
     from stepladder.extension import plugins
     from stepladder.pipeline import engine
@@ -160,9 +159,9 @@ def main(args: argparse.Namespace) -> int:
     with engine.mlir_context():
         emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
-        outcome = emulation.run(
-            emulation.check_inputs(given), sanitize=not args.no_sanitize, max_steps=args.max_steps, progress=blocks_done
-        )
+        inputs = emulation.check_inputs(given)
+        with LaunchProgress() as progress:
+            outcome = emulation.run(inputs, sanitize=not args.no_sanitize, max_steps=args.max_steps, progress=progress)
     if args.output:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
@@ -178,9 +177,3 @@ def main(args: argparse.Namespace) -> int:
         found += f", and {outcome.left_out} more that are not shown"
     print(f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}")
     return FAILED if outcome.findings else OK
-
-
-def blocks_done(done: int, total: int) -> None:
-    """Shows, on a terminal, how many blocks of a grid have run."""
-    if sys.stderr.isatty():
-        print(f"\r{done} of {total} blocks", end="\n" if done == total else "", file=sys.stderr, flush=True)

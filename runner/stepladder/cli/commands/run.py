@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.runtime.bundle import Bundle
 
 BACKENDS = ("auto", "gpu", "emulator")
 
 # What `auto` gives to the emulator, in arithmetic operations: minutes of one core.
 EMULATED_FLOPS = 2**31
+
+# Launches of the checks. A smaller problem is named from so many arithmetic operations on, where it has so many times
+# fewer.
+LAUNCHES = 3
+HINTED_FLOPS = 2**28
+WORTHWHILE = 4
 
 EPILOG = """\
 Three checks, each over every element of C: small integers, for which every partial sum is exact, must give exactly the
@@ -21,7 +31,8 @@ kernel only writes C, C holds NaN before the launch, or the smallest integer.
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
 `auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
-some minutes it leaves to --backend emulator.
+some minutes it leaves to --backend emulator. How far the emulator is, and about how long it still takes, goes to
+standard error; before a long run, a smaller problem for the same steps is named there.
 
 exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
@@ -130,7 +141,7 @@ def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
 
 
 def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, dict, list]:
-    from stepladder.cli.commands.emulate import blocks_done
+    from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.matmul import EmulatedExecutor, lowest
     from stepladder.pipeline import engine
     from stepladder.verify.check import check_matmul
@@ -140,8 +151,12 @@ def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, d
         name, emulation, roles = lowest(bundle)
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
         print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
-        executor = EmulatedExecutor(emulation, roles, progress=blocks_done)
-        reports = check_matmul(problem, executor, args.seed)
+        hint = _smaller(bundle)
+        if hint:
+            print(hint, file=sys.stderr, flush=True)
+        with LaunchProgress(LAUNCHES) as progress:
+            executor = EmulatedExecutor(emulation, roles, progress=progress)
+            reports = check_matmul(problem, executor, args.seed)
     details = {
         "backend": "emulator",
         "ir": name,
@@ -151,3 +166,20 @@ def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, d
         "steps": executor.steps,
     }
     return reports, details, executor.findings
+
+
+def _smaller(bundle: Bundle) -> str:
+    """Returns a note that names a smaller problem for the same kernel, where that is worth the while; else nothing."""
+    import math
+
+    from stepladder.emulator.matmul import small_problem
+
+    manifest = bundle.manifest
+    small = small_problem(manifest.problem, manifest.knobs)
+    if manifest.problem.flops < HINTED_FLOPS or small.flops * WORTHWHILE > manifest.problem.flops:
+        return ""
+    return (
+        f"note: {LAUNCHES} launches of {math.prod(manifest.grid)} blocks; a payload of {small.m} x {small.n} x "
+        f"{small.k}, compiled with the same knobs, checks the same steps in 1/"
+        f"{manifest.problem.flops // small.flops} of the arithmetic"
+    )

@@ -1,0 +1,112 @@
+"""Typed access to the fields of a JSON object; every refusal names the field by its path from the top."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from stepladder.runtime.errors import StepladderError
+
+_SHOWN = 60  # characters of a value in a message
+
+
+class Fields:
+    """A JSON object of a manifest.
+
+    Args:
+        data: what JSON made of it.
+        location: the file, for messages.
+        prefix: path of the object from the top of the manifest; empty for the manifest itself.
+
+    Raises:
+        StepladderError: `data` is no object.
+    """
+
+    def __init__(self, data: Any, location: str, prefix: str = ""):
+        self.location = location
+        self.prefix = prefix
+        if not isinstance(data, dict):
+            raise StepladderError(
+                f"{f'field {prefix!r}' if prefix else 'the manifest'} must be an object, got {show(data)}",
+                location=location,
+            )
+        self.data = data
+
+    def error(self, name: str, problem: str) -> StepladderError:
+        """Returns the refusal of a field; `problem` follows its name."""
+        return StepladderError(f"field '{self._path(name)}' {problem}", location=self.location)
+
+    def string(self, name: str, accepted: Collection[str] = (), default: str | None = None) -> str:
+        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing."""
+        if default is not None and name not in self.data:
+            return default
+        value = self._get(name, str, "a string")
+        if accepted and value not in accepted:
+            raise self.error(name, f"must be one of {', '.join(accepted)}, got {show(value)}")
+        return value
+
+    def boolean(self, name: str, default: bool | None = None) -> bool:
+        """Returns true or false; `default`, if given, where the field is missing."""
+        if default is not None and name not in self.data:
+            return default
+        return self._get(name, bool, "true or false")
+
+    def integer(self, name: str, minimum: int = 0) -> int:
+        """Returns an integer of at least `minimum`."""
+        value = self._get(name, int, "an integer")
+        if value < minimum:
+            raise self.error(name, f"must be at least {minimum}, got {show(value)}")
+        return value
+
+    def extents(self, name: str, count: int | None = None) -> tuple[int, ...]:
+        """Returns a list of positive integers, `count` of them if given."""
+        value = self._get(name, list, "a list of positive integers")
+        if any(type(item) is not int or item < 1 for item in value) or (count is not None and len(value) != count):
+            wanted = "a list of positive integers" if count is None else f"{count} positive integers"
+            raise self.error(name, f"must be {wanted}, got {show(value)}")
+        return tuple(value)
+
+    def triple(self, name: str) -> tuple[int, int, int]:
+        """Returns a list of three positive integers."""
+        x, y, z = self.extents(name, 3)
+        return x, y, z
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Returns a list of strings."""
+        value = self._get(name, list, "a list of strings")
+        if not all(isinstance(item, str) for item in value):
+            raise self.error(name, f"must be a list of strings, got {show(value)}")
+        return tuple(value)
+
+    def object(self, name: str) -> Fields:
+        """Returns an object within this one."""
+        return Fields(self._get(name, dict, "an object"), self.location, self._path(name))
+
+    def objects(self, name: str) -> list[Fields]:
+        """Returns a list of objects."""
+        value = self._get(name, list, "a list of objects")
+        return [Fields(item, self.location, f"{self._path(name)}[{i}]") for i, item in enumerate(value)]
+
+    def string_map(self, name: str) -> dict[str, str]:
+        """Returns an object whose values are all strings."""
+        fields = self.object(name)
+        return {key: fields.string(key) for key in fields.data}
+
+    def _path(self, name: str) -> str:
+        return f"{self.prefix}.{name}" if self.prefix else name
+
+    def _get(self, name: str, kind: type, description: str) -> Any:
+        if name not in self.data:
+            raise self.error(name, "is missing")
+        value = self.data[name]
+        # JSON's true is an int to isinstance.
+        if type(value) is not kind:
+            raise self.error(name, f"must be {description}, got {show(value)}")
+        return value
+
+
+def show(value: Any) -> str:
+    """Returns `value` as JSON, cut to a length that fits a message."""
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,0 +1,135 @@
+"""What a manifest's values can be: the limits of its target, and what its problem says of its arguments."""
+
+from __future__ import annotations
+
+import math
+
+from stepladder.runtime import targets
+from stepladder.runtime.bundle.fields import Fields, show
+from stepladder.runtime.bundle.manifest import ROLES, Manifest
+from stepladder.runtime.element_types import (
+    ELEMENT_TYPES,
+    INTEGER_SUMS,
+    OPERAND_TYPES,
+    element_type,
+)
+
+
+def check_limits(manifest: Manifest, fields: Fields) -> None:
+    """Checks a manifest's launch and resources against what its target has.
+
+    Args:
+        manifest: of a target in `targets.TARGETS`.
+        fields: what it was read from.
+
+    Raises:
+        StepladderError: the first field that passes a limit, with the limit.
+    """
+    target = targets.find(manifest.target)
+    threads = math.prod(manifest.block)
+    _check_extents(manifest.grid, targets.GRID, "blocks", "grid", fields)
+    _check_extents(manifest.block, targets.BLOCK, "threads", "block", fields)
+    if threads > targets.THREADS:
+        raise fields.error(
+            "block", f"must have at most {targets.THREADS} threads, got {threads}: {show(list(manifest.block))}"
+        )
+    most = targets.registers_of_thread(threads)
+    if manifest.registers > most:
+        raise fields.error(
+            "registers",
+            f"must be at most {most} a thread in a block of {threads} threads, got {show(manifest.registers)}",
+        )
+    _check_shared_memory(manifest, target, fields)
+    _check_clusters(manifest, target, fields)
+    if target.compute_capability < targets.HOPPER:
+        for name, is_used in (
+            ("tma_descriptors", bool(manifest.tma_descriptors)),
+            ("dependent_launch", manifest.dependent_launch),
+        ):
+            if is_used:
+                raise fields.error(
+                    name, f"needs a target of compute capability 9.0 or later, and 'target' is {target.name}"
+                )
+
+
+def _check_extents(extents: tuple[int, ...], limits: tuple[int, ...], unit: str, name: str, fields: Fields) -> None:
+    if any(extent > limit for extent, limit in zip(extents, limits)):
+        raise fields.error(name, f"must be at most {' x '.join(map(str, limits))} {unit}, got {show(list(extents))}")
+
+
+def _check_shared_memory(manifest: Manifest, target: targets.Target, fields: Fields) -> None:
+    static, dynamic = manifest.static_shared_memory, manifest.dynamic_shared_memory
+    if static > target.shared_memory:
+        raise fields.error(
+            "static_shared_memory", f"must be at most {target.shared_memory} bytes on {target.name}, got {show(static)}"
+        )
+    if static + dynamic > target.shared_memory:
+        raise fields.error(
+            "dynamic_shared_memory",
+            f"must be at most {target.shared_memory - static} bytes on "
+            f"{target.name}, beside {static} static ones, got {show(dynamic)}",
+        )
+
+
+def _check_clusters(manifest: Manifest, target: targets.Target, fields: Fields) -> None:
+    cluster = list(manifest.cluster)
+    if math.prod(cluster) > target.cluster:
+        accepted = (
+            f"must have at most {target.cluster} blocks on {target.name}"
+            if target.cluster > 1
+            else f"must be [1, 1, 1] on {target.name}, which has no clusters"
+        )
+        raise fields.error("cluster", f"{accepted}, got {show(cluster)}")
+    if any(blocks % size for blocks, size in zip(manifest.grid, cluster)):
+        raise fields.error(
+            "grid",
+            f"must be a multiple of the cluster {show(cluster)} in every dimension, got {show(list(manifest.grid))}",
+        )
+
+
+def check_problem(manifest: Manifest, fields: Fields) -> None:
+    """Checks that a manifest's types go together, and that its arguments are the operands of its problem.
+
+    Args:
+        manifest: what was read.
+        fields: what it was read from.
+
+    Raises:
+        StepladderError: the first field that disagrees with the problem, with the value that would agree.
+    """
+    _check_types(manifest, fields)
+    missing = [role for role in ROLES if role not in {argument.role for argument in manifest.arguments}]
+    if missing:
+        got = ", ".join(argument.role for argument in manifest.arguments) or "none"
+        raise fields.error("arguments", f"must have one of each role {', '.join(ROLES)}, got {got}")
+    for item, argument in zip(fields.objects("arguments"), manifest.arguments):
+        operand = manifest.problem.operand(argument.role)
+        for name, wanted, got in (
+            ("element_type", operand.element_type, argument.element_type),
+            ("shape", list(operand.shape), list(argument.shape)),
+            ("access", operand.access, argument.access),
+        ):
+            if wanted != got:
+                raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
+    for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
+        wanted = manifest.problem.operand(descriptor.role).element_type
+        if descriptor.element_type != wanted:
+            raise item.error(
+                "element_type", f"must be {show(wanted)}, as 'problem' has it, got {show(descriptor.element_type)}"
+            )
+
+
+def _check_types(manifest: Manifest, fields: Fields) -> None:
+    problem = manifest.problem
+    is_integer = element_type(problem.a_type).is_integer
+    for name in ("b_type", "acc_type", "c_type"):
+        accepted = OPERAND_TYPES if name == "b_type" else list(ELEMENT_TYPES)
+        accepted = [type_ for type_ in accepted if element_type(type_).is_integer == is_integer]
+        if is_integer and name != "b_type":
+            accepted = [INTEGER_SUMS]
+        if getattr(problem, name) not in accepted:
+            raise fields.object("problem").error(
+                name,
+                f"must be one of {', '.join(accepted)} where a_type is "
+                f"{problem.a_type}, got {show(getattr(problem, name))}",
+            )

@@ -1,0 +1,227 @@
+"""What a bundle is: its files, and what its manifest says.
+
+Writing and reading are in `writing` and `reading`; the package's own page describes the folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+CUBIN = "kernel.cubin"
+PTX = "kernel.ptx"
+
+ROLES = ("a", "b", "c")
+ACCESSES = ("read", "write", "readwrite")
+LAYOUTS = ("row", "column")
+INTERLEAVES = ("none", "16b", "32b")
+SWIZZLES = ("none", "32b", "64b", "128b")
+L2_PROMOTIONS = ("none", "64b", "128b", "256b")
+OOB_FILLS = ("zero", "nan")
+
+# What a TMA descriptor can have.
+TMA_DIMENSIONS = 5
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One kernel parameter that stands for a row-major buffer in global memory: a bare pointer or a TMA descriptor.
+
+    Attributes:
+        name: the parameter's name, for messages.
+        role: which operand of the matmul it is: `a`, `b` or `c`.
+        element_type: MLIR's name of the element type.
+        shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
+            that a column-major A (m x k) has the shape (k, m).
+        access: `read`, `write` or `readwrite`.
+        descriptor: None for a pointer; else the index in `Manifest.tma_descriptors` of the descriptor that the kernel
+            takes by value (128 bytes, 64-byte aligned, `__grid_constant__`).
+    """
+
+    name: str
+    role: str
+    element_type: str
+    shape: tuple[int, ...]
+    access: str
+    descriptor: int | None = None
+
+
+@dataclass(frozen=True)
+class TmaDescriptor:
+    """How a buffer is seen through a TMA descriptor: the parameters of cuTensorMapEncodeTiled, but the base address.
+
+    Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
+
+    Attributes:
+        role: whose buffer begins at the base address: `a`, `b` or `c`.
+        element_type: MLIR's name of the element type.
+        shape: extents of the tensor in global memory, in elements; 1 to 5 of them.
+        strides: bytes from one index to the next, of every dimension but the innermost, which is contiguous.
+        box: extents of what one copy moves, in elements.
+        element_strides: step within the box of every dimension, in elements: always 1.
+        interleave: `none`, `16b` or `32b`.
+        swizzle: span of the permutation of 16-byte chunks in shared memory: `none`, `32b`, `64b` or `128b`.
+        l2_promotion: size of what is fetched into the L2 cache: `none`, `64b`, `128b` or `256b`.
+        oob_fill: what is read outside of the tensor: `zero` or `nan`.
+    """
+
+    role: str
+    element_type: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    interleave: str = "none"
+    swizzle: str = "none"
+    l2_promotion: str = "none"
+    oob_fill: str = "zero"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
+
+    element_type: str
+    shape: tuple[int, int]
+    access: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n and row-major.
+
+    Attributes:
+        m, n, k: extents in elements.
+        a_type, b_type, c_type: element types as stored.
+        acc_type: element type in which products are summed.
+        accumulate: whether C is read as well as written.
+        kind: always `matmul`.
+        a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
+        compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
+            stands for `a_type`.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    acc_type: str
+    c_type: str
+    accumulate: bool
+    kind: str = "matmul"
+    a_layout: str = "row"
+    b_layout: str = "row"
+    compute_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.compute_type is None:
+            object.__setattr__(self, "compute_type", self.a_type)
+
+    @property
+    def a_shape(self) -> tuple[int, int]:
+        """Extents of A's buffer, outermost first: (m, k), or (k, m) where A is column-major."""
+        return (self.m, self.k) if self.a_layout == "row" else (self.k, self.m)
+
+    @property
+    def b_shape(self) -> tuple[int, int]:
+        """Extents of B's buffer, outermost first: (k, n), or (n, k) where B is column-major."""
+        return (self.k, self.n) if self.b_layout == "row" else (self.n, self.k)
+
+    def operand(self, role: str) -> Operand:
+        """Returns the operand of a role, `a`, `b` or `c`."""
+        if role == "c":
+            return Operand(self.c_type, (self.m, self.n), "readwrite" if self.accumulate else "write")
+        return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of one product, of floating-point numbers or integers: 2 m n k."""
+        return 2 * self.m * self.n * self.k
+
+    def describe(self) -> str:
+        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 sums)`.
+
+        Products in another type than the operands' and operands that are not row-major are mentioned too:
+        `..., f32 x f32 -> f32 (tf32 products, f32 sums), A column-major`.
+        """
+        formula = "C = AB + C" if self.accumulate else "C = AB"
+        products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
+        columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
+        layouts = f", {' and '.join(columns)} column-major" if columns else ""
+        return (
+            f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
+            f"({products}{self.acc_type} sums){layouts}"
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `manifest.json` holds; the fields are those of the file.
+
+    Attributes:
+        kernel_name: entry point in the cubin and the PTX.
+        target: GPU architecture of the cubin, for example `sm_90a`.
+        arguments: in the order of the kernel's parameters.
+        problem: what the kernel computes.
+        grid, block, cluster: extents x, y, z, in blocks, threads and blocks; the cluster is compiled into the kernel.
+        static_shared_memory, dynamic_shared_memory: bytes a block.
+        registers: registers a thread.
+        spills: bytes of spill `stores` and `loads` a thread.
+        pipeline: name of the pipeline.
+        steps: names of the steps that ran, in order.
+        without: names of the steps left out.
+        knobs: value of every knob.
+        tool_versions: version of every tool in the build.
+        files: SHA-256 in hexadecimal by path relative to the bundle; filled in by `write_bundle`.
+        tma_descriptors: the TMA descriptors that arguments refer to.
+        dependent_launch: whether the kernel begins by waiting for the one before it (`griddepcontrol.wait`), so that it
+            may be started while that one ends (programmatic dependent launch).
+        schema_version: version of this layout.
+    """
+
+    kernel_name: str
+    target: str
+    arguments: tuple[Argument, ...]
+    problem: Problem
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    static_shared_memory: int
+    dynamic_shared_memory: int
+    registers: int
+    spills: dict[str, int]
+    pipeline: str
+    steps: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    knobs: dict[str, Any] = field(default_factory=dict)
+    tool_versions: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    tma_descriptors: tuple[TmaDescriptor, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    dependent_launch: bool = False
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the manifest as JSON data, the schema version first."""
+        data = asdict(self)
+        return {"schema_version": data.pop("schema_version"), **data}
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle read and verified.
+
+    Attributes:
+        path: the folder.
+        manifest: its manifest.
+        cubin: content of `kernel.cubin`.
+        ptx: content of `kernel.ptx`.
+    """
+
+    path: Path
+    manifest: Manifest
+    cubin: bytes
+    ptx: str

@@ -1,0 +1,216 @@
+"""Reading a bundle: every file is there and whole, and every field of the manifest is one that a build can have."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path, PurePosixPath
+
+from stepladder.runtime.bundle.fields import Fields, show
+from stepladder.runtime.bundle.limits import check_limits, check_problem
+from stepladder.runtime.bundle.manifest import (
+    ACCESSES,
+    CUBIN,
+    INTERLEAVES,
+    L2_PROMOTIONS,
+    LAYOUTS,
+    MANIFEST,
+    OOB_FILLS,
+    PTX,
+    ROLES,
+    SCHEMA_VERSION,
+    SWIZZLES,
+    TMA_DIMENSIONS,
+    Argument,
+    Bundle,
+    Manifest,
+    Problem,
+    TmaDescriptor,
+)
+from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
+from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.targets import TARGETS
+
+
+def read_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """Reads and verifies the bundle at `path`.
+
+    Raises:
+        StepladderError: a file is missing, unreadable, truncated or edited, or a field of the manifest is missing, of
+            the wrong type, or has a value that no kernel has; the message names the file or the field.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise StepladderError(f"no bundle at '{path}': " + ("not a folder" if path.exists() else "no such folder"))
+    manifest = _parse_manifest(read_fields(path))
+    for name in (CUBIN, PTX):
+        if name not in manifest.files:
+            raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
+    contents = {name: _read_verified(path, name, digest) for name, digest in manifest.files.items()}
+    try:
+        ptx = contents[PTX].decode()
+    except UnicodeDecodeError:
+        raise StepladderError(f"bundle file '{path / PTX}' is not UTF-8 text; compile it again") from None
+    return Bundle(path, manifest, contents[CUBIN], ptx)
+
+
+def read_fields(path: Path) -> Fields:
+    """Returns the fields of the manifest in the folder `path`, none of them looked at.
+
+    Raises:
+        StepladderError: the manifest is missing or unreadable, or is no JSON object.
+    """
+    file = path / MANIFEST
+    try:
+        return Fields(json.loads(_read(file).decode()), str(file))
+    except UnicodeDecodeError:
+        raise StepladderError("not UTF-8 text; the bundle is truncated or was edited", location=str(file)) from None
+    except json.JSONDecodeError as error:
+        raise StepladderError(
+            f"not valid JSON ({error.msg}); the bundle is truncated or was edited",
+            location=f"{file}:{error.lineno}:{error.colno}",
+        ) from None
+    except RecursionError:
+        raise StepladderError(
+            "JSON nested too deeply to be a manifest; the bundle was edited", location=str(file)
+        ) from None
+    except ValueError as error:  # a number of more digits than Python converts
+        raise StepladderError(f"not a manifest ({error}); the bundle was edited", location=str(file)) from None
+
+
+def listed_files(fields: Fields) -> dict[str, str]:
+    """Returns the manifest's `files`, path relative to the bundle -> SHA-256.
+
+    Raises:
+        StepladderError: the field is missing or of the wrong type, or names a file outside of the bundle.
+    """
+    files = fields.string_map("files")
+    for name in files:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise fields.error("files", f"names '{name}', which is outside the bundle")
+    return files
+
+
+def _read_verified(path: Path, name: str, digest: str) -> bytes:
+    content = _read(path / name)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise StepladderError(
+            f"bundle file '{path / name}' is truncated or was edited: its SHA-256 is not the one in "
+            f"{MANIFEST}; compile it again"
+        )
+    return content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise StepladderError(f"bundle file '{path}' is missing") from None
+    except (OSError, ValueError) as error:  # the latter is a name that holds a zero byte
+        raise StepladderError(f"cannot read bundle file '{path}': {reason(error)}") from error
+
+
+def _parse_manifest(fields: Fields) -> Manifest:
+    version = fields.integer("schema_version")
+    if version != SCHEMA_VERSION:
+        raise fields.error(
+            "schema_version",
+            f"is {version}, and this version of stepladder reads {SCHEMA_VERSION}; "
+            "compile the bundle again, or use the version that made it",
+        )
+    descriptors = tuple(_parse_descriptor(item) for item in fields.objects("tma_descriptors"))
+    manifest = Manifest(
+        schema_version=version,
+        kernel_name=fields.string("kernel_name"),
+        target=fields.string("target", TARGETS),
+        arguments=tuple(_parse_argument(item, descriptors) for item in fields.objects("arguments")),
+        tma_descriptors=descriptors,
+        grid=fields.triple("grid"),
+        block=fields.triple("block"),
+        cluster=fields.triple("cluster"),
+        # Came later: kernels of bundles without it do not wait for the one before them.
+        dependent_launch=fields.boolean("dependent_launch", default=False),
+        static_shared_memory=fields.integer("static_shared_memory"),
+        dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
+        registers=fields.integer("registers"),
+        spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
+        problem=_parse_problem(fields.object("problem")),
+        pipeline=fields.string("pipeline"),
+        steps=fields.strings("steps"),
+        without=fields.strings("without"),
+        knobs=fields.object("knobs").data,
+        tool_versions=fields.string_map("tool_versions"),
+        files=listed_files(fields),
+    )
+    check_limits(manifest, fields)
+    check_problem(manifest, fields)
+    return manifest
+
+
+def _parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+    role = fields.string("role", ROLES)
+    return Argument(
+        name=fields.string("name"),
+        role=role,
+        element_type=fields.string("element_type", ELEMENT_TYPES),
+        shape=fields.extents("shape"),
+        access=fields.string("access", ACCESSES),
+        descriptor=_parse_descriptor_index(fields, role, descriptors),
+    )
+
+
+def _parse_descriptor_index(fields: Fields, role: str, descriptors: tuple[TmaDescriptor, ...]) -> int | None:
+    """Returns an argument's `descriptor`; it came later: arguments without it are pointers."""
+    if fields.data.get("descriptor") is None:
+        return None
+    index = fields.integer("descriptor")
+    if index >= len(descriptors):
+        raise fields.error("descriptor", f"is {index}, and 'tma_descriptors' has {len(descriptors)}")
+    if descriptors[index].role != role:
+        raise fields.error(
+            "descriptor",
+            f"is {index}, and 'tma_descriptors[{index}]' is of role '{descriptors[index].role}', not '{role}'",
+        )
+    return index
+
+
+def _parse_descriptor(fields: Fields) -> TmaDescriptor:
+    shape = fields.extents("shape")
+    rank = len(shape)
+    if not 1 <= rank <= TMA_DIMENSIONS:
+        raise fields.error("shape", f"must have 1 to {TMA_DIMENSIONS} dimensions, got {rank}")
+    element_strides = fields.extents("element_strides", rank)
+    if set(element_strides) != {1}:
+        raise fields.error("element_strides", f"must be 1 in every dimension, got {show(list(element_strides))}")
+    return TmaDescriptor(
+        role=fields.string("role", ROLES),
+        element_type=fields.string("element_type", ELEMENT_TYPES),
+        shape=shape,
+        strides=fields.extents("strides", rank - 1),
+        box=fields.extents("box", rank),
+        element_strides=element_strides,
+        interleave=fields.string("interleave", INTERLEAVES),
+        swizzle=fields.string("swizzle", SWIZZLES),
+        l2_promotion=fields.string("l2_promotion", L2_PROMOTIONS),
+        oob_fill=fields.string("oob_fill", OOB_FILLS),
+    )
+
+
+def _parse_problem(fields: Fields) -> Problem:
+    a_type = fields.string("a_type", OPERAND_TYPES)
+    # Layouts and the type of the products came later: bundles without them are row-major, multiplied in A's type.
+    return Problem(
+        kind=fields.string("kind", ("matmul",)),
+        m=fields.integer("m", 1),
+        n=fields.integer("n", 1),
+        k=fields.integer("k", 1),
+        a_type=a_type,
+        b_type=fields.string("b_type", ELEMENT_TYPES),
+        acc_type=fields.string("acc_type", ELEMENT_TYPES),
+        c_type=fields.string("c_type", ELEMENT_TYPES),
+        accumulate=fields.boolean("accumulate"),
+        a_layout=fields.string("a_layout", LAYOUTS, default="row"),
+        b_layout=fields.string("b_layout", LAYOUTS, default="row"),
+        compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,), default=a_type),
+    )

@@ -1,0 +1,163 @@
+"""Writing a bundle: all or nothing, over the files of an older bundle and over no others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, Manifest
+from stepladder.runtime.bundle.reading import listed_files, read_fields
+from stepladder.runtime.errors import StepladderError, reason
+
+
+def write_bundle(
+    path: str | os.PathLike[str],
+    manifest: Manifest,
+    cubin: bytes,
+    ptx: str,
+    ir: Mapping[str, str],
+    others: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a bundle, all or nothing, over the bundle at `path` if there is one.
+
+    Files that the older bundle's manifest lists are replaced or removed; every other file in the folder stays.
+
+    Args:
+        path: the folder to make; its parent folders are made too. A symbolic link is followed.
+        manifest: `files` is ignored: it is computed here.
+        cubin: machine code.
+        ptx: PTX text.
+        ir: text of every dump by file name.
+        others: text of further files by path relative to the bundle.
+
+    Raises:
+        StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
+            bundle's manifest does not list has the name of one to write.
+    """
+    named = Path(path)
+    path = _place(named)
+    texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()} | dict(others or {})
+    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()}
+    data = manifest.to_json()
+    data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
+    contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()
+
+    temporary: Path | None = None
+    try:
+        kept = _kept(path, _listed(named, path))
+        _check_names(named, contents, kept)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        fresh = temporary / "new"
+        for name, content in contents.items():
+            target = fresh / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        for name in kept:
+            _carry(path / name, fresh / name)
+        # A folder cannot be renamed over a folder with files in it: the old bundle moves out of the way first.
+        if path.exists():
+            path.rename(temporary / "old")
+        fresh.rename(path)
+    except OSError as error:
+        # A file where a folder should be made is "File exists" to mkdir, which says little to a user.
+        why = "Not a directory" if isinstance(error, FileExistsError) else reason(error)
+        raise StepladderError(f"cannot write bundle '{named}': {why}") from error
+    finally:
+        if temporary is not None:
+            _restore(temporary / "old", path)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Finds out whether a bundle may be written to `path`, before the work is done that makes it.
+
+    Raises:
+        StepladderError: `path` is there and is no bundle.
+    """
+    _listed(Path(path), _place(Path(path)))
+
+
+def _place(named: Path) -> Path:
+    """Returns where a bundle called `named` is or would be, behind any symbolic link."""
+    return Path(os.path.realpath(named)) if named.is_symlink() else named
+
+
+def _listed(named: Path, path: Path) -> set[str]:
+    """Returns the files of the bundle at `path`, its manifest included; none where there is nothing yet.
+
+    Raises:
+        StepladderError: `path` is there and is no bundle.
+    """
+    if not os.path.lexists(path):
+        return set()
+    refusal = f"'{named}' is there and is not a bundle; it is left as it is. Name another output"
+    if not (path / MANIFEST).is_file():
+        raise StepladderError(refusal)
+    try:
+        fields = read_fields(path)
+        fields.integer("schema_version")
+        files = listed_files(fields)
+    except StepladderError as error:
+        raise StepladderError(refusal, notes=[error.render()]) from None
+    if CUBIN not in files:
+        raise StepladderError(refusal, notes=[f"{path / MANIFEST}: field 'files' does not list '{CUBIN}'"])
+    return {MANIFEST, *(str(PurePosixPath(name)) for name in files)}
+
+
+def _kept(path: Path, listed: set[str]) -> dict[str, bool]:
+    """Returns what stays of the folder `path`, relative name -> whether it is a folder: what `listed` does not name.
+
+    Folders that hold listed files and nothing else are not in it.
+    """
+    entries = dict(_entries(path, "")) if listed else {}
+    kept = {name: is_folder for name, is_folder in entries.items() if is_folder or name not in listed}
+    of_bundle = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
+    return {name: is_folder for name, is_folder in kept.items() if not (is_folder and name in of_bundle)}
+
+
+def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, bool]]:
+    """Yields every entry below a folder, as its name relative to it and whether it is a folder, parents first."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        yield prefix + entry.name, is_folder
+        if is_folder:
+            yield from _entries(folder / entry.name, f"{prefix}{entry.name}/")
+
+
+def _check_names(named: Path, contents: Mapping[str, bytes], kept: Mapping[str, bool]) -> None:
+    """Raises StepladderError where a file to write has the place of an entry that stays, or of a folder above it."""
+    files = set(contents)
+    folders = {str(parent) for name in contents for parent in PurePosixPath(name).parents}
+    for name, is_folder in kept.items():
+        if name in files or (name in folders and not is_folder):
+            raise StepladderError(
+                f"'{named / name}' has the name of a file of the new bundle, and {MANIFEST} does not "
+                "list it; it is left as it is. Move it, or name another output"
+            )
+
+
+def _carry(source: Path, target: Path) -> None:
+    """Makes an entry of the older bundle one of the newer, so that both have it."""
+    if source.is_dir() and not source.is_symlink():
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copystat(source, target)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # not every file system has links
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _restore(old: Path, path: Path) -> None:
+    """Puts the old bundle back if writing stopped between the two renames."""
+    if old.exists() and not path.exists():
+        old.rename(path)

@@ -1,0 +1,90 @@
+"""Files that are written: through links, whole or not at all, and with the system's reason where they cannot be."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepladder.cli import files
+from stepladder.cli.commands import emulate
+from stepladder.cli.files import check_writable, write_text
+from stepladder.runtime.errors import StepladderError, reason
+
+RUNNER = Path(files.__file__).resolve().parents[1]
+
+
+def test_links_are_written_through(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/file").write_text("before")
+    (tmp_path / "link").symlink_to("folder/file")
+    (tmp_path / "second").symlink_to("link")
+    for name in ("link", "second"):
+        check_writable(str(tmp_path / name))
+        write_text(str(tmp_path / name), name)
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "folder/file").read_text() == name
+    assert [entry.name for entry in (tmp_path / "folder").iterdir()] == ["file"]
+
+
+def test_links_to_nothing_yet(tmp_path):
+    (tmp_path / "link").symlink_to("new")
+    write_text(str(tmp_path / "link"), "text")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_text() == "text"
+
+
+@pytest.mark.parametrize("write", [check_writable, lambda path: write_text(path, "text")])
+def test_links_that_lead_back(tmp_path, write):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(StepladderError, match="cannot write '.*one': Too many levels of symbolic links"):
+        write(str(tmp_path / "one"))
+    assert (tmp_path / "one").is_symlink() and (tmp_path / "two").is_symlink()
+
+
+def test_links_into_folders_that_are_missing(tmp_path):
+    (tmp_path / "link").symlink_to("missing/file")
+    for write in (check_writable, lambda path: write_text(path, "text")):
+        with pytest.raises(StepladderError, match="cannot write '.*link': No such file or directory"):
+            write(str(tmp_path / "link"))
+
+
+@pytest.mark.parametrize(
+    "error, text",
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("1000 requested and 256 written"), "1000 requested and 256 written"),
+        (OSError(), "OSError"),
+    ],
+)
+def test_reasons(error, text):
+    assert reason(error) == text
+
+
+def test_arrays_that_cannot_be_written_whole(tmp_path):
+    """NumPy's error has no number of the system's."""
+    (tmp_path / "argument0.npy").write_bytes(b"before")
+    script = (
+        "import resource, sys, numpy as np\nfrom stepladder.commands.emulate import _save\n"
+        "from stepladder.errors import StepladderError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n    _save(sys.argv[1], {'argument0': np.zeros(10**6)})\n"
+        "except StepladderError as error:\n    print(error.render())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(RUNNER)},
+    )
+    assert done.stdout.startswith(f"error: cannot write '{tmp_path / 'argument0.npy'}': "), done.stderr
+    assert "None" not in done.stdout and len(done.stdout.splitlines()) == 1
+    assert (tmp_path / "argument0.npy").read_bytes() == b"before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["argument0.npy"]
+
+
+def test_arrays(tmp_path):
+    emulate._save(str(tmp_path / "new"), {"result0": np.arange(3)})
+    assert np.load(tmp_path / "new/result0.npy").tolist() == [0, 1, 2]
