@@ -38,6 +38,7 @@ def triton_contestants(operands, notes: dict[str, str], versions: dict[str, str]
     try:
         import triton
         from triton.tools.tensor_descriptor import TensorDescriptor
+
         from triton_matmul import matmul
     except ImportError as error:
         notes["triton"] = f"not installed: {error}"
@@ -117,7 +118,6 @@ def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: d
 
 def _mosaic(device: Device, size: int, jax, jnp, profiler, pallas) -> dict[str, Any]:
     import duel
-
     from stepladder.runtime.bundle import Problem
 
     a, b = (jax.random.normal(jax.random.key(seed), (size, size), jnp.float16) for seed in range(2))

@@ -18,9 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import said_command, write_result  # noqa: E402
-
-from stepladder.pipeline import ablation as climb  # noqa: E402  (a plain checkout is enough)
+from pieces import said_command, write_result
+from stepladder.pipeline import ablation as climb
 
 # Ablation -> the tile whose variants are counted.
 TILES = {"mma_sync": "256x128x64", "wmma": "128x256x64", "wmma_asynchronous": "128x256x64"}

@@ -13,7 +13,7 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from stepladder.runtime.targets import TARGETS, Target  # noqa: E402  (a plain checkout is enough)
+from stepladder.runtime.targets import TARGETS, Target
 
 ROOT = Path(__file__).resolve().parents[1]
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")

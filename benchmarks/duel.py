@@ -18,7 +18,6 @@ from statistics import median
 from typing import Any
 
 from pieces import said_command
-
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import Contestant, Mode, Runner, Spread, Timer
 from stepladder.runtime.bundle import Bundle, Problem

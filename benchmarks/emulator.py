@@ -11,7 +11,6 @@ import platform
 from datetime import datetime, timezone
 
 from pieces import DOCS, said_command, write_result
-
 from stepladder.emulator import matmul
 from stepladder.payload.problem import find_problem, matmul_text
 from stepladder.pipeline import ablation, build, engine

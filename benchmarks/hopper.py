@@ -33,10 +33,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from measure import Job, build_jobs  # noqa: E402  (a plain checkout is enough)
-from pieces import said_command, write_result  # noqa: E402
-
-from stepladder.pipeline import ablation as climb  # noqa: E402
+from measure import Job, build_jobs
+from pieces import said_command, write_result
+from stepladder.pipeline import ablation as climb
 
 PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside", "few_rows")
 
@@ -453,7 +452,6 @@ def _refusals(folder: Path) -> dict[str, str]:
 def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], limit: float, read, modes: dict) -> None:
     """Measures problem after problem; `read` gives the bundles in a problem's folder."""
     import duel
-
     from stepladder.runtime.launch import Device
 
     start = time.monotonic()
@@ -550,7 +548,6 @@ def measure_ablation(folder: Path, out: Path) -> None:
 def measure_stages(folder: Path, out: Path) -> None:
     """Every number of stages at every k, in bursts."""
     import duel
-
     from stepladder.measure.bench import Mode
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device
@@ -570,7 +567,6 @@ def measure_beside(folder: Path, out: Path) -> None:
     """Ours, cuBLAS, Triton, and Pallas where it is."""
     import beside
     import duel
-
     from stepladder.measure.bench import MODES, Mode
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device
@@ -602,7 +598,6 @@ def measure_beside(folder: Path, out: Path) -> None:
 def measure_few_rows(folder: Path, out: Path) -> None:
     """Every variant of FEW_ROWS_RUNGS, in bursts."""
     import duel
-
     from stepladder.measure.bench import Mode
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device
@@ -616,9 +611,9 @@ def measure_few_rows(folder: Path, out: Path) -> None:
 
 def measure_clusters(out: Path) -> None:
     """How many clusters of each size a card has room for, of blocks that need a multiprocessor each."""
-    import duel
     from cuda.bindings import driver
 
+    import duel
     from stepladder.runtime.launch import Device
 
     with Device() as device:
@@ -649,7 +644,6 @@ def measure_clusters(out: Path) -> None:
 def measure_numbers(folder: Path, out: Path) -> None:
     """Checks every case with every seed, in processes of their own: a barrier that is wrong waits for ever."""
     import duel
-
     from stepladder.runtime.launch import Device
 
     place = folder / "numbers"
@@ -707,7 +701,6 @@ def check(paths: list[Path]) -> None:
     from dataclasses import asdict
 
     import duel
-
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
@@ -734,7 +727,6 @@ def check(paths: list[Path]) -> None:
 def repeat(path: Path) -> None:
     """Launches a kernel LAUNCHES times and compares the bits of C with an exact product's; prints a line of JSON."""
     import duel
-
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of  # noqa: E402
-from measure import build_jobs  # noqa: E402
-from pieces import said_command, write_result  # noqa: E402
-
-from stepladder.codegen import kernel as codegen  # noqa: E402
+from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of
+from measure import build_jobs
+from pieces import said_command, write_result
+from stepladder.codegen import kernel as codegen
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")

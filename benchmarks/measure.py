@@ -20,9 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import said_command, write_result  # noqa: E402
-
-from stepladder.pipeline import ablation as climb  # noqa: E402  (a plain checkout is enough)
+from pieces import said_command, write_result
+from stepladder.pipeline import ablation as climb
 
 TARGET = "sm_90a"
 # A setting is a tuple of values of these, as far as the pipeline has them.

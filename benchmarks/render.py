@@ -20,7 +20,7 @@ from pieces import DOCS, ROOT, median, ratio, result, save, table, where
 
 sys.path.insert(0, str(ROOT / "runner"))
 
-from stepladder.pipeline import engine, library  # noqa: E402  (a plain checkout is enough)
+from stepladder.pipeline import engine, library
 
 DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md", DOCS / "emulator.md")
 ABLATIONS = ("wmma", "wmma_asynchronous", "mma_sync")

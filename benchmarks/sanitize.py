@@ -19,9 +19,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from hopper import knobs_of  # noqa: E402
-from measure import Job, build_jobs  # noqa: E402  (a plain checkout is enough)
-from pieces import write_result  # noqa: E402
+from hopper import knobs_of
+from measure import Job, build_jobs
+from pieces import write_result
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 # What differs in how threads, the copy engine and the matrix unit wait for one another: pipeline, knobs, sizes that
@@ -118,7 +118,6 @@ def _sanitize(tool: str, place: Path) -> dict:
 def run(folder: Path, out: Path, tools: list[str]) -> None:
     """Runs every kernel under every tool, some at a time, and writes what they say."""
     import duel
-
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.launch import Device
 

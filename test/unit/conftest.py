@@ -18,14 +18,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
-from stepladder.runtime.bundle import (  # noqa: E402
+from stepladder.runtime.bundle import (
     Argument,
     Manifest,
     Problem,
     TmaDescriptor,
     write_bundle,
 )
-from stepladder.runtime.errors import StepladderError  # noqa: E402
+from stepladder.runtime.errors import StepladderError
 
 # How many times its own number of examples a test draws, by profile.
 PROFILES = {"repeatable": 1, "random": 10}

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from conftest import make_descriptor, make_manifest
-
 from stepladder.runtime.bundle import Bundle, write_bundle
 
 THREADS = 64

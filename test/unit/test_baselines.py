@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import make_problem
 
+from conftest import make_problem
 from stepladder.measure import baselines
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError

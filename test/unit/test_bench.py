@@ -5,8 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from conftest import make_manifest, make_problem
 
+from conftest import make_manifest, make_problem
 from stepladder.measure.bench import (
     LARGEST_C,
     LARGEST_INTEGER_C,

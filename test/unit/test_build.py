@@ -4,10 +4,10 @@ import re
 import time
 
 import pytest
-from conftest import examples
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from stepladder.codegen import kernel as codegen
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import build, engine

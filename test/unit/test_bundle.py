@@ -5,9 +5,9 @@ import json
 import os
 
 import pytest
+
 from bundles import edit_manifest, refusal
 from conftest import make_descriptor, make_manifest, make_problem
-
 from stepladder.runtime.bundle import read_bundle, write_bundle
 
 

@@ -1,9 +1,9 @@
 """Values that no kernel has: reading refuses them, by field, and says what is accepted."""
 
 import pytest
+
 from bundles import change, edit_manifest, refusal
 from conftest import make_manifest, make_problem
-
 from stepladder.runtime.bundle import read_bundle, write_bundle
 
 

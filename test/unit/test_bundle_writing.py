@@ -3,9 +3,9 @@
 import os
 
 import pytest
+
 from bundles import edit_manifest
 from conftest import make_manifest
-
 from stepladder.runtime.bundle import check_output, read_bundle, write_bundle
 from stepladder.runtime.errors import StepladderError
 

@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import make_problem
 
+from conftest import make_problem
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.verify.check import (

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import make_manifest
 
+from conftest import make_manifest
 from stepladder import __version__
 from stepladder.cli import main as cli
 from stepladder.cli.files import check_writable, write_json

@@ -3,8 +3,8 @@
 import functools
 
 import pytest
-from faults import BASES, FAULTS
 
+from faults import BASES, FAULTS
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.memory.sanitizer import Finding
 from stepladder.payload import problem as payload

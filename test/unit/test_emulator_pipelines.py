@@ -6,8 +6,8 @@ The exact check compares with the reference over integers, so that one dropped o
 import json
 
 import pytest
-from chosen import chosen_steps
 
+from chosen import chosen_steps
 from stepladder.emulator import matmul
 from stepladder.payload.problem import find_problem, matmul_text
 from stepladder.pipeline import build, engine, library

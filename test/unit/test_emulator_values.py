@@ -8,15 +8,15 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepladder.emulator import dialects  # noqa: F401  (registers what executes ops)
-from stepladder.emulator.core import types  # noqa: F401  (registers what executes ops)
+from conftest import examples
+from stepladder.emulator import dialects
+from stepladder.emulator.core import types
 from stepladder.emulator.core.machine import Group, Machine
 from stepladder.emulator.core.program import build
-from stepladder.emulator.memory import memory  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
 
@@ -104,7 +104,7 @@ def everywhere(op, type_, result, *operands):
     wide = f"vector<{count}x{type_}>"
 
     def text(of, to, op):
-        return function({name: of for name in names}, "%r = " + op.format(", ".join(f"%{name}" for name in names)), to)
+        return function(dict.fromkeys(names, of), "%r = " + op.format(", ".join(f"%{name}" for name in names)), to)
 
     scalar = text(type_, result, f"{op} : {type_}" if type_ == result or "cmp" in op else f"{op} : {type_} to {result}")
     (in_lanes,) = run(scalar, *operands, lanes=count)
@@ -597,7 +597,7 @@ def test_affine_maps_beside_python(drawn, numbers):
     for op, choose in (("min", min), ("max", max), ("apply", lambda results: results[0])):
         results = ", ".join(text for text, _ in drawn[: 1 if op == "apply" else None])
         code = function(
-            {name: "index" for name in "abc"},
+            dict.fromkeys("abc", "index"),
             f"%r = affine.{op} affine_map<(d0, d1)[s0] -> ({results})>(%a, %b)[%c]",
             "index",
         )

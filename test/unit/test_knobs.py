@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from chosen import chosen_steps
-from conftest import examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from chosen import chosen_steps
+from conftest import examples
 from stepladder.codegen import kernel as codegen
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import engine, library

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import make_descriptor, make_manifest, make_problem
 
+from conftest import make_descriptor, make_manifest, make_problem
 from stepladder.runtime import tensor_map as tma
 from stepladder.runtime.bundle import Argument, Bundle, read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError

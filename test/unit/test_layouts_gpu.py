@@ -4,11 +4,11 @@ Each kernel is one instruction (`layout_kernels`); data are small integers, comp
 needed.
 """
 
-import layout_kernels
 import numpy as np
 import pytest
-from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
 
+import layout_kernels
+from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
 from stepladder.emulator.hardware import fragments
 from stepladder.emulator.hardware.shared_memory_layouts import (
     MatrixDescriptor,

@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from stepladder.cli import main as cli
 from stepladder.mlir.bindings import ir
 from stepladder.payload.facts import type_bits, type_facts

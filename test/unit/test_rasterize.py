@@ -1,10 +1,10 @@
 """Renumbered blocks: every block of the grid is still computed once, whatever grid and raster."""
 
-from conftest import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from indices import offsets_of
 
+from conftest import examples
+from indices import offsets_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.problem import matmul_text

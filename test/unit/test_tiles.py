@@ -3,11 +3,11 @@
 from collections import Counter
 
 import numpy as np
-from conftest import examples
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from indices import index_of, offsets_of, sizes_of
 
+from conftest import examples
+from indices import index_of, offsets_of, sizes_of
 from stepladder.extension.lib import building, tma
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk

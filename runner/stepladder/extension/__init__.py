@@ -6,7 +6,7 @@ of it.
 
 from __future__ import annotations
 
-from stepladder.extension.lib import dialect, warpgroup_ops  # noqa: F401  (an op registers itself when its module is imported)
+from stepladder.extension.lib import dialect, warpgroup_ops
 from stepladder.extension.lib.dialect import (
     Dialect,
     Handle,
@@ -18,7 +18,7 @@ from stepladder.extension.lib.dialect import (
     producer,
     transform_op,
 )
-from stepladder.extension.ops import (  # noqa: F401  (an op registers itself when its module is imported)
+from stepladder.extension.ops import (
     convert_to_warpgroup_mma,
     direct_store_epilogue,
     enable_dependent_launch,

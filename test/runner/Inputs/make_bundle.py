@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "runner"))
 
-from stepladder.runtime.bundle import Argument, Manifest, Problem, write_bundle  # noqa: E402
+from stepladder.runtime.bundle import Argument, Manifest, Problem, write_bundle
 
 PROBLEM = Problem(128, 128, 64, "f16", "f16", acc_type="f32", c_type="f32", accumulate=True)
 ARGUMENTS = (

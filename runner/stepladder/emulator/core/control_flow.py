@@ -251,7 +251,7 @@ class _Flattened:
         used, assigned = {}, {}
         for number, (start, end) in self.spans.items():
             used[number], assigned[number] = _flow(self.builder.code[start:end])
-        live = {number: 0 for number in self.spans}
+        live = dict.fromkeys(self.spans, 0)
         changed = True
         while changed:
             changed = False

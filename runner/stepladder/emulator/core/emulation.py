@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepladder.emulator import MAX_STEPS, dialects  # noqa: F401  (registers what executes ops)
-from stepladder.emulator.core import types  # noqa: F401  (registers what executes ops)
+from stepladder.emulator import MAX_STEPS, dialects
+from stepladder.emulator.core import types
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
-from stepladder.emulator.memory import memory  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.sanitizer import Finding
 from stepladder.runtime.errors import StepladderError
 

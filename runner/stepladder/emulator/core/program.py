@@ -37,17 +37,17 @@ class Instruction:
     """
 
     __slots__ = (
-        "name",
-        "execute",
-        "operands",
-        "results",
         "attributes",
-        "operand_types",
-        "result_types",
-        "location",
-        "regions",
-        "number",
         "cache",
+        "execute",
+        "location",
+        "name",
+        "number",
+        "operand_types",
+        "operands",
+        "regions",
+        "result_types",
+        "results",
     )
 
     def __init__(

@@ -69,7 +69,7 @@ class MemRef:
         sizes, strides: of each dimension in elements, each uniform or (T,).
     """
 
-    __slots__ = ("memory", "element", "start", "offset", "sizes", "strides")
+    __slots__ = ("element", "memory", "offset", "sizes", "start", "strides")
 
     def __init__(self, memory, element, start: int, offset, sizes, strides):
         self.memory = memory

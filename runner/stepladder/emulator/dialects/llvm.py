@@ -73,7 +73,7 @@ def _filled(op, form: Layout, count: int, byte: int):
             raise Unsupported(op, f"of {form.name}")
         return elements.plain(np.full(form.bytes, byte, np.uint8).view(_NUMBERS[form.name])[0])
     parts = form.parts if form.kind == "struct" else form.parts * form.count
-    if form.kind != "vector" and len(set(parts)) != 1 or parts[0].name not in _NUMBERS:
+    if (form.kind != "vector" and len(set(parts)) != 1) or parts[0].name not in _NUMBERS:
         return Struct(tuple(_filled(op, part, count, byte) for part in parts))
     kind = np.dtype(_NUMBERS[parts[0].name])
     array = np.full((count, len(parts) * kind.itemsize), byte, np.uint8).view(kind)

@@ -10,7 +10,7 @@ import numpy as np
 from stepladder.emulator.core.elements import unsigned, wrapped
 from stepladder.emulator.core.registry import EXECUTED, executes
 from stepladder.emulator.core.types import Opaque
-from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
+from stepladder.emulator.dialects import arith, math
 
 _POINTER_BITS = 64
 

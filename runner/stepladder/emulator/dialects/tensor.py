@@ -96,7 +96,7 @@ def _slice(op, tensor, dynamic, shape) -> tuple[tuple, list[int]]:
     for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
         if stride < 1:
             raise Unsupported(op, f"with a stride of {stride}")
-        if size < 0 or size and not 0 <= offset <= offset + (size - 1) * stride < of:
+        if size < 0 or (size and not 0 <= offset <= offset + (size - 1) * stride < of):
             raise _outside(
                 op, f"goes beyond the {of} elements of dimension {axis}: {size} from {offset}, {stride} apart"
             )

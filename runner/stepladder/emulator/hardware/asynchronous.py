@@ -240,7 +240,7 @@ def wait_for_bulk(fiber, latest: int, *, read: bool) -> None:
 class Product:
     """A wgmma: what it reads in flight, and whether it is done."""
 
-    __slots__ = ("op", "lanes", "touches", "is_done")
+    __slots__ = ("is_done", "lanes", "op", "touches")
 
     def __init__(self, op, lanes: slice, touches: Sequence[Touch]):
         self.op = op

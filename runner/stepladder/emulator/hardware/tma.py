@@ -114,7 +114,7 @@ class _Box:
 
     def fits(self, op) -> bool:
         """Whether it lies in shared memory; a finding where it does not."""
-        if 0 <= self.addresses.min() and self.addresses.max() + self.item <= self.group.window.size:
+        if self.addresses.min() >= 0 and self.addresses.max() + self.item <= self.group.window.size:
             return True
         self.group.sanitizer.report(
             "out-of-bounds",

@@ -36,7 +36,7 @@ class Allocation:
         shadow: what the sanitizer knows about it, or None.
     """
 
-    __slots__ = ("data", "size", "copies", "space", "address", "name", "shadow")
+    __slots__ = ("address", "copies", "data", "name", "shadow", "size", "space")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = ""):
         # All bits set: not a number in every floating-point type, and an improbable integer.
@@ -119,7 +119,7 @@ class Access:
         per_lane: whether there is a dimension of lanes.
     """
 
-    __slots__ = ("memory", "element", "positions", "valid", "per_lane")
+    __slots__ = ("element", "memory", "per_lane", "positions", "valid")
 
     def __init__(self, memory: Allocation, element, positions: np.ndarray, valid, per_lane: bool):
         self.memory = memory

@@ -63,7 +63,7 @@ def _check_op_class(op_class: type) -> None:
         raise TypeError(f"{name} has no field 'target: Handle', the handle to what it treats")
     if sum(isinstance(field, ext.ResultDef) for field in fields.values()) > 1:
         raise TypeError(f"{name} has several results, and transform_op sets one")
-    if any(known.OPERATION_NAME == name for known, _ in _IMPLEMENTATIONS):
+    if any(name == known.OPERATION_NAME for known, _ in _IMPLEMENTATIONS):
         raise TypeError(f"{name} has an implementation already")
 
 

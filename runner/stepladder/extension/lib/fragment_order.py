@@ -54,10 +54,7 @@ def place_of(unit, columns: int) -> tuple:
         group = ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(number, WARP), across)
         return group * _UNIT_COLUMNS + pair + fragment * FRAGMENT
 
-    return building.apply(row, unit), [
-        building.apply(lambda n: column(n, fragment), unit)  # noqa: B023
-        for fragment in (0, 1)
-    ]
+    return building.apply(row, unit), [building.apply(lambda n: column(n, fragment), unit) for fragment in (0, 1)]
 
 
 def unit_of_thread(first_row, columns: int):

@@ -109,7 +109,7 @@ class _Load:
             place = building.view(self.ring, [number, box, 0, 0], [1, 1, self.rows, self.columns], drop=2)
             column = self.origin.column
             if box:
-                column = building.apply(lambda x: x + box * self.columns, column)  # noqa: B023 (called at once)
+                column = building.apply(lambda x: x + box * self.columns, column)
             nvgpu.tma_async_load(place, full, self.descriptor, [column, self.origin.row], number)
 
 

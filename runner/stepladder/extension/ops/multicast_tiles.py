@@ -120,12 +120,12 @@ def _divide(loads: list, mark: str, cluster: _Cluster, launch, rewriter) -> None
     with ir.InsertionPoint(first), first.location:
         part, mask = cluster.part(mark), cluster.mask(mark)
         for number in range(count):
-            box = number if not by_box else building.apply(lambda p: p * count + number, part)  # noqa: B023
+            box = number if not by_box else building.apply(lambda p: p * count + number, part)
             across = column
             if by_box:
                 across = building.apply(lambda c, b: c + b * columns, column, box)
             elif number:
-                across = building.apply(lambda c: c + number * columns, column)  # noqa: B023
+                across = building.apply(lambda c: c + number * columns, column)
             down, start = row, 0
             if not by_box:
                 start = building.times(part, part_rows)

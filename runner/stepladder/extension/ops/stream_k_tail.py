@@ -69,7 +69,7 @@ class _Share:
     @property
     def is_worthwhile(self) -> bool:
         """Whether sharing ends earlier than a wave of whole tiles would."""
-        return 0 < self.total and self.length < self.steps
+        return self.total > 0 and self.length < self.steps
 
 
 @transform_op(StreamKTail)
