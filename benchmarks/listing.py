@@ -5,10 +5,12 @@ python benchmarks/listing.py docs/results/hopper_listing.json
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of  # noqa: E402
 from measure import build_jobs  # noqa: E402
-from pieces import said_command, write_result  # noqa: E402
+from pieces import new_parser, run, said_command, write_result  # noqa: E402
 
 from stepladder.codegen import kernel as codegen  # noqa: E402
 
@@ -37,8 +39,16 @@ def main_loop(listing: str) -> list[str]:
     raise SystemExit("found no loop around the products")
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Builds the kernel of the climb with clusters and an epilogue by TMA, and writes its main loop."""
+    args = make_parser().parse_args(argv)
     from stepladder.runtime.bundle import read_bundle
 
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +62,7 @@ def main() -> None:
             check=True,
         )
     write_result(
-        Path(sys.argv[1]),
+        args.result,
         {
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": said_command(),
@@ -65,4 +75,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
