@@ -13,12 +13,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import said_command, write_result
+from pieces import new_parser, run, said_command, write_result
 from stepladder.pipeline import ablation as climb
 
 # Ablation -> the tile whose variants are counted.
@@ -77,7 +78,7 @@ def count(place: Path) -> dict[str, str]:
             ",".join(METRICS.values()),
             sys.executable,
             __file__,
-            "launch",
+            "--launch-only",
             str(place),
         ],
         capture_output=True,
@@ -95,16 +96,29 @@ def count(place: Path) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    """Counts, or launches what is counted."""
-    if sys.argv[1:2] == ["launch"]:
-        launch(Path(sys.argv[2]))
-        return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("result", type=Path)
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
+    parser.add_argument("result", type=Path, nargs="?", metavar="RESULT.json", help="file to write")
     parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no kernel after these")
-    args = parser.parse_args()
+    parser.add_argument(
+        "--launch-only",
+        action="store_true",
+        help="launch the one bundle that FOLDER is, and count nothing: what ncu runs",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Counts, or launches what is counted."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.launch_only:
+        launch(args.folder)
+        return
+    if args.result is None:
+        parser.error("name the file for the result")
     from stepladder.runtime.launch import Device
 
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()
@@ -132,4 +146,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

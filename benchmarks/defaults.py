@@ -5,17 +5,19 @@ python benchmarks/defaults.py
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from pieces import ROOT, new_parser, run
 from stepladder.runtime.targets import TARGETS, Target
 
-ROOT = Path(__file__).resolve().parents[1]
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
 _TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
@@ -99,9 +101,15 @@ def _is_in_clusters(kernel: dict) -> bool:
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return new_parser(__doc__)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Writes a file for every pipeline that was measured over sizes, with the types that were measured beside them, or
     that was tuned."""
+    make_parser().parse_args(argv)
     pipelines: dict[str, list[dict]] = {}
     card = ""
     results = ROOT / "docs" / "results"
@@ -135,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -5,12 +5,18 @@ python benchmarks/emulator.py          no GPU needed; seconds are those of the m
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import platform
+import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 
-from pieces import DOCS, said_command, write_result
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from pieces import DOCS, new_parser, run, said_command, write_result
 from stepladder.emulator import matmul
 from stepladder.payload.problem import find_problem, matmul_text
 from stepladder.pipeline import ablation, build, engine
@@ -57,8 +63,23 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
     return found
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument(
+        "result",
+        type=Path,
+        nargs="?",
+        default=DOCS / "results" / "emulator.json",
+        metavar="RESULT.json",
+        help="file to write (default: docs/results/emulator.json)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Runs the climbs and writes the result."""
+    args = make_parser().parse_args(argv)
     text = matmul_text(*SIZE)
     climbs: dict[str, list] = {}
     seconds: dict[str, dict[str, float]] = {}
@@ -92,8 +113,8 @@ def main() -> None:
             for name in ABLATIONS
         },
     }
-    write_result(DOCS / "results" / "emulator.json", result)
+    write_result(args.result, result)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

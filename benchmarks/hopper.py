@@ -28,13 +28,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from measure import Job, build_jobs
-from pieces import said_command, write_result
+from pieces import new_parser, run, said_command, write_result
 from stepladder.pipeline import ablation as climb
 
 PARTS = ("numbers", "tune", "ablation", "stages", "sizes", "beside", "few_rows")
@@ -767,40 +768,75 @@ def repeat(path: Path) -> None:
     )
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    subparsers = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    parts = {"build": subparsers.add_parser("build", help="build the bundles of all kernels, or of some parts")}
+    measured = {
+        "numbers": "check the numbers of all kernels",
+        "tune": "time the candidates for every problem",
+        "ablation": "time the variants of the climb",
+        "stages": "time kernels by their number of stages",
+        "sizes": "time the default kernels over sizes and shapes",
+        "beside": "time other compilers' kernels too",
+        "few_rows": "time kernels for an A of few rows",
+    }
+    for part in PARTS:
+        parts[part] = subparsers.add_parser(part, help=f"{measured[part]}, on the GPU")
+    for part, parser_of_part in parts.items():
+        parser_of_part.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
+        if part != "build":
+            parser_of_part.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    parts["build"].add_argument(
+        "--only",
+        nargs="+",
+        default=list(PARTS),
+        choices=PARTS,
+        metavar="PART",
+        help=f"kernels of these parts only: {', '.join(PARTS)}",
+    )
+    parts["build"].add_argument(
+        "--problems", nargs="+", default=[], metavar="PROBLEM", help="tune, sizes: these problems only"
+    )
+    parts["build"].add_argument("--workers", type=int, default=2, help="processes that build (default: 2)")
+    for part in ("tune", "sizes"):
+        parts[part].add_argument("--only", nargs="+", default=[], metavar="PROBLEM", help="these problems only")
+        parts[part].add_argument(
+            "--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these (default: 540)"
+        )
+        parts[part].add_argument(
+            "--seconds", type=float, default=SUSTAINED, help=f"length of a sustained run (default: {SUSTAINED})"
+        )
+    parts["sizes"].add_argument("--rounds", type=int, default=SIZES_ROUNDS, help=f"rounds (default: {SIZES_ROUNDS})")
+    for part in ("build", "tune", "sizes"):
+        parts[part].add_argument(
+            "--types", nargs="+", default=list(TYPES), choices=list(TYPES), help="element types (default: all)"
+        )
+    clusters = subparsers.add_parser("clusters", help="ask the GPU for how many clusters it has room")
+    clusters.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    check_ = subparsers.add_parser("check", help="check kernels, a line of JSON each: a process of `numbers`")
+    check_.add_argument("bundles", type=Path, nargs="+", metavar="BUNDLE")
+    repeat_ = subparsers.add_parser("repeat", help="launch a kernel many times: a process of `numbers`")
+    repeat_.add_argument("bundle", type=Path, metavar="BUNDLE")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Runs one part of one half."""
-    if sys.argv[1:2] == ["check"]:
-        check([Path(path) for path in sys.argv[2:]])
-        return
-    if sys.argv[1:2] == ["clusters"]:
-        measure_clusters(Path(sys.argv[2]))
-        return
-    if sys.argv[1:2] == ["repeat"]:
-        repeat(Path(sys.argv[2]))
-        return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["build", *PARTS])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("result", type=Path, nargs="?")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="build: parts; tune, sizes: problems")
-    parser.add_argument("--problems", nargs="+", default=[], metavar="PROBLEM", help="build: those of tune and sizes")
-    parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
-    parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no problem after these")
-    parser.add_argument("--rounds", type=int, default=SIZES_ROUNDS, help="of sizes")
-    parser.add_argument("--seconds", type=float, default=SUSTAINED, help="of a sustained run of tune and sizes")
-    parser.add_argument("--workers", type=int, default=2, help="processes that build")
-    args = parser.parse_args()
-    if args.what == "build":
-        if unknown := set(args.only) - set(PARTS):
-            parser.error(f"no part '{unknown.pop()}': there are {', '.join(PARTS)}")
-        build_all(args.folder, args.only or list(PARTS), args.types, args.problems, args.workers)
-        return
-    if args.result is None:
-        parser.error("name the file for the result")
-    if args.what == "tune":
+    args = make_parser().parse_args(argv)
+    if args.part == "build":
+        build_all(args.folder, args.only, args.types, args.problems, args.workers)
+    elif args.part == "tune":
         measure_tuning(args.folder, args.result, args.types, args.only, args.limit, args.seconds)
-    elif args.what == "sizes":
+    elif args.part == "sizes":
         measure_sizes(args.folder, args.result, args.types, args.only, args.limit, args.rounds, args.seconds)
+    elif args.part == "clusters":
+        measure_clusters(args.result)
+    elif args.part == "check":
+        check(args.bundles)
+    elif args.part == "repeat":
+        repeat(args.bundle)
     else:
         parts = {
             "numbers": measure_numbers,
@@ -809,8 +845,8 @@ def main() -> None:
             "beside": measure_beside,
             "few_rows": measure_few_rows,
         }
-        parts[args.what](args.folder, args.result)
+        parts[args.part](args.folder, args.result)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -5,10 +5,12 @@ python benchmarks/listing.py docs/results/hopper_listing.json
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of
 from measure import build_jobs
-from pieces import said_command, write_result
+from pieces import new_parser, run, said_command, write_result
 from stepladder.codegen import kernel as codegen
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
@@ -36,8 +38,16 @@ def main_loop(listing: str) -> list[str]:
     raise SystemExit("found no loop around the products")
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Builds the kernel of the climb with clusters and an epilogue by TMA, and writes its main loop."""
+    args = make_parser().parse_args(argv)
     from stepladder.runtime.bundle import read_bundle
 
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +61,7 @@ def main() -> None:
             check=True,
         )
     write_result(
-        Path(sys.argv[1]),
+        args.result,
         {
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": said_command(),
@@ -64,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

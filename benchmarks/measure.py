@@ -14,13 +14,14 @@ import argparse
 import itertools
 import shutil
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import said_command, write_result
+from pieces import new_parser, run, said_command, write_result
 from stepladder.pipeline import ablation as climb
 
 TARGET = "sm_90a"
@@ -315,29 +316,46 @@ def measure_types(folder: Path) -> dict:
     return result
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    subparsers = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    parts = {}
+    for part, description in (
+        ("build", "build the bundles of every kernel that is measured"),
+        ("ablation", "time the variants of a climb, on the GPU"),
+        ("sizes", "time a pipeline over sizes, on the GPU"),
+        ("types", "time and check mma_sync with all types and layouts, on the GPU"),
+    ):
+        parts[part] = subparsers.add_parser(part, help=description)
+        parts[part].add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
+        if part != "build":
+            parts[part].add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    parts["build"].add_argument(
+        "--only", choices=["ablation", "types", *TILES], default="", help="build these only (default: all)"
+    )
+    parts["ablation"].add_argument(
+        "--climb", choices=list(ABLATION_TILES), default="wmma", help="climb to time (default: wmma)"
+    )
+    parts["sizes"].add_argument(
+        "--pipeline", choices=list(TILES), default="wmma", help="pipeline to time (default: wmma)"
+    )
+    parts["sizes"].add_argument("--acc", choices=["f32", "f16"], default="f32", help="type of the sums (default: f32)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Runs one half of the measurement."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["build", "ablation", "sizes", "types"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("result", type=Path, nargs="?")
-    parser.add_argument("--only", default="", metavar="NAME", help="build ablation, types or one pipeline only")
-    parser.add_argument("--climb", choices=list(ABLATION_TILES), default="wmma")
-    parser.add_argument("--pipeline", choices=list(TILES), default="wmma")
-    parser.add_argument("--acc", choices=["f32", "f16"], default="f32")
-    args = parser.parse_args()
-    if args.what == "build":
+    args = make_parser().parse_args(argv)
+    if args.part == "build":
         build_all(args.folder, args.only)
-        return
-    if args.result is None:
-        parser.error("name the file for the result")
-    if args.what == "ablation":
+    elif args.part == "ablation":
         write_result(args.result, measure_ablation(args.folder, args.climb))
-    elif args.what == "types":
+    elif args.part == "types":
         write_result(args.result, measure_types(args.folder))
     else:
         measure_sizes(args.folder, args.pipeline, args.acc, args.result)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

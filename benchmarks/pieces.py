@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+# Columns of a line of prose in a document.
+WIDTH = 120
+# A line that begins with one of these words would begin a list, a heading or a quotation.
+_NO_FIRST_WORD = re.compile(r" (?=(?:[-+*>]|#+|\d+[.)])(?: |$))")
+_KEPT_SPACE = "\0"
+
+
+def new_parser(description: str) -> argparse.ArgumentParser:
+    """Returns a parser of a script's command line; `description` is the script's docstring, shown as it stands."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def run(main: Callable[[], int | None]) -> NoReturn:
+    """Runs a script's `main` and ends the process; an error, or a file that is missing, becomes one message."""
+    from stepladder.cli.guard import guarded
+    from stepladder.runtime.errors import StepladderError
+
+    def command() -> int:
+        try:
+            return main() or 0
+        except OSError as error:
+            raise StepladderError(str(error)) from None
+
+    sys.exit(guarded(command))
 
 
 def said_command() -> list[str]:
@@ -33,6 +62,22 @@ def table(rows: list[dict[str, str]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(row[column] for column in head) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def wrapped(text: str) -> str:
+    """Returns Markdown with its long lines of prose wrapped at WIDTH columns; tables, images and code are kept."""
+    lines, code = [], False
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        if code or len(line) <= WIDTH or line.startswith(("|", "!", "```")):
+            lines.append(line)
+            continue
+        kept = _NO_FIRST_WORD.sub(_KEPT_SPACE, line)
+        lines += [
+            part.replace(_KEPT_SPACE, " ")
+            for part in textwrap.wrap(kept, WIDTH, break_long_words=False, break_on_hyphens=False)
+        ]
+    return "\n".join(lines)
 
 
 def where(measured: dict) -> str:

@@ -9,14 +9,27 @@ A generated region stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import render_hopper
-from pieces import DOCS, ROOT, median, ratio, result, save, table, where
+from pieces import (
+    DOCS,
+    ROOT,
+    median,
+    new_parser,
+    ratio,
+    result,
+    run,
+    save,
+    table,
+    where,
+    wrapped,
+)
 
 sys.path.insert(0, str(ROOT / "runner"))
 
@@ -361,7 +374,7 @@ REGIONS |= {"steps wgmma": partial(steps_text, "wgmma", "wgmma_multistage")} | r
 
 def rendered(text: str) -> str:
     """Returns a document with its generated regions made anew."""
-    return _REGION.sub(lambda match: match[1] + REGIONS[match[2]]() + match[3], text)
+    return _REGION.sub(lambda match: match[1] + wrapped(REGIONS[match[2]]()) + match[3], text)
 
 
 def plot_ablation(climb: str, path: Path) -> None:
@@ -415,11 +428,19 @@ def plot_sizes(path: Path) -> None:
     save(figure, path)
 
 
-def main() -> int:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing, and say which documents are stale")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Rewrites or checks the documents; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
+    args = make_parser().parse_args(argv)
+    if not args.check and importlib.util.find_spec("matplotlib") is None:
+        print("the plots need matplotlib: pip install '.[docs]'; --check does without", file=sys.stderr)
+        return 2
     stale = []
     for path in DOCUMENTS:
         old = path.read_text()
@@ -443,4 +464,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from hopper import knobs_of
 from measure import Job, build_jobs
-from pieces import write_result
+from pieces import new_parser, run, write_result
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 # What differs in how threads, the copy engine and the matrix unit wait for one another: pipeline, knobs, sizes that
@@ -115,7 +116,7 @@ def _sanitize(tool: str, place: Path) -> dict:
     return result if clean and status == 0 else result | {"said": said[:12], "output": output.splitlines()[-12:]}
 
 
-def run(folder: Path, out: Path, tools: list[str]) -> None:
+def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
     """Runs every kernel under every tool, some at a time, and writes what they say."""
     import duel
     from stepladder.runtime.bundle import read_bundle
@@ -147,22 +148,28 @@ def run(folder: Path, out: Path, tools: list[str]) -> None:
             write_result(out, result)
 
 
-def main() -> None:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    building = parts.add_parser("build", help="build the bundles of all kernels")
+    building.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
+    building.add_argument("--workers", type=int, default=2, help="processes that build (default: 2)")
+    running = parts.add_parser("run", help="run the bundles under compute-sanitizer, on the GPU")
+    running.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
+    running.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
+    running.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="tools to run (default: all)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Runs one half."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["build", "run"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("result", type=Path, nargs="?")
-    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS)
-    parser.add_argument("--workers", type=int, default=2, help="processes that build")
-    args = parser.parse_args()
-    if args.what == "build":
+    args = make_parser().parse_args(argv)
+    if args.part == "build":
         build(args.folder, args.workers)
-        return
-    if args.result is None:
-        parser.error("name the file for the result")
-    run(args.folder, args.result, args.tools)
+    else:
+        sanitize(args.folder, args.result, args.tools)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,5 +1,4 @@
-// Loads the tile of iteration i + 1 into registers while iteration i computes, and stores it at the top of iteration i
-// + 1.
+// Loads the tile of iteration i + 1 into registers while iteration i computes, and stores it at the top of i + 1.
 //
 // A global load takes far longer than a product. Software pipelining cuts the copy in two: the load goes an iteration
 // early and the store waits for it, so the tensor cores have a whole tile of work in between. The first load is peeled

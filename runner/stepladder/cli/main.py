@@ -21,7 +21,7 @@ EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
 
 examples:
-  stepladder payload matmul --m 1024 --n 1024 --k 1024 -o matmul.mlir
+  stepladder payload matmul --m 256 --n 256 --k 128 -o matmul.mlir
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder run matmul.bundle
   stepladder bench matmul.bundle

@@ -19,14 +19,14 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError
 
 _EPILOG = """\
 examples:
-  stepladder-opt matmul.mlir --pipeline wmma                      the whole pipeline, IR on standard output
+  stepladder-opt matmul.mlir --pipeline wmma                      # the whole pipeline, IR on standard output
   stepladder-opt matmul.mlir --pipeline wmma --through tile_k
-  stepladder-opt matmul.mlir --pipeline wmma --dump-dir steps     steps/00-input.mlir, steps/01-..., one a step
-  stepladder-opt steps/09-vectorize_copies.mlir --pipeline wmma --from map_to_fragments
+  stepladder-opt matmul.mlir --pipeline wmma --dump-dir dumps     # dumps/00-input.mlir, and NN-STEP.mlir for each step
+  stepladder-opt dumps/*-vectorize_copies.mlir --pipeline wmma --from map_to_fragments
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --set block_m=256
-  stepladder payload matmul --m 512 --n 512 --k 512 | stepladder-opt - --pipeline wmma
-  stepladder-opt matmul.mlir --pipeline mma_sync --check-each-step -o lowered.mlir
-  stepladder-opt matmul.mlir --pipeline mine.mlir --plugin my_ops.py
+  stepladder payload matmul --m 256 --n 256 --k 128 | stepladder-opt - --pipeline wmma
+  stepladder-opt matmul.mlir --pipeline wmma --check-each-step -o lowered.mlir
+  stepladder-opt matmul.mlir --pipeline test/inputs/plugin/occupancy.mlir --plugin test/inputs/plugin/occupancy.py
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
 """
 

@@ -20,8 +20,7 @@ def _find_prefix() -> str:
         except ImportError:
             continue
     raise StepladderError(
-        "the MLIR Python bindings are not installed",
-        notes=["install this package with pip, which brings them: pip install stepladder"],
+        "the MLIR Python bindings are not installed", notes=["`pip install .` in a checkout of stepladder brings them"]
     )
 
 

@@ -16,8 +16,8 @@ exit status: 0 measured; 1 a kernel's numbers are wrong; 2 a bundle or an option
 executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEVICE chooses among several GPUs.
 
 examples:
-  stepladder bench gemm.bundle
-  stepladder bench naive.bundle padded.bundle --mode both --ceiling --json result.json
+  stepladder bench matmul.bundle
+  stepladder bench matmul.bundle unpadded.bundle --mode both --ceiling --json result.json
 """
 
 

@@ -23,8 +23,7 @@ exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not 
 
 examples:
   stepladder demo
-  stepladder demo --layer attention_projection --target sm_90a
-  stepladder demo -o bert.bundle                                  keep the bundle, with the IR after every step
+  stepladder demo --layer attention_projection --target sm_90a -o bert.bundle    # keep the bundle
 """
 
 

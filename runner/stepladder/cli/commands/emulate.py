@@ -23,9 +23,10 @@ exit status: 0 it ran and nothing was found; 1 findings, or more than --max-step
 acceptable.
 
 examples:
-  stepladder emulate dumps/14-hoist_accumulators.mlir
-  stepladder emulate dumps/19-outline_kernel.mlir --inputs a.npy,b.npy,c.npy --output after
-  stepladder emulate dumps/09-convert_to_wgmma.mlir --report wgmma.json --seed 7
+  stepladder emulate dumps/*-hoist_accumulators.mlir --seed 7 --output first     # first/argument0.npy, ...
+  stepladder emulate dumps/*-outline_kernel.mlir --output again \\
+    --inputs first/argument0.npy,first/argument1.npy,first/argument2.npy
+  stepladder emulate dumps/*-lower_transfers.mlir --report report.json           # findings and counters as JSON
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
 """

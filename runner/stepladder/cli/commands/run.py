@@ -39,9 +39,9 @@ acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle i
 STEPLADDER_DEVICE chooses among several GPUs.
 
 examples:
-  stepladder run gemm.bundle
-  stepladder run gemm.bundle --seed 7 --json numbers.json
-  stepladder run gemm.bundle --backend emulator
+  stepladder run matmul.bundle
+  stepladder run matmul.bundle --seed 7 --json numbers.json
+  stepladder run matmul.bundle --backend emulator
 """
 
 

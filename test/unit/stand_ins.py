@@ -1,0 +1,200 @@
+"""Programs that documented commands find on PATH.
+
+Those of the project are the real ones. What a machine may lack (a network, a GPU, CMake, a stock mlir-opt), or what
+would take hours, is recorded as a need of the command; the real program runs as far as it can, and else the command
+line is checked: by the parser of the real program, or for files that are not there.
+
+As a script: stand_ins.py PROGRAM ARGUMENT..., with the environment variables STAND_IN_LOG, a file that needs are
+appended to, and STAND_IN_PLACE, where the command stands.
+"""
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+NEEDS = ("network", "gpu", "cmake", "mlir-opt", "nvdisasm", "measurement")
+
+# What a machine has before the project is installed, what an environment has, and what the extra `test` brings.
+SYSTEM = ("python", "python3", "cmake", "mlir-opt", "nvdisasm", "less")
+ENVIRONMENT = ("python", "python3", "pip")
+TOOLS = ("lit", "pytest")
+NOT_EXECUTED = 3  # exit status of the project's commands where no GPU fits
+
+
+def install(folder: Path, programs: Iterable[str]) -> Path:
+    """Writes programs to a folder, which may be there; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for program in programs:
+        path = folder / program
+        path.unlink(missing_ok=True)  # in an environment, a link to the real one
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {program} "$@"\n')
+        path.chmod(0o755)
+    return folder
+
+
+def _project(checkout: Path) -> dict:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # before Python 3.11
+        import tomli as tomllib  # pyright: ignore[reportMissingImports]
+    return tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+
+
+def project_scripts(checkout: Path) -> dict[str, str]:
+    """Returns name -> entry point of the programs that the project installs."""
+    return _project(checkout)["scripts"]
+
+
+def refused_requirements(requirements: Sequence[str], checkout: Path) -> list[str]:
+    """Returns why pip could not install requirements: an extra that is not there, a package that nothing depends on.
+
+    The project itself is on no index: it is installed by the path of its checkout.
+    """
+    project = _project(checkout)
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    every = [*project["dependencies"], *(name for names in extras.values() for name in names)]
+    known = {re.split(r"[\[=<>~!; ]", name)[0].lower() for name in every} - {project["name"]}
+    refused = []
+    for requirement in requirements:
+        name, _, rest = requirement.partition("[")
+        name = re.split(r"[=<>]", name)[0]
+        if name == ".":
+            wanted = filter(None, rest.rstrip("]").split(","))
+            refused += [f"no extra '{extra}'" for extra in wanted if extra not in extras]
+        elif name.lower() not in known:
+            refused.append(f"'{requirement}' is no package that the project depends on")
+    return refused
+
+
+def _need(what: str) -> None:
+    with open(os.environ["STAND_IN_LOG"], "a") as file:
+        file.write(f"{os.environ['STAND_IN_PLACE']}\t{what}\n")
+
+
+def _run(*command: str) -> int:
+    return subprocess.run(command).returncode
+
+
+def _missing_files(names: Iterable[str]) -> int:
+    """Returns an exit status: whether files that a command reads are there."""
+    missing = [name for name in names if not Path(name).exists()]
+    for name in missing:
+        print(f"no such file: {name}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+def _script(program: str, arguments: list[str]) -> int:
+    """A program of the project. Where no GPU fits, it says so by its exit status, after it parsed its command line."""
+    module, function = project_scripts(Path.cwd())[program].split(":")
+    start = f"import sys; from {module} import {function}; sys.argv[0] = '{program}'; sys.exit({function}())"
+    status = _run(sys.executable, "-c", start, *arguments)
+    if status == NOT_EXECUTED:
+        _need("gpu")
+        return 0
+    return status
+
+
+def _python(_: str, arguments: list[str]) -> int:
+    if arguments[:2] == ["-m", "venv"]:
+        venv.EnvBuilder().create(arguments[2])
+        install(Path(arguments[2], "bin"), ENVIRONMENT)
+        return 0
+    if arguments and arguments[0].endswith(".py"):
+        _need("measurement")
+        path = Path(arguments[0]).resolve()
+        sys.path.insert(0, str(path.parent))
+        importlib.import_module(path.stem).make_parser().parse_args(arguments[1:])
+        return 0
+    return _run(sys.executable, *arguments)
+
+
+def _pip(_: str, arguments: list[str]) -> int:
+    _need("network")
+    parser = argparse.ArgumentParser(prog="pip")
+    parser.add_argument("command", choices=["install"])
+    parser.add_argument("-e", "--editable", action="append", default=[])
+    parser.add_argument("requirements", nargs="*")
+    args = parser.parse_args(arguments)
+    wanted = [*args.editable, *args.requirements]
+    if refused := refused_requirements(wanted, Path.cwd()):
+        parser.error("; ".join(refused))
+    for requirement in wanted:
+        if requirement.startswith("."):
+            tools = TOOLS if "test" in requirement else ()
+            install(Path(os.environ["VIRTUAL_ENV"], "bin"), (*project_scripts(Path.cwd()), *tools))
+    return 0
+
+
+def _cmake(_: str, arguments: list[str]) -> int:
+    """CMake as it is, but a build only says what it would run."""
+    _need("cmake")
+    real = _other("cmake")
+    if real and (_other("make") or _other("ninja")):
+        return _run(real, *arguments, *(("--", "-n") if arguments[0] == "--build" else ()))
+    target = re.search(r"--target (\S+)", " ".join(arguments))
+    return 0 if target is None or target[1] in Path("CMakeLists.txt").read_text() else 1
+
+
+def _mlir_opt(_: str, arguments: list[str]) -> int:
+    _need("mlir-opt")
+    real = os.environ.get("MLIR_OPT") or shutil.which("mlir-opt-22") or _other("mlir-opt")
+    if real:
+        return _run(real, *arguments)
+    libraries = [
+        found[1].split(",") for word in arguments if (found := re.search(r"transform-library-paths=(\S+)", word))
+    ]
+    return _missing_files([arguments[0], *(name for names in libraries for name in names)])
+
+
+def _nvdisasm(_: str, arguments: list[str]) -> int:
+    _need("nvdisasm")
+    real = _other("nvdisasm")
+    return _run(real, *arguments) if real else _missing_files(word for word in arguments if not word.startswith("-"))
+
+
+def _less(_: str, arguments: list[str]) -> int:
+    return _run("cat", *arguments)
+
+
+def _lit(_: str, arguments: list[str]) -> int:
+    """The real command line and all tests, none of which runs."""
+    return _run(sys.executable, "-m", "lit.main", "--show-tests", *arguments)
+
+
+def _pytest(_: str, arguments: list[str]) -> int:
+    return _run(sys.executable, "-m", "pytest", "--collect-only", *arguments)
+
+
+def _other(program: str) -> str | None:
+    """Returns the program of this name that is no stand-in."""
+    here = Path(sys.executable).parent  # where an environment has what pip brought
+    folders = [
+        folder
+        for folder in os.environ["PATH"].split(os.pathsep)
+        if not (Path(folder, program).is_file() and b"stand_ins.py" in Path(folder, program).read_bytes()[:500])
+    ]
+    return shutil.which(program, path=os.pathsep.join([*folders, str(here)]))
+
+
+_PROGRAMS: dict[str, Callable[[str, list[str]], int]] = {
+    "python": _python,
+    "python3": _python,
+    "pip": _pip,
+    "cmake": _cmake,
+    "mlir-opt": _mlir_opt,
+    "nvdisasm": _nvdisasm,
+    "less": _less,
+    "lit": _lit,
+    "pytest": _pytest,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(_PROGRAMS.get(sys.argv[1], _script)(sys.argv[1], sys.argv[2:]))
