@@ -76,7 +76,7 @@ def write_text(path: str | None, text: str) -> None:
         raise StepladderError(f"cannot write '{path}': {error.strerror}") from None
 
 
-def write_json(path: str, result: dict[str, Any]) -> None:
+def write_json(path: str, result: dict[str, Any] | list[dict[str, Any]]) -> None:
     """Writes a result as JSON. Raises StepladderError as `write_text`."""
     write_text(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
 

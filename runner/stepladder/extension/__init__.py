@@ -33,10 +33,11 @@ from stepladder.extension.ops import (  # noqa: F401  (an op registers itself wh
     stream_k_tail,
     tma_store_epilogue,
 )
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import ir, set_dialect_module
 
 
 def load() -> None:
     """Makes the `tc` dialect known to the current MLIR context; once a context."""
     dialect.Tc.load()
+    set_dialect_module(dialect.Tc.DIALECT_NAMESPACE, dialect)
     dialect.attach_all(ir.Context.current)

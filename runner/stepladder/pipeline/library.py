@@ -5,8 +5,11 @@ file under `steps/`. What the runner needs to know about them beyond the upstrea
 attributes of the sequences:
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
+    on a knob       description = "text"                    what it is, for `stepladder list knobs`
     on a step       optimization                            it may be left out
-                    requires = ["expression", ...]          what must hold for knobs, payload and target
+                    requires = [{condition = "expression", message = "text"}, ...]
+                                                            what must hold for knobs, payload and target, as an
+                                                            expression and as a sentence for whom it refuses
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
 """
@@ -20,6 +23,7 @@ from pathlib import Path
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
+from stepladder.pipeline.expressions import ExpressionError, names
 from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError, suggest
 
@@ -37,6 +41,7 @@ class Knob:
     options: tuple[int | str, ...]
     multiple_of: int | None
     location: str
+    description: str = ""
 
     def accepts(self, value: int | str) -> bool:
         """Tells whether `value` is among the options."""
@@ -66,13 +71,21 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """What a step requires of knobs, payload and target: `condition` is an expression, `message` says it in words."""
+
+    condition: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A step of a pipeline: its name, the file it stands in, what its attributes say, and when it runs."""
 
     name: str
     path: Path
     optimization: bool
-    requires: tuple[str, ...]
+    requires: tuple[Requirement, ...]
     needs: tuple[str, ...]
     left_out: dict[str, int | str]
     extended: bool
@@ -103,10 +116,10 @@ class Pipeline:
         for step in self.steps:
             if step.name == name:
                 return step
-        names = [step.name for step in self.steps]
+        known = [step.name for step in self.steps]
         raise StepladderError(
-            f"pipeline '{self.name}' has no step '{name}'{suggest(name, names)}",
-            notes=[f"its steps are: {', '.join(names)}"],
+            f"pipeline '{self.name}' has no step '{name}'{suggest(name, known)}",
+            notes=[f"its steps are: {', '.join(known)}"],
         )
 
     def summary(self) -> str:
@@ -196,7 +209,36 @@ def _read_knob(operation) -> Knob:
     multiple_of = options.get("multiple_of") if isinstance(options, dict) else None
     if isinstance(options, dict) and multiple_of is None:
         raise StepladderError(f"knob '{name}': options are a list, or {{multiple_of = N}}", location=location)
-    return Knob(name, _plain(attributes["selected"]), () if multiple_of else tuple(options), multiple_of, location)
+    return Knob(
+        name,
+        _plain(attributes["selected"]),
+        () if multiple_of else tuple(options),
+        multiple_of,
+        location,
+        str(_attribute(operation, "description", "")),
+    )
+
+
+def _read_requirements(step: str, sequence) -> tuple[Requirement, ...]:
+    """Returns what a step requires, or raises an error at a `requires` that is not a list of conditions in words."""
+    location = diagnostics.location_text(sequence.location)
+    entries = _attribute(sequence, "requires", [])
+    form = '{condition = "expression", message = "text"}'
+    found = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        texts = entry if isinstance(entry, dict) else {}
+        if set(texts) != {"condition", "message"} or not all(
+            isinstance(text, str) and text.strip() for text in texts.values()
+        ):
+            raise StepladderError(
+                f"step '{step}': an entry of requires is {entry!r}; each must be {form}", location=location
+            )
+        try:
+            names(texts["condition"])
+        except ExpressionError as error:
+            raise StepladderError(f"step '{step}': a condition of requires: {error}", location=location) from None
+        found.append(Requirement(texts["condition"], texts["message"]))
+    return tuple(found)
 
 
 def knob_ops(pipeline: Pipeline) -> list:
@@ -301,7 +343,7 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
         name,
         path,
         "optimization" in sequence.attributes,
-        tuple(_attribute(sequence, "requires", [])),
+        _read_requirements(name, sequence),
         tuple(_attribute(sequence, "needs", [])),
         _attribute(sequence, "left_out", {}),
         path.parent.name == "tc",

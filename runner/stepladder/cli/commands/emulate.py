@@ -5,10 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stepladder.cli.options import Formatter, positive
+from stepladder.cli.guard import imports
+from stepladder.cli.options import (
+    Formatter,
+    add_json_option,
+    add_output_option,
+    positive,
+    text_for_people,
+)
 from stepladder.emulator import MAX_STEPS
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.emulation import Emulation, Outcome
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -25,7 +36,7 @@ acceptable.
 examples:
   stepladder emulate dumps/14-hoist_accumulators.mlir
   stepladder emulate dumps/19-outline_kernel.mlir --inputs a.npy,b.npy,c.npy --output after
-  stepladder emulate dumps/09-convert_to_wgmma.mlir --report wgmma.json --seed 7
+  stepladder emulate dumps/09-convert_to_wgmma.mlir --json wgmma.json --seed 7
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
 """
@@ -45,12 +56,10 @@ def add_parser(subparsers) -> None:
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
     given.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        help="write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)",
+    add_output_option(
+        parser, "DIR", "write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)"
     )
-    parser.add_argument("--report", metavar="FILE.json", help="write findings and counters")
+    add_json_option(parser)
     parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
     parser.add_argument(
         "--max-steps",
@@ -147,13 +156,14 @@ def print_counters(counters, file=None) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
+    with imports():
+        from stepladder.emulator.core.emulation import Emulation
+        from stepladder.pipeline import engine
     from stepladder.cli.files import check_writable, read_text, write_json
-    from stepladder.emulator.core.emulation import Emulation
-    from stepladder.pipeline import engine
 
     text, name = read_text(args.input)
-    if args.report:
-        check_writable(args.report)
+    if args.json:
+        check_writable(args.json)
     with engine.mlir_context():
         emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
@@ -163,18 +173,23 @@ def main(args: argparse.Namespace) -> int:
     if args.output:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
-    if args.report:
-        write_json(args.report, report_of(outcome, name))
-    print_counters(outcome.counters)
-    for finding in outcome.findings:
-        print(finding.render())
+    with text_for_people(args.json):
+        print_counters(outcome.counters)
+        for finding in outcome.findings:
+            print(finding.render())
+        print(_summary(args, emulation, outcome))
+    if args.json:
+        write_json(args.json, report_of(outcome, name))
+    return FAILED if outcome.findings else OK
+
+
+def _summary(args: argparse.Namespace, emulation: Emulation, outcome: Outcome) -> str:
     found = f"{len(outcome.findings)}" if outcome.findings else "none"
     if args.no_sanitize:
         found = "not looked for"
     elif outcome.left_out:
         found += f", and {outcome.left_out} more that are not shown"
-    print(f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}")
-    return FAILED if outcome.findings else OK
+    return f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"
 
 
 def blocks_done(done: int, total: int) -> None:
