@@ -55,19 +55,23 @@ module attributes {transform.with_named_sequence} {
         shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
-    // The tile of C that a block computes, and the depth of one step of its k loop.
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // The part of it that a warp keeps in registers.
-    %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // Places for each shared tile: copies run one less than that ahead.
-    %stages = transform.tune.knob<"stages"> = 3 from options = [2, 3, 4, 5] -> !transform.param<i64>
-    // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
-    %target = transform.tune.knob<"target"> = "sm_80"
-      from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
+      {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_n = transform.tune.knob<"block_n"> = 128 from options = [16, 32, 64, 128, 256]
+      {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
+      {description = "depth of one step of the k loop"} -> !transform.param<i64>
+    %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
+      {description = "rows of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+    %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
+      {description = "columns of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+    %stages = transform.tune.knob<"stages"> = 3 from options = [2, 3, 4, 5]
+      {description = "places for each shared tile; copies run one less than that ahead"} -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
+      {description = "block rows that are worked on together, for the L2 cache; 1 is the order of the grid"}
+      -> !transform.param<i64>
+    %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -60,39 +60,45 @@ module attributes {transform.with_named_sequence} {
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
         shared_bytes = "stages_bytes + epilogue_bytes + cluster_workspace_bytes + 1024"
       }} {
-    // The tile of C that a block computes, and the depth of one step of its k loop.
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
+      {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 256 from options = [32, 64, 96, 128, 160, 192, 224, 256]
-      -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // Warpgroups that share a tile, each a part of its rows; `alternating` has two that take tiles in turn.
-    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3] -> !transform.param<i64>
+      {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
+      {description = "depth of one step of the k loop"} -> !transform.param<i64>
+    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3]
+      {description = "consumer_warpgroups that share a tile, each a part of its rows"} -> !transform.param<i64>
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
+      {description = "cooperative: consumer_warpgroups share a tile; alternating: two take tiles in turn"}
       -> !transform.any_param
-    // Places for tiles: loads run as far ahead.
-    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8] -> !transform.param<i64>
-    // Blocks that stay and take tile after tile; 0 starts one for each tile. An H200 has room for 132.
-    %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1} -> !transform.param<i64>
-    // Blocks of a cluster: cluster_m of them share tiles of B, cluster_n share tiles of A.
-    %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
-    %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4] -> !transform.param<i64>
-    // Blocks that divide a tile's reduction, for products with few tiles, and where they leave their sums for each
-    // other: in the shared memory of a cluster, or in global memory.
-    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
+      {description = "places for tiles; loads run as far ahead"} -> !transform.param<i64>
+    %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
+      {description = "persistent_blocks that stay and take tile after tile (an H200 has room for 132); 0 starts one for each tile"}
       -> !transform.param<i64>
+    %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4]
+      {description = "persistent_blocks of a cluster along m, which share tiles of B"} -> !transform.param<i64>
+    %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4]
+      {description = "persistent_blocks of a cluster along n, which share tiles of A"} -> !transform.param<i64>
+    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+      {description = "persistent_blocks that divide a tile's reduction, for products with few tiles"} -> !transform.param<i64>
     %split_k_workspace = transform.tune.knob<"split_k_workspace"> = "cluster" from options = ["cluster", "memory"]
+      {description = "where split_k leaves partial accumulator_registers: in a cluster's shared memory, or in global memory"}
       -> !transform.any_param
-    // Rows of blocks, or of clusters, that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
-    // How sums leave, and the boxes in shared memory that a warpgroup has for it.
-    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"] -> !transform.any_param
-    %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4] -> !transform.param<i64>
-    // Whether the tiles of the last wave are shared among all blocks.
-    %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel" from options = ["data_parallel", "stream_k"] -> !transform.any_param
-    // Whether a kernel may prepare itself while the one before it ends.
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
+      {description = "rows of persistent_blocks or clusters that are worked on together, for the L2 cache; 1 is the grid's order"}
+      -> !transform.param<i64>
+    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"]
+      {description = "how accumulator_registers leave: through shared memory by TMA, or from registers"} -> !transform.any_param
+    %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
+      {description = "boxes in shared memory that a warpgroup has for its accumulator_registers, with epilogue = tma"}
+      -> !transform.param<i64>
+    %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel" from options = ["data_parallel", "stream_k"]
+      {description = "whether the tiles of the last wave are shared among all persistent_blocks"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
-      -> !transform.any_param
-    %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
+      {description = "overlapped: a kernel may prepare itself while the one before it ends"} -> !transform.any_param
+    %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()

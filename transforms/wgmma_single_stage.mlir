@@ -35,16 +35,19 @@ module attributes {transform.with_named_sequence} {
         stages_bytes = "(block_m * block_k + block_k * block_n) * a_bits / 8",
         stages = "1", tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {
-    // The tile of C that a block computes, and the depth of one step of its k loop.
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256] -> !transform.param<i64>
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
+      {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 128 from options = [32, 64, 96, 128, 160, 192, 224, 256]
+      {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
+      {description = "depth of one step of the k loop"} -> !transform.param<i64>
+    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4]
+      {description = "consumer_warpgroups that share a tile, each a part of its rows"} -> !transform.param<i64>
+    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
+      {description = "block rows that are worked on together, for the L2 cache; 1 is the order of the grid"}
       -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // Warpgroups that share a tile, each a part of its rows.
-    %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4] -> !transform.param<i64>
-    // Block rows that are worked on together, for the L2 cache: 1 is the order of the grid.
-    %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32] -> !transform.param<i64>
-    %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"] -> !transform.any_param
+    %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()

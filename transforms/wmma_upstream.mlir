@@ -41,18 +41,23 @@ module attributes {transform.with_named_sequence} {
         shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
-    // The tile of C that a block computes, and the depth of one step of its k loop.
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 128 from options = [16, 32, 64, 128, 256] -> !transform.param<i64>
-    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // The part of it that a warp keeps in registers.
-    %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128] -> !transform.param<i64>
-    // Elements added to each row of a shared tile, and places for each tile: 1 is the two-barrier form.
-    %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8} -> !transform.param<i64>
-    %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2] -> !transform.param<i64>
+    %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
+      {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_n = transform.tune.knob<"block_n"> = 128 from options = [16, 32, 64, 128, 256]
+      {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
+      {description = "depth of one step of the k loop"} -> !transform.param<i64>
+    %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
+      {description = "rows of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+    %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
+      {description = "columns of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+    %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8}
+      {description = "elements added to each row of a shared tile"} -> !transform.param<i64>
+    %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2]
+      {description = "places for each tile: 1 is the two-barrier form"} -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
-      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"] -> !transform.any_param
+      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // linalg on tensors: cut C for the grid and the reduction for shared memory.
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)

@@ -10,9 +10,22 @@ import pytest
 from conftest import make_manifest
 from stepladder import __version__
 from stepladder.cli import main as cli
+from stepladder.cli import opt
+from stepladder.cli.commands import run
 from stepladder.cli.files import check_writable, write_json
+from stepladder.emulator import matmul
+from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.payload import problem
+from stepladder.pipeline import engine
 from stepladder.runtime.bundle import write_bundle
-from stepladder.runtime.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import (
+    BAD_INPUT,
+    FAILED,
+    NOT_EXECUTED,
+    OK,
+    StepladderError,
+)
+from stepladder.verify.check import CheckReport
 
 RUNNER = Path(cli.__file__).resolve().parents[2]
 
@@ -148,3 +161,33 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
 def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys):
     assert cli.main(["run", str(bundle), "--json", str(tmp_path / "missing/result.json")]) == BAD_INPUT
     assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "numbers, findings, result, status",
+    [
+        (True, 0, "PASS", OK),
+        (False, 0, "FAIL", FAILED),
+        (True, 1, "FAIL", FAILED),
+    ],
+)
+def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, findings, result, status):
+    report = CheckReport("exact", numbers, 1)
+    found = [Finding("race", "gpu.barrier", "x.mlir:1:1", "a race")] * findings
+    monkeypatch.setattr(run, "_checked", lambda args, bundle: ([report], {}, found))
+    assert cli.main(["run", str(bundle)]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"exact: {'PASS' if numbers else 'FAIL'}: ")
+    assert lines[-1] == f"result: {result}"
+
+
+def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch):
+    """What the input computes is the payload's affair: no step has run."""
+    text = problem.matmul_text(64, 64, 64)
+    wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))
+    monkeypatch.setattr(matmul, "check_steps", lambda *arguments: arguments[-1](wrong))
+    request = engine.Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
+    with engine.mlir_context(), pytest.raises(StepladderError) as caught:
+        opt._check_each_step(text, "matmul.mlir", request)
+    assert caught.value.message.startswith("the payload itself does not compute C = AB + C, 64 x 64 x 64")
+    assert caught.value.location == "matmul.mlir" and caught.value.status == BAD_INPUT

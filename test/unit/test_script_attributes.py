@@ -37,11 +37,11 @@ def load(tmp_path):
 
 def test_known_attributes(load):
     (step,) = load(
-        step='optimization, needs = ["step"], requires = ["size > 1"], left_out = {size = 24 : i64}, '
+        step='optimization, needs = ["step"], requires = [{condition = "size > 1", message = "size"}], left_out = {size = 24 : i64}, '
         'mine.note = "of a dialect"',
         pipeline='derived = {half = "size // 2"}',
     )
-    assert step.optimization and step.needs == ("step",) and step.requires == ("size > 1",)
+    assert step.optimization and step.needs == ("step",) and step.requires == (library.Requirement("size > 1", "size"),)
     assert step.left_out == {"size": 24}
 
 
@@ -53,11 +53,11 @@ def test_known_attributes(load):
         ('derived = {half = "size // 2"}', "step 'step' has an attribute 'derived', which belongs on a pipeline"),
         ("optimization = false", "attribute 'optimization' holds nothing: .* and not false"),
         ('needs = "step"', r"attribute 'needs' holds a list of step names, for example needs = .* and not \"step\""),
-        ("requires = [1]", "attribute 'requires' holds a list of expressions over knobs"),
+        ("requires = [1]", "attribute 'requires' holds a list of conditions, each with a message"),
         ('left_out = ["size"]', "attribute 'left_out' holds numbers or texts by knob"),
         ("left_out = {size = true}", "attribute 'left_out' holds numbers or texts by knob"),
         ("left_out = {size}", "attribute 'left_out' holds numbers or texts by knob"),
-        ('requires = ["size >"]', "step 'step': requires: 'size >' is not an expression"),
+        ('requires = [{condition = "size >", message = "size"}]', "step 'step': requires: 'size >' is not an expression"),
         ('needs = ["stepp"]', r"step 'step' needs 'stepp', and there is no such step \(did you mean 'step'\?\)"),
         ("left_out = {sise = 24 : i64}", r"pipeline 'mine' has no such knob \(did you mean 'size'\?\)"),
         ('left_out = {size = "small"}', "knob 'size' is small when it is left out, and its options are: 32, 24"),

@@ -11,7 +11,10 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @allocate_shared_memory(%module: !transform.any_op {transform.readonly})
-      attributes {requires = ["shared_bytes <= 49152"]} {
+      attributes {requires = [
+        {condition = "shared_bytes <= 49152",
+         message = "a block must take at most 49152 bytes of static shared memory (shared_bytes)"}
+      ]} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %on_stack = transform.apply_registered_pass "promote-buffers-to-stack"
       with options = {"max-alloc-size-in-bytes" = 49152 : i64, "max-rank-of-allocated-memref" = 3 : i64} to %func

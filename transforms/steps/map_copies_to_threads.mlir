@@ -20,9 +20,16 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        "block_m % warp_m == 0", "block_n % warp_n == 0",
-        "threads * run % a_width == 0", "block_m * block_k % (threads * run) == 0",
-        "threads * run % b_width == 0", "block_k * block_n % (threads * run) == 0"
+        {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
+        {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
+        {condition = "threads * run % a_width == 0",
+         message = "the threads must copy whole rows of A's tile at a time (threads * run elements, rows of a_width)"},
+        {condition = "block_m * block_k % (threads * run) == 0",
+         message = "A's tile, block_m x block_k, must come out even in copies of threads * run elements"},
+        {condition = "threads * run % b_width == 0",
+         message = "the threads must copy whole rows of B's tile at a time (threads * run elements, rows of b_width)"},
+        {condition = "block_k * block_n % (threads * run) == 0",
+         message = "B's tile, block_k x block_n, must come out even in copies of threads * run elements"}
       ]} {
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op

@@ -17,7 +17,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_matmul_to_warps(%module: !transform.any_op {transform.readonly},
       %warp_m: !transform.param<i64> {transform.readonly}, %warp_n: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["block_m % warp_m == 0", "block_n % warp_n == 0", "threads <= 1024"]} {
+      attributes {requires = [
+        {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
+        {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
+        {condition = "threads <= 1024", message = "a block must have at most 1024 threads"}
+      ]} {
     // C = AB: the zeros, cut the same way. No barrier: a warp only ever touches its own part of C.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
     %fill_tile, %fill_warps = transform.structured.tile_using_forall %fill tile_sizes [%warp_m, %warp_n]

@@ -17,7 +17,12 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_to_fragments(%module: !transform.any_op {transform.readonly})
-      attributes {requires = ["warp_m % 16 == 0", "warp_n % 16 == 0", "block_k % fragment_k == 0"]} {
+      attributes {requires = [
+        {condition = "warp_m % 16 == 0", message = "warp_m must be a multiple of 16"},
+        {condition = "warp_n % 16 == 0", message = "warp_n must be a multiple of 16"},
+        {condition = "block_k % fragment_k == 0",
+         message = "block_k must be a multiple of a fragment's extent along k (fragment_k)"}
+      ]} {
     // Copies that `vectorize_copies` did not take, when it is left out.
     %copies = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     %loops = transform.structured.convert_to_loops %copies : (!transform.any_op) -> !transform.any_op

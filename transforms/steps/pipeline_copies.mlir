@@ -18,7 +18,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pipeline_copies(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["multi_buffer"], requires = [
-        "stages >= 2", "k == block_k or k / block_k >= stages - 1 >= 1"
+        {condition = "stages >= 2", message = "stages must be at least 2"},
+        {condition = "k == block_k or k / block_k >= stages - 1 >= 1",
+         message = "k must be block_k, or at least block_k times the tiles that are loaded ahead (stages - 1)"}
       ]} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop

@@ -16,7 +16,12 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @swizzle_shared_memory(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, requires = ["a_width * a_bits > 128", "b_width * a_bits > 128"]} {
+      attributes {optimization, requires = [
+        {condition = "a_width * a_bits > 128",
+         message = "a row of the shared tile of A must be longer than 128 bits (a_width elements of a_bits)"},
+        {condition = "b_width * a_bits > 128",
+         message = "a row of the shared tile of B must be longer than 128 bits (b_width elements of a_bits)"}
+      ]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %swizzled = transform.apply_registered_pass "nvgpu-optimize-shared-memory" to %plain
       : (!transform.any_op) -> !transform.any_op

@@ -19,7 +19,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_k(%module: !transform.any_op {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["k % block_k == 0 or not whole_tiles"]} {
+      attributes {requires = [
+        {condition = "k % block_k == 0 or not whole_tiles", message = "k must be a multiple of block_k"}
+      ]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %tile, %k_loop = transform.structured.tile_using_for %matmul tile_sizes [0, 0, %block_k]
       : (!transform.any_op, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)

@@ -23,8 +23,12 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["other_ops == [] or rounds_c and other_ops == ['linalg.generic']",
-                              "m % block_m == 0 or not whole_tiles", "n % block_n == 0 or not whole_tiles"]} {
+      attributes {requires = [
+        {condition = "other_ops == [] or rounds_c and other_ops == ['linalg.generic']",
+         message = "beside the matmul, the payload must hold no linalg op that the pipeline does not take"},
+        {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
+        {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"}
+      ]} {
     // What C is written from: the matmul, or the rounding of its sums.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op

@@ -105,7 +105,7 @@ def _behind_links(path: str) -> Path:
     return Path(target)
 
 
-def write_json(path: str, result: dict[str, Any]) -> None:
+def write_json(path: str, result: dict[str, Any] | list[dict[str, Any]]) -> None:
     """Writes a result as JSON. Raises StepladderError as `write_text`."""
     write_text(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
 

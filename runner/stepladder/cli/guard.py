@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from stepladder.runtime.errors import StepladderError
 
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # and SIGPIPE
+
+
+@contextlib.contextmanager
+def imports() -> Iterator[None]:
+    """Keeps what is imported in the block out of garbage collection, for good.
+
+    The bindings bring thousands of classes, which live as long as the process: searching them again and again takes a
+    fifth of a small pipeline's time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:

@@ -20,6 +20,10 @@ COMMANDS = ("list", "payload", "compile", "emulate", "run", "bench", "demo")
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
 
+exit status of every command: 0 done, and the answer is yes; 1 done, and the answer is no: a step failed, numbers are
+wrong; 2 nothing was done: the input, an option or a file is not acceptable; 3 nothing was executed: no GPU or driver,
+or a GPU that the bundle is not for; 130 interrupted.
+
 examples:
   stepladder payload matmul --m 256 --n 256 --k 128 -o matmul.mlir
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle

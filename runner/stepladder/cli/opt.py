@@ -8,9 +8,10 @@ from pathlib import Path
 
 from stepladder import __version__
 from stepladder.cli.files import read_text, write_text
-from stepladder.cli.guard import guarded
+from stepladder.cli.guard import guarded, imports
 from stepladder.cli.options import (
     Formatter,
+    add_output_option,
     add_pipeline_options,
     add_plugin_options,
     flat,
@@ -18,6 +19,9 @@ from stepladder.cli.options import (
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 
 _EPILOG = """\
+exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
+pipeline, an option or a file is not acceptable, and nothing was written.
+
 examples:
   stepladder-opt matmul.mlir --pipeline wmma                      # the whole pipeline, IR on standard output
   stepladder-opt matmul.mlir --pipeline wmma --through tile_k
@@ -53,12 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check-each-step",
         action="store_true",
-        help="first run the IR after every step on the CPU, for a small problem of the payload's kind, "
+        help="run the IR after every step on the CPU too, for a small problem of the payload's kind, "
         "and name the first step that breaks it",
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     add_plugin_options(parser)
-    parser.add_argument("-o", metavar="OUT", dest="output", help="write the IR here; standard output unless told")
+    add_output_option(parser, "OUT", "write the IR here; standard output unless told")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
     return parser
 
@@ -90,13 +94,11 @@ def _check_each_step(text: str, name: str, request) -> None:
     """
     import dataclasses
 
-    from stepladder.cli.tables import print_table
+    from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
     from stepladder.payload.problem import find_problem
     from stepladder.pipeline import build, engine, library
 
-    if request.start:
-        raise StepladderError("--check-each-step needs the pipeline from its beginning, without --from")
     found = find_problem(engine.parse_payload(text, name))
     small = matmul.small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
     problem = build.problem_of(small)
@@ -106,21 +108,25 @@ def _check_each_step(text: str, name: str, request) -> None:
 
     def checked(report: matmul.StepReport) -> None:
         result = (
-            "as before"
+            "unchanged"
             if report.is_unchanged
             else f"not run: {report.unknown}"
             if report.passed is None
-            else "right"
-            if report.passed
-            else "WRONG"
+            else verdict(report.passed)
         )
         rows.append({"step": report.step, "result": result, "s": round(report.seconds, 2)})
         if not report.is_unchanged:
             print(f"  {report.step}: {result}", file=sys.stderr, flush=True)
         if report.passed is False:
-            raise StepladderError(
-                f"step '{report.step}' breaks the IR: {report.check.describe()}", status=FAILED, notes=report.notes()
-            )
+            numbers = report.check.describe() if report.check else "no numbers"
+            if report.step == "input":
+                raise StepladderError(
+                    f"the payload itself does not compute {problem.describe()}, which the pipeline "
+                    f"takes it for: {numbers}",
+                    location=name,
+                    notes=report.notes(),
+                )
+            raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
     matmul.check_steps(
         text if is_small else matmul.payload_of(small),
@@ -145,17 +151,22 @@ def _run(args: argparse.Namespace) -> int:
         ):
             if value:
                 raise StepladderError(f"{option} is about the steps of a pipeline; name one with --pipeline")
+    if args.check_each_step and args.start:
+        raise StepladderError("--check-each-step needs the pipeline from its beginning, without --from")
     text, name = read_text(args.input)
-    from stepladder.extension import plugins
-    from stepladder.pipeline import engine
+    with imports():
+        from stepladder.extension import plugins
+        from stepladder.pipeline import engine
 
     plugins.load_files(args.plugins)
     with engine.mlir_context():
         if args.pipeline is not None:
             request = engine.Request(args.pipeline, dict(args.settings), args.through, args.start, flat(args.without))
-            if args.check_each_step:
-                _check_each_step(text, name, request)
+            given = text
+            # First over the payload itself: what refuses it says why, and no step is to blame.
             text = _run_pipeline(text, name, request, args.dump_dir)
+            if args.check_each_step:
+                _check_each_step(given, name, request)
         else:
             text = engine.text_of(engine.parse_payload(text, name))
         if args.pass_pipeline is not None:

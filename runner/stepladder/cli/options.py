@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+
+from stepladder.cli.files import STANDARD
 
 
 def setting(text: str) -> tuple[str, str]:
@@ -74,6 +78,26 @@ def add_plugin_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="where Python code of an op or a plug-in raises an error, show the whole traceback",
     )
+
+
+def add_output_option(parser: argparse.ArgumentParser, metavar: str, help_: str, *, required: bool = False) -> None:
+    """Adds -o and --output, where the command's result goes."""
+    parser.add_argument("-o", "--output", metavar=metavar, required=required, help=help_)
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Adds --json, which means the same to every command that has it."""
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="also write the result to FILE, as JSON; - is standard output, and what people read then "
+        "goes to standard error",
+    )
+
+
+def text_for_people(json_path: str | None) -> contextlib.AbstractContextManager[object]:
+    """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does."""
+    return contextlib.redirect_stdout(sys.stderr) if json_path == STANDARD else contextlib.nullcontext()
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:

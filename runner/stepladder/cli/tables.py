@@ -5,6 +5,11 @@ from __future__ import annotations
 import sys
 
 
+def verdict(passed: bool) -> str:
+    """Returns the word that results are given in, for people and for grep."""
+    return "PASS" if passed else "FAIL"
+
+
 def print_table(rows: list[dict[str, object]], *, title: str | None = None, file=None) -> None:
     """Prints rows of equal keys as a table; numbers are set to the right.
 

@@ -21,11 +21,14 @@ import diskcache
 from stepladder.mlir import bindings, diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.pipeline.resources import cache_dir
 from stepladder.runtime import targets
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _CACHE_BYTES = 256 * 1024 * 1024
 _MAX_LOG_LINES = 3
+_PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
+_PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,27 @@ def _descriptor(create) -> Descriptor:
     return Descriptor(tuple(map(int, box.split("x"))), swizzle, promotion, fill, interleave)
 
 
+def _check_name(kernel: str, launch) -> None:
+    """Refuses a kernel whose name, made of the function's, PTX has no such identifiers for."""
+    if _PTX_NAME.fullmatch(kernel):
+        return
+    function = launch.parent
+    while function.name != "func.func":
+        function = function.parent
+    name = function.attributes["sym_name"].value
+    raise StepladderError(
+        f"function '{name}' gives its kernel the name '{kernel}', which is no identifier of PTX",
+        location=diagnostics.location_text(function.location),
+        notes=[_PTX_NAMES],
+    )
+
+
 def find_kernel(module) -> Kernel:
     """Returns the one kernel of a lowered module.
 
     Raises:
-        StepladderError: no launch in the module, or more than one: the pipeline does not end in a kernel.
+        StepladderError: no launch in the module, or more than one: the pipeline does not end in a kernel; or a kernel
+            whose name PTX does not take.
     """
     launches = walk(module, "gpu.launch_func")
     if len(launches) != 1:
@@ -145,7 +164,8 @@ def find_kernel(module) -> Kernel:
     if len(kernels) != 1 or "targets" not in kernels[0].attributes:
         raise StepladderError("expected one gpu.module with a target attached after the last step")
     chip = re.search(r'chip = "(\w+)"', str(kernels[0].attributes["targets"]))
-    name = str(launch.attributes["kernel"]).split("::")[-1].lstrip("@")
+    name = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+    _check_name(name, launch)
     return Kernel(name, chip.group(1) if chip else "sm_75", grid, block, cluster, parameters, dynamic, kernels[0])
 
 
@@ -191,11 +211,7 @@ def tool_versions() -> dict[str, str]:
 
 
 def _cache() -> diskcache.Cache:
-    base = (
-        os.environ.get("STEPLADDER_CACHE_DIR")
-        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepladder"
-    )
-    return diskcache.Cache(str(base), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
+    return diskcache.Cache(str(cache_dir()), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
 
 
 def _to_ptx(llvm_ir: str, chip: str) -> str:

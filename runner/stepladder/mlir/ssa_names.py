@@ -45,7 +45,7 @@ def hand_on_to_kernels(module) -> None:
     """Gives a kernel's arguments the names of what a launch passes for them."""
     kernels = {function.attributes["sym_name"].value: function for function in walk(module, "gpu.func", "llvm.func")}
     for launch in walk(module, "gpu.launch_func"):
-        kernel = kernels.get(str(launch.attributes["kernel"]).split("@")[-1])
+        kernel = kernels.get(ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1])
         arguments = _arguments(kernel) if kernel is not None else []
         passed = list(launch.operands)[-len(arguments) :] if arguments else []
         for argument, operand in zip(arguments, passed):

@@ -59,8 +59,17 @@ def _is_values_by_name(attribute: ir.Attribute) -> bool:
     )
 
 
-def _texts(attribute: ir.Attribute) -> list[str]:
-    return [element.value for element in attribute]
+def _is_requirements(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.ArrayAttr) and all(
+        _is_texts_by_name(entry)
+        and set(_entries(entry)) == {"condition", "message"}
+        and all(text.strip() for text in _texts_by_name(entry))
+        for entry in attribute
+    )
+
+
+def _conditions(attribute: ir.Attribute) -> list[str]:
+    return [_entries(entry)["condition"].value for entry in attribute]
 
 
 def _texts_by_name(attribute: ir.Attribute) -> list[str]:
@@ -71,7 +80,10 @@ OF_STEPS = {
     "optimization": Attribute("nothing: it is there or not", "optimization", _is_unit),
     "needs": Attribute("a list of step names", 'needs = ["multi_buffer"]', _is_texts),
     "requires": Attribute(
-        "a list of expressions over knobs", 'requires = ["block_m % warp_m == 0"]', _is_texts, _texts
+        "a list of conditions, each with a message",
+        'requires = [{condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"}]',
+        _is_requirements,
+        _conditions,
     ),
     "left_out": Attribute("numbers, booleans or texts by knob", "left_out = {stages = 1 : i64}", _is_values_by_name),
 }

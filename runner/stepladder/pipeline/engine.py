@@ -22,16 +22,11 @@ from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import interpreter, ir, passmanager
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
-from stepladder.payload.problem import FACTS, Problem, find_problem
+from stepladder.payload.problem import Problem, find_problem
 from stepladder.pipeline import library, measured_knobs, reproducers
 from stepladder.pipeline.dumps import dump_name
-from stepladder.pipeline.expressions import (
-    ExpressionError,
-    Scope,
-    UnknownName,
-    evaluate,
-    names,
-)
+from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
+from stepladder.pipeline.requirements import accepted_values, check_requirements
 from stepladder.runtime import targets
 from stepladder.runtime.errors import FAILED, StepladderError, reason, suggest
 
@@ -91,6 +86,7 @@ class Run:
     """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step.
 
     `measured` says which measured knobs there are for the pipeline, where the request asked for them.
+    `sources` maps each knob to where its value comes from.
     """
 
     module: object
@@ -100,6 +96,7 @@ class Run:
     scope: Scope
     steps: list[StepResult]
     input_text: str
+    sources: dict[str, str]
     measured: measured_knobs.Measured | None = None
 
     def dumps(self) -> dict[str, str]:
@@ -216,50 +213,6 @@ def _scope(
     return Scope({**facts, **knobs}, pipeline.derived)
 
 
-def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str, roots: list[str]) -> list[str]:
-    """Returns which options of single knobs would meet a requirement; which knobs have none, where no knob has."""
-    hints, hopeless = [], []
-    for name in roots:
-        knob = pipeline.knobs.get(name)
-        if knob is None or knob.multiple_of is not None:
-            continue
-        good = []
-        for option in knob.options:
-            with contextlib.suppress(ExpressionError):
-                if evaluate(requirement, scope.replace(**{name: option})):
-                    good.append(library.value_text(option))
-        if good:
-            hints.append(f"with {name} = {' or '.join(good)} it would hold")
-        else:
-            hopeless.append(f"no other option of {name} ({knob.options_text()}) would make it hold")
-    return hints or hopeless
-
-
-def _check_requirement(
-    pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope, problem: Problem | None
-) -> None:
-    roots = scope.roots(requirement)
-    if any(name in FACTS and name not in scope for name in roots):
-        return
-    try:
-        if evaluate(requirement, scope):
-            return
-        values = ", ".join(f"{name} = {scope[name]}" for name in dict.fromkeys([*names(requirement), *roots]))
-    except UnknownName as error:
-        raise StepladderError(
-            f"step '{step.name}' requires {requirement}, and pipeline '{pipeline.name}' defines no '{error.name}'",
-            location=str(step.path),
-        ) from None
-    except ExpressionError as error:
-        values = ": ".join(filter(None, [str(error), ", ".join(f"{name} = {scope[name]}" for name in roots)]))
-    about_payload = problem is not None and any(name in FACTS for name in roots)
-    raise StepladderError(
-        f"step '{step.name}' requires {requirement}, but {values}",
-        location=problem.location if about_payload else str(step.path),
-        notes=_accepted_values(pipeline, scope, requirement, roots),
-    )
-
-
 def _with_tuned_knobs(
     pipeline: library.Pipeline, request: Request, module, problem: Problem | None
 ) -> tuple[Request, measured_knobs.Measured | None]:
@@ -282,6 +235,17 @@ def _with_tuned_knobs(
     return request, dataclasses.replace(measured, reason=f"{measured.reason}, of which none suits the problem")
 
 
+def _sources(pipeline: library.Pipeline, asked: Request, taken: Request) -> dict[str, str]:
+    """Returns where each knob's value comes from: `asked` is the user's request, `taken` has measured knobs too."""
+    implied = {knob: f"--without {name}" for name in asked.without for knob in pipeline.step(name).left_out}
+    return {
+        name: "--set"
+        if name in asked.settings
+        else implied.get(name) or ("measured defaults" if name in taken.settings else "script defaults")
+        for name in pipeline.knobs
+    }
+
+
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
     """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
 
@@ -294,7 +258,11 @@ def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[
         runs = step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
         if not runs and step.name in (request.start, request.through):
             raise StepladderError(
-                f"step '{step.name}' does not run with these knobs: it is for {step.condition.describe()}"
+                f"step '{step.name}' does not run with these knobs",
+                notes=[
+                    *accepted_values(pipeline, scope, step.condition.describe()),
+                    f"it runs where {step.condition.describe()}",
+                ],
             )
         if runs and first <= number <= last and step.name not in request.without:
             chosen.append(number)
@@ -308,21 +276,6 @@ def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[
                 notes=both if step.optimization else [],
             )
     return chosen
-
-
-def check_requirements(
-    pipeline: library.Pipeline, steps: list[library.Step], scope: Scope, problem: Problem | None
-) -> None:
-    """Checks what the steps of a run require of knobs, payload and target.
-
-    Without a problem, in a run that begins from a dump, what is about the payload cannot be checked and is not.
-
-    Raises:
-        StepladderError: the first requirement that fails, with the values in it and the options that would do.
-    """
-    for step in steps:
-        for requirement in step.requires:
-            _check_requirement(pipeline, step, requirement, scope, problem)
 
 
 def bind(pipeline: library.Pipeline, steps: list[library.Step], knobs: dict[str, int | str], scope: Scope) -> None:
@@ -492,6 +445,7 @@ def run(
     knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
     problem = _problem(module, name) if first == 0 else None
+    asked = request
     request, measured = _with_tuned_knobs(pipeline, request, module, problem)
     knobs = choose_knobs(pipeline, request)
     scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
@@ -527,7 +481,9 @@ def run(
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:
             progress(results[-1])
-    return Run(module, pipeline, problem, knobs, scope, results, input_text, measured)
+    return Run(
+        module, pipeline, problem, knobs, scope, results, input_text, _sources(pipeline, asked, request), measured
+    )
 
 
 def _problem(module, name: str) -> Problem:

@@ -5,8 +5,11 @@ file under `steps/`. What the runner needs to know about them beyond the upstrea
 attributes of the sequences (`script_attributes` checks them):
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
+    on a knob       description = "text"                    what it is, for `stepladder list knobs`
     on a step       optimization                            it may be left out
-                    requires = ["expression", ...]          what must hold for knobs, payload and target
+                    requires = [{condition = "expression", message = "text"}, ...]
+                                                            what must hold for knobs, payload and target, as an
+                                                            expression and as a sentence for whom it refuses
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
 """
@@ -41,6 +44,7 @@ class Knob:
     options: tuple[int | str, ...]
     multiple_of: int | None
     location: str
+    description: str = ""
 
     @property
     def is_boolean(self) -> bool:
@@ -80,6 +84,14 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """What a step requires of knobs, payload and target: `condition` is an expression, `message` says it in words."""
+
+    condition: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A step of a pipeline: its name, the file it stands in, what its attributes say, and when it runs.
 
@@ -89,7 +101,7 @@ class Step:
     name: str
     path: Path
     optimization: bool
-    requires: tuple[str, ...]
+    requires: tuple[Requirement, ...]
     needs: tuple[str, ...]
     left_out: dict[str, int | str]
     dialects: tuple[str, ...]
@@ -120,10 +132,10 @@ class Pipeline:
         for step in self.steps:
             if step.name == name:
                 return step
-        names = [step.name for step in self.steps]
+        known = [step.name for step in self.steps]
         raise StepladderError(
-            f"pipeline '{self.name}' has no step '{name}'{suggest(name, names)}",
-            notes=[f"its steps are: {', '.join(names)}"],
+            f"pipeline '{self.name}' has no step '{name}'{suggest(name, known)}",
+            notes=[f"its steps are: {', '.join(known)}"],
         )
 
     def summary(self) -> str:
@@ -218,7 +230,18 @@ def _read_knob(operation) -> Knob:
     multiple_of = options.get("multiple_of") if isinstance(options, dict) else None
     if isinstance(options, dict) and multiple_of is None:
         raise StepladderError(f"knob '{name}': options are a list, or {{multiple_of = N}}", location=location)
-    return Knob(name, _plain(attributes["selected"]), () if multiple_of else tuple(options), multiple_of, location)
+    return Knob(
+        name,
+        _plain(attributes["selected"]),
+        () if multiple_of else tuple(options),
+        multiple_of,
+        location,
+        str(_attribute(operation, "description", "")),
+    )
+
+
+def _read_requirements(sequence) -> tuple[Requirement, ...]:
+    return tuple(Requirement(entry["condition"], entry["message"]) for entry in _attribute(sequence, "requires", []))
 
 
 def knob_ops(pipeline: Pipeline) -> list:
@@ -384,7 +407,7 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
         name,
         path,
         "optimization" in sequence.attributes,
-        tuple(_attribute(sequence, "requires", [])),
+        _read_requirements(sequence),
         tuple(_attribute(sequence, "needs", [])),
         _attribute(sequence, "left_out", {}),
         python_dialects_in(walk(sequence)),

@@ -1,7 +1,8 @@
-"""Where transform scripts and ready-made payloads are: in the wheel, or in the checkout the package runs from."""
+"""Where things are: transform scripts and ready-made payloads, in the wheel or in the checkout; what is cached."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -16,3 +17,11 @@ def transforms_dir() -> Path:
 def payloads_dir() -> Path:
     """Returns the folder of the ready-made payloads."""
     return _PACKAGE / "payload" / "library"
+
+
+def cache_dir() -> Path:
+    """Returns the folder of what can be made anew: STEPLADDER_CACHE_DIR, else `stepladder` in the user's cache."""
+    return Path(
+        os.environ.get("STEPLADDER_CACHE_DIR")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepladder"
+    )

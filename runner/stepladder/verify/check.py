@@ -29,6 +29,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stepladder.cli.tables import verdict
 from stepladder.runtime.bundle import Problem
 from stepladder.runtime.element_types import FP8_TYPES, ElementType, element_type
 
@@ -192,7 +193,7 @@ class CheckReport:
             parts.append(f"norm of error {self.norm_error:.3g} of norm of C (at most {self.norm_tolerance:.3g})")
         if self.passed and self.max_error_over_tolerance is None:
             parts.append(f"all {self.elements} elements equal")
-        return f"{self.check}: {'pass' if self.passed else 'FAIL'}: " + "; ".join(parts)
+        return f"{self.check}: {verdict(self.passed)}: " + "; ".join(parts)
 
 
 def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> list[CheckReport]:

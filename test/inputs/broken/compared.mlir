@@ -1,6 +1,7 @@
 // A pipeline with a mistake: a text that is compared with a number.
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @step(%module: !transform.any_op {transform.readonly}) attributes {requires = ["size < 'x'"]} {
+  transform.named_sequence @step(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [{condition = "size < 'x'", message = "size must be below x"}]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     
     transform.yield

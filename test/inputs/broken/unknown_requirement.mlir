@@ -1,6 +1,7 @@
 // A pipeline with a mistake: a requirement with an unknown name.
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @step(%module: !transform.any_op {transform.readonly}) attributes {requires = ["size < sice"]} {
+  transform.named_sequence @step(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [{condition = "size < sice", message = "size must be below sice"}]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     
     transform.yield

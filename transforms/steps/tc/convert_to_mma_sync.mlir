@@ -23,9 +23,14 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        "[a_type, c_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
-        "a_type == b_type",
-        "accumulator_registers < 255", "accumulator_registers * threads < 65536"
+        {condition =
+           "[a_type, c_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
+         message = "A and C must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, or i8 and i32"},
+        {condition = "a_type == b_type", message = "A and B must be of one element type"},
+        {condition = "accumulator_registers < 255",
+         message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
+        {condition = "accumulator_registers * threads < 65536",
+         message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
     %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()

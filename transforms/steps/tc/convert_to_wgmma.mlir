@@ -39,8 +39,12 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']", "block_m % (64 * tile_warpgroups) == 0",
-        "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255"
+        {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']",
+         message = "A must be of f16, bf16, f32, f8E4M3FN or f8E5M2"},
+        {condition = "block_m % (64 * tile_warpgroups) == 0",
+         message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
+        {condition = "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255",
+         message = "accumulators, block_m x block_n over tile_warpgroups, must take fewer than 255 registers a thread"}
       ]} {
     "tc.load_by_tma"(%module) {stages = 4 : i64, warpgroups = 2 : i64,
       knobs = {stages = "stages", warpgroups = "tile_warpgroups"}} : (!transform.any_op) -> ()

@@ -19,8 +19,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @form_clusters(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}, requires = [
-        "m > block_m and m % block_m != 0 or (m + block_m - 1) // block_m % cluster_m == 0",
-        "n > block_n and n % block_n != 0 or (n + block_n - 1) // block_n % cluster_n == 0"]} {
+        {condition = "m > block_m and m % block_m != 0 or (m + block_m - 1) // block_m % cluster_m == 0",
+         message = "the number of tiles along m (m over block_m) must be a multiple of cluster_m"},
+        {condition = "n > block_n and n % block_n != 0 or (n + block_n - 1) // block_n % cluster_n == 0",
+         message = "the number of tiles along n (n over block_n) must be a multiple of cluster_n"}
+      ]} {
     "tc.form_clusters"(%module) {rows = 2 : i64, columns = 1 : i64, knobs = {rows = "cluster_m", columns = "cluster_n"}}
       : (!transform.any_op) -> ()
 

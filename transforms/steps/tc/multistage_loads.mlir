@@ -14,7 +14,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multistage_loads(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, requires = ["stages > 1"]} {
+      attributes {optimization, requires = [
+        {condition = "stages > 1", message = "stages must be at least 2"}
+      ]} {
     "tc.multistage_loads"(%module) {stages = 4 : i64, knobs = {stages = "stages"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

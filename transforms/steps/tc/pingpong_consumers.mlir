@@ -20,7 +20,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pingpong_consumers(%module: !transform.any_op {transform.readonly})
-      attributes {needs = ["make_persistent", "specialize_warps"], requires = ["persistent_blocks > 0"]} {
+      attributes {needs = ["make_persistent", "specialize_warps"], requires = [
+        {condition = "persistent_blocks > 0", message = "persistent_blocks must be above 0, so that each block takes several tiles"}
+      ]} {
     "tc.pingpong_consumers"(%module) {stages = 4 : i64, knobs = {stages = "stages"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -48,15 +48,25 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_k(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, left_out = {split_k = 1 : i64},
-        requires = ["split_k == 1 or epilogue == 'registers'", "split_k == 1 or persistent_blocks == 0",
-          "split_k == 1 or split_k_workspace == 'memory' or split_k <= 8",
-          "split_k == 1 or split_k_workspace == 'memory' or cluster_m * cluster_n == 1",
-          "split_k == 1 or split_k * cluster_m * cluster_n <= 64",
-          "split_k == 1 or split_k_workspace == 'cluster' or global_workspace_bytes <= 256 * 1024 * 1024",
-          "split_k == 1 or not is_pingpong",
-          "split_k == 1 or (k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
-          "split_k == 1 or n % 4 == 0"]} {
+      attributes {optimization, left_out = {split_k = 1 : i64}, requires = [
+        {condition = "split_k == 1 or epilogue == 'registers'",
+         message = "with split_k above 1, epilogue must be registers"},
+        {condition = "split_k == 1 or persistent_blocks == 0",
+         message = "with split_k above 1, persistent_blocks must be 0"},
+        {condition = "split_k == 1 or split_k_workspace == 'memory' or split_k <= 8",
+         message = "with split_k_workspace = cluster, split_k must be at most 8"},
+        {condition = "split_k == 1 or split_k_workspace == 'memory' or cluster_m * cluster_n == 1",
+         message = "with split_k above 1 and split_k_workspace = cluster, cluster_m and cluster_n must be 1"},
+        {condition = "split_k == 1 or split_k * cluster_m * cluster_n <= 64",
+         message = "with split_k above 1, split_k * cluster_m * cluster_n must be at most 64"},
+        {condition = "split_k == 1 or split_k_workspace == 'cluster' or global_workspace_bytes <= 256 * 1024 * 1024",
+         message = "with split_k_workspace = memory, partial accumulator_registers must take at most 256 MiB (global_workspace_bytes)"},
+        {condition = "split_k == 1 or not is_pingpong",
+         message = "with split_k above 1, schedule must be cooperative"},
+        {condition = "split_k == 1 or (k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
+         message = "each of the split_k parts of the reduction must have a step of the k loop (k_steps)"},
+        {condition = "split_k == 1 or n % 4 == 0", message = "with split_k above 1, n must be a multiple of 4"}
+      ]} {
     "tc.split_k"(%module) {parts = 1 : i64, threads = 256 : i64, within = "cluster",
       knobs = {parts = "split_k", threads = "consumers * 128", within = "split_k_workspace"}} : (!transform.any_op) -> ()
 

@@ -28,8 +28,12 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @stream_k_tail(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["make_persistent"], left_out = {tile_scheduler = "whole"},
-        requires = ["c_type == acc_type", "persistent_blocks > 0", "epilogue == 'tma'", "not is_pingpong"]} {
+      attributes {optimization, needs = ["make_persistent"], left_out = {tile_scheduler = "whole"}, requires = [
+        {condition = "c_type == acc_type", message = "C must be of the element type of the accumulator_registers (acc_type)"},
+        {condition = "persistent_blocks > 0", message = "persistent_blocks must be above 0, so that each block takes several tiles"},
+        {condition = "epilogue == 'tma'", message = "epilogue must be tma"},
+        {condition = "not is_pingpong", message = "schedule must be cooperative"}
+      ]} {
     "tc.stream_k_tail"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

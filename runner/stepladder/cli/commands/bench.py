@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from stepladder.cli.options import add_json_option, text_for_people
 from stepladder.runtime.errors import OK
 
 EPILOG = """\
@@ -45,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--ceiling", action="store_true", help="measure what mma.sync gives from registers, as a further kernel"
     )
     parser.add_argument("--no-check", action="store_true", help="time the kernels without checking their numbers first")
-    parser.add_argument("--json", metavar="FILE", help="also write the result to FILE")
+    add_json_option(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -59,16 +60,18 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         check_writable(args.json)
     modes = ("burst", "sustained") if args.mode == "both" else (args.mode,)
-    result = bench_bundles(
-        bundles,
-        baseline=args.baseline,
-        ceiling=args.ceiling,
-        modes=modes,
-        rounds=args.rounds,
-        check=not args.no_check,
-        command=["stepladder", *sys.argv[1:]],
-    )
+    with text_for_people(args.json):
+        result = bench_bundles(
+            bundles,
+            baseline=args.baseline,
+            ceiling=args.ceiling,
+            modes=modes,
+            rounds=args.rounds,
+            check=not args.no_check,
+            command=["stepladder", *sys.argv[1:]],
+        )
     if args.json:
-        write_json(args.json, result)
-    print_table(table_rows(result), title=table_title(result))
+        write_json(args.json, result)  # before the table: what took long to measure is safe first
+    with text_for_people(args.json):
+        print_table(table_rows(result), title=table_title(result))
     return OK

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
+from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
+    add_output_option,
     add_pipeline_options,
     add_plugin_options,
     flat,
 )
 from stepladder.runtime.errors import OK, StepladderError
 
+if TYPE_CHECKING:
+    from stepladder.pipeline import engine
+
 _EPILOG = """\
+Knobs come from --set and --target, from steps that --without leaves out, else from what was measured to be fastest for
+problems like this one, else from the script; the output names the source of each.
+
+exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
+an option or a file is not acceptable, or the kernel does not fit the target.
+
 examples:
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder compile matmul.mlir --pipeline wmma --target sm_90a --set block_m=256 --set block_k=64 -o big.bundle
@@ -41,13 +53,12 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
     add_plugin_options(parser)
-    parser.add_argument(
-        "-o",
-        metavar="BUNDLE",
-        dest="output",
+    add_output_option(
+        parser,
+        "BUNDLE",
+        "the folder to write; in a bundle that is there, the files that its manifest lists are replaced and all others "
+        "stay",
         required=True,
-        help="the folder to write; in a bundle that is there, the files that its manifest lists are "
-        "replaced and all others stay",
     )
 
 
@@ -68,13 +79,25 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
+def _knob_lines(run: engine.Run, from_target: str | None) -> list[str]:
+    """Returns the knobs of a run by where their values come from, a line a source; `from_target` is --target's own."""
+    from stepladder.pipeline.library import value_text
+
+    sources: dict[str, list[str]] = {}
+    for name, value in run.knobs.items():
+        source = "--target" if name == from_target else run.sources[name]
+        sources.setdefault(source, []).append(f"{name} = {value_text(value)}")
+    return [f"knobs from {source}: {', '.join(knobs)}" for source, knobs in sources.items()]
+
+
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.cli.files import read_text
-    from stepladder.codegen import kernel
-    from stepladder.extension import plugins
-    from stepladder.pipeline import build, engine, library
-    from stepladder.runtime.bundle import check_output
+    with imports():
+        from stepladder.cli.files import read_text
+        from stepladder.codegen import kernel
+        from stepladder.extension import plugins
+        from stepladder.pipeline import build, engine, library
+        from stepladder.runtime.bundle import check_output
 
     settings = _settings(args)
     check_output(args.output)
@@ -85,15 +108,16 @@ def main(args: argparse.Namespace) -> int:
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
     manifest = built.manifest
-    knobs = ", ".join(f"{name} = {value}" for name, value in manifest.knobs.items())
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(
         f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
-        f"memory\n{knobs}"
+        f"memory"
     )
     if built.run.measured is not None and args.pipeline not in library.pipeline_names():
         print(built.run.measured.reason)
+    for line in _knob_lines(built.run, "target" if args.target is not None else None):
+        print(line)
     spills = kernel.describe_spills(built.code, manifest.block)
     if spills:
         print(spills, file=sys.stderr)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder.cli.options import Formatter
+from stepladder.cli.options import Formatter, add_output_option
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 _DEFAULT = "intermediate"
@@ -43,7 +43,7 @@ def add_parser(subparsers) -> None:
         help=f"attention_projection, intermediate or output (default: {_DEFAULT})",
     )
     parser.add_argument("--target", metavar="SM", help="build for this GPU; the GPU at hand, else sm_80, unless told")
-    parser.add_argument("-o", metavar="BUNDLE", dest="output", help="keep the bundle here")
+    add_output_option(parser, "BUNDLE", "keep the bundle here")
 
 
 def _payload(layer: str) -> Path:
@@ -123,7 +123,7 @@ def _time_variants(rows: list[dict[str, object]], folder: Path) -> None:
 
 def _emulate_variants(text: str, name: str, variants: dict) -> bool:
     """Runs every variant's IR on the emulator and prints what that gave; returns whether all numbers are right."""
-    from stepladder.cli.tables import print_table
+    from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator.matmul import check_small
     from stepladder.pipeline import engine
 
@@ -137,7 +137,7 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
             {
                 "kernel": title,
                 "problem": f"{problem.m}x{problem.n}x{problem.k}",
-                "numbers": "right" if report.check.passed else "WRONG",
+                "numbers": verdict(report.check.passed),
                 "findings": len(report.findings),
                 "global bytes": counters.total("bytes", "global"),
                 "shared wavefronts": counters.total("wavefronts", "shared"),
@@ -145,7 +145,7 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
             }
         )
     print_table(rows, title="The same kernels on the emulator, for a small problem")
-    return all(row["numbers"] == "right" and not row["findings"] for row in rows)
+    return all(row["numbers"] == "PASS" and not row["findings"] for row in rows)
 
 
 def _check(folder: Path) -> bool:
@@ -165,7 +165,7 @@ def _check(folder: Path) -> bool:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.cli.tables import print_table
+    from stepladder.cli.tables import print_table, verdict
     from stepladder.pipeline import ablation, build, engine
     from stepladder.runtime import targets
 
@@ -225,5 +225,5 @@ def main(args: argparse.Namespace) -> int:
         print(
             "Take a bundle to a machine with a GPU: stepladder demo -o bert.bundle; there: stepladder run bert.bundle"
         )
-    print("numbers are right" if right else "numbers are WRONG")
+    print(f"result: {verdict(right)}")
     return OK if right else FAILED

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder.cli.files import make_folder, replacing
-from stepladder.cli.options import Formatter, add_plugin_options, positive
+from stepladder.cli.guard import imports
+from stepladder.cli.options import (
+    Formatter,
+    add_json_option,
+    add_output_option,
+    add_plugin_options,
+    positive,
+    text_for_people,
+)
 from stepladder.emulator import MAX_STEPS
 from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.emulation import Emulation, Outcome
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -26,7 +38,7 @@ examples:
   stepladder emulate dumps/*-hoist_accumulators.mlir --seed 7 --output first     # first/argument0.npy, ...
   stepladder emulate dumps/*-outline_kernel.mlir --output again \\
     --inputs first/argument0.npy,first/argument1.npy,first/argument2.npy
-  stepladder emulate dumps/*-lower_transfers.mlir --report report.json           # findings and counters as JSON
+  stepladder emulate dumps/*-lower_transfers.mlir --json report.json           # findings and counters as JSON
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
 """
@@ -47,12 +59,10 @@ def add_parser(subparsers) -> None:
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
     given.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        help="write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)",
+    add_output_option(
+        parser, "DIR", "write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)"
     )
-    parser.add_argument("--report", metavar="FILE.json", help="write findings and counters")
+    add_json_option(parser)
     parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
     parser.add_argument(
         "--max-steps",
@@ -147,15 +157,16 @@ def print_counters(counters, file=None) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
+    with imports():
+        from stepladder.emulator.core.emulation import Emulation
+        from stepladder.extension import plugins
+        from stepladder.pipeline import engine
     from stepladder.cli.files import check_writable, read_text, write_json
     from stepladder.cli.progress import LaunchProgress
-    from stepladder.emulator.core.emulation import Emulation
-    from stepladder.extension import plugins
-    from stepladder.pipeline import engine
 
     text, name = read_text(args.input)
-    if args.report:
-        check_writable(args.report)
+    if args.json:
+        check_writable(args.json)
     plugins.load_files(args.plugins)
     with engine.mlir_context():
         emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
@@ -166,15 +177,20 @@ def main(args: argparse.Namespace) -> int:
     if args.output:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
-    if args.report:
-        write_json(args.report, report_of(outcome, name))
-    print_counters(outcome.counters)
-    for finding in outcome.findings:
-        print(finding.render())
+    with text_for_people(args.json):
+        print_counters(outcome.counters)
+        for finding in outcome.findings:
+            print(finding.render())
+        print(_summary(args, emulation, outcome))
+    if args.json:
+        write_json(args.json, report_of(outcome, name))
+    return FAILED if outcome.findings else OK
+
+
+def _summary(args: argparse.Namespace, emulation: Emulation, outcome: Outcome) -> str:
     found = f"{len(outcome.findings)}" if outcome.findings else "none"
     if args.no_sanitize:
         found = "not looked for"
     elif outcome.left_out:
         found += f", and {outcome.left_out} more that are not shown"
-    print(f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}")
-    return FAILED if outcome.findings else OK
+    return f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"

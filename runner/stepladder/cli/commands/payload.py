@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 
 from stepladder.cli.files import write_text
-from stepladder.cli.options import Formatter, positive
+from stepladder.cli.options import Formatter, add_output_option, positive
 from stepladder.runtime.errors import OK, StepladderError
 
 _TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
 _EPILOG = """\
+exit status: 0 written; 2 sizes or types that no matmul has, or a file that cannot be written.
+
 examples:
   stepladder payload matmul --m 8192 --n 8192 --k 8192 -o matmul.mlir
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --acc-type f16 --c-type f16
@@ -32,8 +34,8 @@ def add_parser(subparsers) -> None:
         description="Writes a matmul in linalg: C = AB + C, row-major unless told.",
     )
     parser.add_argument("kind", choices=["matmul"], help="what to write")
-    for name in ("m", "n", "k"):
-        parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper())
+    for name, help_ in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A and rows of B")):
+        parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper(), help=help_)
     parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (f16)")
     parser.add_argument("--b-type", choices=_TYPES, default="f16", help="element type of B (f16)")
     parser.add_argument(
@@ -50,7 +52,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--accumulate", action=argparse.BooleanOptionalAction, default=True, help="C = AB + C (the default), or C = AB"
     )
-    parser.add_argument("-o", metavar="FILE", dest="output", help="write it here; standard output unless told")
+    add_output_option(parser, "FILE", "write it here; standard output unless told")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from stepladder.cli.options import add_json_option, text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         default="auto",
         help="what runs it: a GPU, the emulator, or what there is (default: auto)",
     )
-    parser.add_argument("--json", metavar="FILE", help="also write the result to FILE")
+    add_json_option(parser)
 
 
 def _seed(text: str) -> int:
@@ -76,20 +77,22 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from stepladder.cli.files import check_writable, write_json
+    from stepladder.cli.tables import verdict
     from stepladder.runtime.bundle import read_bundle
 
     bundle = read_bundle(args.bundle)
     if args.json:
         check_writable(args.json)
-    reports, details, findings = _checked(args, bundle)
-    passed = all(report.passed for report in reports)
-    for report in reports:
-        print(report.describe())
-    for finding in findings:
-        print(finding.render())
-    if findings:
-        print(f"{len(findings)} findings")
-    print("numbers are right" if passed else "numbers are WRONG")
+    with text_for_people(args.json):
+        reports, details, findings = _checked(args, bundle)
+        passed = all(report.passed for report in reports) and not findings
+        for report in reports:
+            print(report.describe())
+        for finding in findings:
+            print(finding.render())
+        if findings:
+            print(f"{len(findings)} findings")
+        print(f"result: {verdict(passed)}")
     if args.json:
         write_json(
             args.json,
@@ -98,11 +101,11 @@ def main(args: argparse.Namespace) -> int:
                 "problem": asdict(bundle.manifest.problem),
                 "seed": args.seed,
                 **details,
-                "passed": passed and not findings,
+                "passed": passed,
                 "checks": [report.to_json() for report in reports],
             },
         )
-    return OK if passed and not findings else FAILED
+    return OK if passed else FAILED
 
 
 def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:

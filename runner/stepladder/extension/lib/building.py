@@ -6,7 +6,7 @@ import contextlib
 import math
 
 from stepladder.extension.lib.dialect import Refusal, producer
-from stepladder.mlir.bindings import affine, arith, gpu, ir, scf
+from stepladder.mlir.bindings import affine, arith, fill_builtin_region, gpu, ir, scf
 from stepladder.mlir.traverse import attributes_of, walk
 
 WARPGROUP = 128  # threads
@@ -189,14 +189,36 @@ def find_launch(payload):
     return launches[0]
 
 
-def make_global(launch, name: str, type_, initial: int | None = None) -> None:
+def add_buffers(left, right, into):
+    """Makes a `linalg.add` of two buffers into a third; by hand, as upstream's builders take long to import."""
+    add = ir.Operation.create(
+        "linalg.add",
+        operands=[left, right, into],
+        regions=1,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1])},
+    )
+    fill_builtin_region(add)
+    return add
+
+
+def free_symbol(module, name: str) -> str:
+    """Returns `name`, or `name` with a number where an op of the module is called so: the payload's names are taken."""
+    block = module.regions[0].blocks[0]
+    taken = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
+    return next(free for free in (name, *(f"{name}_{number}" for number in range(len(taken)))) if free not in taken)
+
+
+def make_global(launch, name: str, type_, initial: int | None = None) -> str:
     """Makes a `memref.global` of the module around a launch: memory that there is once for all blocks and all launches.
 
     Args:
         launch: the `gpu.launch`.
-        name: of the global.
+        name: of the global, if the module has none of that name.
         type_: of the buffer, whose memory space is global.
         initial: of every element, integers; None leaves them uninitialized.
+
+    Returns:
+        The global's name.
     """
     content = (
         ir.UnitAttr.get()
@@ -208,6 +230,7 @@ def make_global(launch, name: str, type_, initial: int | None = None) -> None:
     module = launch.parent
     while module.name != "builtin.module":
         module = module.parent
+    name = free_symbol(module, name)
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), launch.location:
         ir.Operation.create(
             "memref.global",
@@ -218,6 +241,7 @@ def make_global(launch, name: str, type_, initial: int | None = None) -> None:
                 "initial_value": content,
             },
         )
+    return name
 
 
 def _segments(launch) -> list[int]:

@@ -6,10 +6,11 @@ a context. Their text form is generic: `"tc.hoist_prefetch"(%module) : (!transfo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 
 from stepladder.extension.lib import faults
-from stepladder.mlir.bindings import ext, ir, transform
+from stepladder.mlir.bindings import ext, ir, set_dialect_module, transform
 
 Result = transform.DiagnosedSilenceableFailure
 Dialect = ext.Dialect
@@ -146,6 +147,7 @@ def load() -> None:
         for op_class in dialect.operations:
             _guard_verifier(op_class)
         dialect.load()
+        set_dialect_module(dialect.DIALECT_NAMESPACE, sys.modules[__name__])
     for op_class, implementation in _IMPLEMENTATIONS:
         # Both or none: a transform op without declared effects takes the process down.
         implementation.attach(op_class.OPERATION_NAME, context=ir.Context.current)

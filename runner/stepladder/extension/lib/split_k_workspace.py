@@ -166,8 +166,7 @@ class InMemory:
             type_.element_type,
             memory_space=ir.Attribute.parse(building.GLOBAL),
         )
-        building.make_global(self.launch, _MARK, sums_type)
-        self._sums = memref.get_global(sums_type, _MARK)
+        self._sums = memref.get_global(sums_type, building.make_global(self.launch, _MARK, sums_type))
         fragment_order.write(
             sums, building.view(self._sums, [self._place, self.part, 0, 0], [1, 1, self.units, WIDTH], drop=2)
         )
@@ -176,11 +175,11 @@ class InMemory:
         """Waits until all blocks have written their sums."""
         i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
         arrivals = ir.MemRefType.get([self._tiles], i32, memory_space=ir.Attribute.parse(building.GLOBAL))
-        building.make_global(self.launch, _ARRIVALS, arrivals, 0)
+        symbol = building.make_global(self.launch, _ARRIVALS, arrivals, 0)
         threads = integer(self.threads, 32)
         nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=threads)
         with building.if_(building.equal(building.thread_number(), index(0))):
-            start = memref.extract_aligned_pointer_as_index(memref.get_global(arrivals, _ARRIVALS))
+            start = memref.extract_aligned_pointer_as_index(memref.get_global(arrivals, symbol))
             address = arith.index_cast(i64, arith.addi(start, building.times(self._place, 4)))
             before = nvvm.inline_ptx(
                 [i32],

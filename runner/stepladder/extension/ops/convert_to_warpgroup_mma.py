@@ -113,7 +113,7 @@ def _add_to_destination(sums, rewriter) -> None:
     for user, number in building.linalg_uses(sums):
         if user.name == "linalg.copy" and number == 0:
             with ir.InsertionPoint(user), user.location:
-                linalg.add(user.operands[0], user.operands[1], outs=[user.operands[1]])
+                building.add_buffers(user.operands[0], user.operands[1], user.operands[1])
             rewriter.erase_op(user)
 
 

@@ -72,9 +72,10 @@ def pack_shared_memory(payload, op, rewriter) -> None:
     declared = ir.MemRefType.get([0 if is_dynamic else total], i8, memory_space=space)
     whole = ir.MemRefType.get([total], i8, memory_space=space)
 
+    symbol = building.free_symbol(payload, _SYMBOL)
     with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
         attributes = {
-            "sym_name": ir.StringAttr.get(_SYMBOL),
+            "sym_name": ir.StringAttr.get(symbol),
             "type": ir.TypeAttr.get(declared),
             "alignment": ir.IntegerAttr.get(i64, _SWIZZLE_ALIGNMENT if is_dynamic else alignment),
         }
@@ -83,7 +84,7 @@ def pack_shared_memory(payload, op, rewriter) -> None:
             attributes["initial_value"] = ir.UnitAttr.get()
         ir.Operation.create("memref.global", attributes=attributes)
     with ir.InsertionPoint(tiles[0]), launch.location:
-        array = memref.get_global(declared, _SYMBOL)
+        array = memref.get_global(declared, symbol)
         if is_dynamic:
             array = memref.reinterpret_cast(
                 whole, array, [], [], [], static_offsets=[0], static_sizes=[total], static_strides=[1]

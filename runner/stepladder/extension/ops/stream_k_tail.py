@@ -195,7 +195,7 @@ class _Turns:
         self.type = ir.MemRefType.get(
             [count], ir.IntegerType.get_signless(32), memory_space=ir.Attribute.parse(building.GLOBAL)
         )
-        building.make_global(launch, _TURNS, self.type, 0)
+        self.symbol = building.make_global(launch, _TURNS, self.type, 0)
 
     def take(self, stores: list, part: _Part) -> None:
         """Lets the stores of a tile be those of a part: in turn, and added where it is not the first."""
@@ -249,7 +249,7 @@ class _Turns:
         place = building.apply(
             lambda t, r, w: ((t - self.share.first) * self.blocks + r) * self.warpgroups + w, part.tile, rank, warpgroup
         )
-        turns = memref.get_global(self.type, _TURNS)
+        turns = memref.get_global(self.type, self.symbol)
         start = memref.extract_aligned_pointer_as_index(turns)
         return arith.index_cast(ir.IntegerType.get_signless(64), arith.addi(start, building.times(place, 4)))
 

@@ -7,7 +7,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @mark_matmul(%module: !transform.any_op {transform.readonly},
-      %width: !transform.param<i64> {transform.readonly}) attributes {optimization, requires = ["width < m"]} {
+      %width: !transform.param<i64> {transform.readonly}) attributes {optimization, requires = [
+        {condition = "width < m", message = "width must be below m"}
+      ]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.annotate %matmul "width" = %width : !transform.any_op, !transform.param<i64>
     %double = transform.param.constant 2 : i64 {knobs = {value = "width * 2"}} -> !transform.param<i64>

@@ -10,7 +10,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @limit_registers(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["lower_to_nvvm"], requires = ["resident * threads <= 2048"]} {
+      attributes {optimization, needs = ["lower_to_nvvm"], requires = [
+        {condition = "resident * threads <= 2048",
+         message = "a multiprocessor has 2048 threads: resident * threads must not be more"}]} {
     %kernels = "occupancy.limit_registers"(%module) {blocks = 4 : i64, knobs = {blocks = "resident"}}
       : (!transform.any_op) -> !transform.any_op
     transform.annotate %kernels "limited" : !transform.any_op

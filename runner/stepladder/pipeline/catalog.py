@@ -1,0 +1,122 @@
+"""What pipelines, steps and knobs the package has, as rows of tables.
+
+Reading them takes MLIR, which takes longer to import than everything else here. What was read of the package's own
+pipelines is therefore kept in the cache folder, under a digest of all the text that it was read from, and of this
+program's version; where the text or the version is another, or the file is not what was written, it is read anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepladder import __version__
+from stepladder.cli.files import write_text
+from stepladder.pipeline.resources import cache_dir, transforms_dir
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.library import Pipeline
+
+Rows = list[dict[str, Any]]
+
+KINDS = ("pipelines", "steps", "knobs")
+_FILE = "catalog.json"
+
+
+def rows(kind: str, pipeline: str | None = None) -> Rows:
+    """Returns a row for each pipeline, step or knob.
+
+    Args:
+        kind: one of KINDS.
+        pipeline: only of this one, the name of a pipeline of the package or the path of a pipeline file.
+
+    Raises:
+        StepladderError: no such pipeline, or a script that does not parse.
+    """
+    if pipeline is not None and pipeline not in _names():
+        return _read([pipeline])[kind]
+    digest = _digest()
+    known = _kept(digest)
+    if known is None:
+        known = _read(_names())
+        _keep(digest, known)
+    return [row for row in known[kind] if pipeline in (None, row["pipeline"])]
+
+
+def _names() -> list[str]:
+    return sorted(path.stem for path in transforms_dir().glob("*.mlir"))
+
+
+def _digest() -> str:
+    """Returns a digest of the package's pipelines and steps, and of what reads them."""
+    folder = transforms_dir()
+    digest = hashlib.sha256(__version__.encode())
+    for path in [*sorted(folder.rglob("*.mlir")), Path(__file__), Path(__file__).with_name("library.py")]:
+        text = path.read_bytes()
+        digest.update(f"\n{path.name} {path.parent.name} {len(text)}\n".encode())
+        digest.update(text)
+    return digest.hexdigest()
+
+
+def _kept(digest: str) -> dict[str, Rows] | None:
+    """Returns the rows that were kept under a digest; None where there are none that can be used."""
+    try:
+        kept = json.loads((cache_dir() / _FILE).read_text())
+        if kept["digest"] != digest or hashlib.sha256(json.dumps(kept["rows"]).encode()).hexdigest() != kept["check"]:
+            return None
+        return kept["rows"]
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
+
+
+def _keep(digest: str, known: dict[str, Rows]) -> None:
+    """Keeps rows for the next time; where the cache folder cannot be written, the next time takes as long."""
+    check = hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    with contextlib.suppress(OSError, StepladderError):
+        cache_dir().mkdir(parents=True, exist_ok=True)
+        write_text(str(cache_dir() / _FILE), json.dumps({"digest": digest, "check": check, "rows": known}))
+
+
+def _read(names: Iterable[str]) -> dict[str, Rows]:
+    """Returns the rows of pipelines by kind, read from their scripts."""
+    from stepladder.pipeline import engine, library
+
+    found: dict[str, Rows] = {kind: [] for kind in KINDS}
+    for name in names:
+        with engine.mlir_context():
+            pipeline = library.load(name)
+            for kind, of_pipeline in _describe(pipeline).items():
+                found[kind] += of_pipeline
+    return found
+
+
+def _describe(pipeline: Pipeline) -> dict[str, Rows]:
+    return {
+        "pipelines": [{"pipeline": pipeline.name, "steps": len(pipeline.steps), "what it does": pipeline.summary()}],
+        "steps": [
+            {
+                "pipeline": pipeline.name,
+                "step": step.name,
+                "kind": "optimization" if step.optimization else "lowering",
+                "ops": "tc" if step.extended else "upstream",
+                "when": step.condition.describe() if step.condition else "always",
+                "what it does": step.summary(),
+            }
+            for step in pipeline.steps
+        ],
+        "knobs": [
+            {
+                "pipeline": pipeline.name,
+                "knob": knob.name,
+                "default": knob.default,
+                "options": knob.options_text(),
+                "what it is": knob.description,
+            }
+            for knob in pipeline.knobs.values()
+        ],
+    }

@@ -1,0 +1,123 @@
+"""What a command does not import: start-up is what a user waits for most often."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepladder.cli import guard
+from stepladder.payload import problem
+
+RUNNER = Path(__file__).resolve().parents[2] / "runner"
+MLIR = ("mlir.", "torch_mlir.")
+HEAVY = (
+    "rich.",
+    "llvmlite.",
+    "diskcache.",
+    "importlib.metadata.",
+    "cuda.",
+    "stepladder.codegen.",
+    "stepladder.launch.",
+)
+
+
+def imported(tmp_path, *command: str) -> list[str]:
+    """Returns the modules that a command imports, each with a point behind its name."""
+    script = (
+        "import sys\n"
+        f"from stepladder.{command[0]} import main\n"
+        f"status = main({list(command[1:])!r})\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+        "sys.exit(status)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(RUNNER), "STEPLADDER_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    return [f"{name}." for name in done.stderr.split()]
+
+
+def among(modules: list[str], *prefixes: str) -> list[str]:
+    return [module for module in modules if module.startswith(prefixes)]
+
+
+@pytest.mark.parametrize("arguments", [(), ("steps",), ("knobs", "--pipeline", "wgmma")])
+def test_list_imports_no_mlir(tmp_path, arguments):
+    first = imported(tmp_path, "cli", "list", *arguments)
+    assert among(first, *MLIR)  # the scripts are read once
+    later = imported(tmp_path, "cli", "list", *arguments)
+    assert not among(later, *MLIR, "numpy.", "stepladder.engine.", *(name for name in HEAVY if name != "rich."))
+
+
+@pytest.mark.parametrize("pipeline", ["wmma", "mma_sync", "wgmma", "wgmma_multistage"])
+def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
+    file = tmp_path / "matmul.mlir"
+    file.write_text(problem.matmul_text(128, 128, 128))
+    modules = imported(tmp_path, "opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
+    assert among(modules, *MLIR)
+    assert not among(modules, *HEAVY)
+    assert not [module for module in modules if ".opdsl." in module]
+
+
+def test_help_imports_nothing_of_the_work(tmp_path):
+    script = (
+        "import sys\n"
+        "from stepladder.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(RUNNER)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not among([f"{name}." for name in done.stderr.split()], *MLIR, "numpy.", *HEAVY)
+
+
+def test_linalg_is_whole_when_asked_for():
+    """The place that is held for it gives way to the module itself, whoever asks."""
+    script = (
+        "from stepladder import bindings\n"
+        "import importlib, sys\n"
+        "name = f'{bindings.PREFIX}.dialects.linalg'\n"
+        "assert not [module for module in sys.modules if 'opdsl' in module]\n"
+        "held = importlib.import_module(name)\n"
+        "assert callable(held.fill) and callable(bindings.linalg.add)\n"
+        "module = importlib.import_module(name)\n"
+        "assert module is not held and module.__spec__.name == name and module.fill is held.fill\n"
+        "from importlib import import_module\n"
+        "assert import_module(name + '.opdsl.lang')\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
+
+
+def test_submodules_of_linalg_are_found_first():
+    script = (
+        "from stepladder import bindings\n"
+        "import importlib\n"
+        "importlib.import_module(f'{bindings.PREFIX}.dialects.linalg.opdsl.lang')\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
+
+
+def test_ops_of_linalg_are_instances_of_their_classes():
+    script = (
+        "from stepladder import bindings, engine, payload\n"
+        "with engine.mlir_context():\n"
+        "    module = engine.parse_payload(problem.matmul_text(64, 64, 64), 'x')\n"
+        "    body = module.body.operations[0].regions[0].blocks[0]\n"
+        "    matmul = next(op for op in body.operations if op.operation.name == 'linalg.matmul')\n"
+        "    assert type(matmul).__name__ == 'MatmulOp', type(matmul)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
+
+
+def test_garbage_is_collected_again_after_imports():
+    was = gc.get_freeze_count()
+    with guard.imports():
+        assert not gc.isenabled()
+    assert gc.isenabled() and gc.get_freeze_count() > was
+    gc.unfreeze()

@@ -1,0 +1,44 @@
+"""Requirements are refused in words: every step has them, and a message shows what a user can turn."""
+
+import pytest
+
+from stepladder.payload import problem as payload
+from stepladder.pipeline import engine, library
+from stepladder.runtime.errors import StepladderError
+
+
+@pytest.fixture(autouse=True)
+def context():
+    with engine.mlir_context():
+        yield
+
+
+@pytest.mark.parametrize("pipeline", library.pipeline_names())
+def test_requirements_are_sentences(pipeline):
+    steps = library.load(pipeline).steps
+    assert any(step.requires for step in steps)
+    for step in steps:
+        for requirement in step.requires:
+            assert " must " in requirement.message, step.name
+            assert "==" not in requirement.message and "%" not in requirement.message, step.name
+
+
+def refusal(pipeline, settings, **problem) -> StepladderError:
+    text = payload.matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
+    with pytest.raises(StepladderError) as caught:
+        engine.run(text, "matmul.mlir", engine.Request(pipeline, settings))
+    return caught.value
+
+
+def test_a_refusal_says_what_must_hold_and_what_does():
+    error = refusal("wmma", {}, m=192)
+    assert error.message == "step 'tile_to_blocks': m must be a multiple of block_m, but m = 192, block_m = 128"
+    assert error.notes == (
+        "with block_m = 16 or 32 or 64 it would hold",
+        "the step requires: m % block_m == 0 or not whole_tiles",
+    )
+
+
+def test_values_are_those_that_a_user_can_turn():
+    error = refusal("wgmma", {"schedule": "pingpong", "tile_scheduler": "stream_k", "block_n": 128})
+    assert error.message == "step 'stream_k_tail': schedule must be cooperative, but schedule = alternating"
