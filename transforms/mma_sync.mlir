@@ -62,13 +62,13 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
-      {description = "rows of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+      {description = "rows of the warp tile, which stays in registers"} -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
-      {description = "columns of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+      {description = "columns of the warp tile, which stays in registers"} -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 3 from options = [2, 3, 4, 5]
-      {description = "places for each shared tile; copies run one less than that ahead"} -> !transform.param<i64>
+      {description = "stages of the shared-memory pipeline; copies run stages - 1 tiles ahead"} -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
-      {description = "block rows that are worked on together, for the L2 cache; 1 is the order of the grid"}
+      {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param

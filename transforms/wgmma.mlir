@@ -67,36 +67,36 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3]
-      {description = "consumer_warpgroups that share a tile, each a part of its rows"} -> !transform.param<i64>
+      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"} -> !transform.param<i64>
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
-      {description = "cooperative: consumer_warpgroups share a tile; alternating: two take tiles in turn"}
+      {description = "cooperative: consumer warpgroups share a tile; pingpong: two consumer warpgroups compute alternate tiles"}
       -> !transform.any_param
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
-      {description = "places for tiles; loads run as far ahead"} -> !transform.param<i64>
+      {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"} -> !transform.param<i64>
     %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
-      {description = "persistent_blocks that stay and take tile after tile (an H200 has room for 132); 0 starts one for each tile"}
+      {description = "thread blocks of the persistent kernel, one a multiprocessor (an H200 has 132); 0 launches one block per tile"}
       -> !transform.param<i64>
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4]
-      {description = "persistent_blocks of a cluster along m, which share tiles of B"} -> !transform.param<i64>
+      {description = "thread blocks of a cluster along m; they share tiles of B by multicast"} -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4]
-      {description = "persistent_blocks of a cluster along n, which share tiles of A"} -> !transform.param<i64>
+      {description = "thread blocks of a cluster along n; they share tiles of A by multicast"} -> !transform.param<i64>
     %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
-      {description = "persistent_blocks that divide a tile's reduction, for products with few tiles"} -> !transform.param<i64>
+      {description = "thread blocks that split the k loop of a tile (split-K), for problems with few tiles"} -> !transform.param<i64>
     %split_k_workspace = transform.tune.knob<"split_k_workspace"> = "cluster" from options = ["cluster", "memory"]
-      {description = "where split_k leaves partial accumulator_registers: in a cluster's shared memory, or in global memory"}
+      {description = "where split-K reduces partial sums: in the shared memory of a cluster, or in a workspace in global memory"}
       -> !transform.any_param
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
-      {description = "rows of persistent_blocks or clusters that are worked on together, for the L2 cache; 1 is the grid's order"}
+      {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"]
-      {description = "how accumulator_registers leave: through shared memory by TMA, or from registers"} -> !transform.any_param
+      {description = "tma: accumulators go through shared memory to C by TMA stores; registers: threads store them directly"} -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
-      {description = "boxes in shared memory that a warpgroup has for its accumulator_registers, with epilogue = tma"}
+      {description = "shared-memory buffers of a consumer warpgroup for TMA stores, with epilogue = tma"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel" from options = ["data_parallel", "stream_k"]
-      {description = "whether the tiles of the last wave are shared among all persistent_blocks"} -> !transform.any_param
+      {description = "data_parallel: whole tiles; stream_k: the tiles of the last, partial wave are split along k over all blocks"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
-      {description = "overlapped: a kernel may prepare itself while the one before it ends"} -> !transform.any_param
+      {description = "programmatic dependent launch: the prologue overlaps the end of the kernel before it in the stream"} -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 

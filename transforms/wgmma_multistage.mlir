@@ -42,11 +42,11 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4]
-      {description = "consumer_warpgroups that share a tile, each a part of its rows"} -> !transform.param<i64>
+      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"} -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
       {description = "places for tiles; loads run one less than that ahead"} -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
-      {description = "block rows that are worked on together, for the L2 cache; 1 is the order of the grid"}
+      {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param

@@ -57,19 +57,19 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
-      {description = "rows of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+      {description = "rows of the warp tile, which stays in registers"} -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
-      {description = "columns of the part of a tile that a warp keeps in registers"} -> !transform.param<i64>
+      {description = "columns of the warp tile, which stays in registers"} -> !transform.param<i64>
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8}
       {description = "elements added to each row of a shared tile"} -> !transform.param<i64>
     %prefetch = transform.tune.knob<"prefetch"> = "registers" from options = ["registers", "cp_async"]
-      {description = "how the next tiles arrive: through registers (CC'22) or by asynchronous copies"}
+      {description = "how the next tiles are prefetched: through registers (CC'22) or by cp.async"}
       -> !transform.any_param
     %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2, 3, 4, 5]
-      {description = "places for each tile: 1 is the two-barrier form of CC'22, asynchronous copies want 3 or 4"}
+      {description = "stages of the shared-memory pipeline: 1 is the two-barrier form of CC'22; cp.async pays with 3 or 4"}
       -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 1 from options = [1, 2, 4, 8, 16, 32]
-      {description = "block rows that are worked on together, for the L2 cache; 1 is the order of the grid"}
+      {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]

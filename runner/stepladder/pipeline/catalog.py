@@ -103,7 +103,7 @@ def _describe(pipeline: Pipeline) -> dict[str, Rows]:
                 "pipeline": pipeline.name,
                 "step": step.name,
                 "kind": "optimization" if step.optimization else "lowering",
-                "ops": "tc" if step.extended else "upstream",
+                "ops": ", ".join(step.dialects) or "upstream",
                 "when": step.condition.describe() if step.condition else "always",
                 "what it does": step.summary(),
             }

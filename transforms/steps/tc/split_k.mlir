@@ -60,7 +60,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "split_k == 1 or split_k * cluster_m * cluster_n <= 64",
          message = "with split_k above 1, split_k * cluster_m * cluster_n must be at most 64"},
         {condition = "split_k == 1 or split_k_workspace == 'cluster' or global_workspace_bytes <= 256 * 1024 * 1024",
-         message = "with split_k_workspace = memory, partial accumulator_registers must take at most 256 MiB (global_workspace_bytes)"},
+         message = "with split_k_workspace = memory, the workspace must take at most 256 MiB (global_workspace_bytes)"},
         {condition = "split_k == 1 or not is_pingpong",
          message = "with split_k above 1, schedule must be cooperative"},
         {condition = "split_k == 1 or (k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",

@@ -3,7 +3,7 @@
 from stepladder.extension.lib import building, tma, warpgroup_ops
 from stepladder.extension.lib.dialect import Refusal, Tc, producer, transform_op
 from stepladder.extension.lib.warpgroup_ops import ROWS
-from stepladder.mlir.bindings import ext, ir, linalg, nvgpu, transform
+from stepladder.mlir.bindings import ext, ir, nvgpu, transform
 from stepladder.mlir.traverse import walk
 
 
