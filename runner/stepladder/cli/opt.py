@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepladder import __version__
 from stepladder.cli.files import read_text, write_folder, write_text
-from stepladder.cli.guard import guarded
+from stepladder.cli.guard import guarded, run_process
 from stepladder.cli.options import Formatter, add_pipeline_options, flat
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 
@@ -162,4 +162,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_process(main))

@@ -14,15 +14,13 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import diskcache
-
+from stepladder.codegen import cache as code_cache
 from stepladder.mlir import bindings, diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime import targets
 from stepladder.runtime.errors import FAILED, StepladderError
 
-_CACHE_BYTES = 256 * 1024 * 1024
 _MAX_LOG_LINES = 3
 
 
@@ -73,6 +71,18 @@ class MachineCode:
     spill_loads: int
     static_shared_memory: int
     cached: bool
+
+
+# What the cache holds of it; the cubin is in base64.
+_STORED = {
+    "ptx": str,
+    "cubin": str,
+    "registers": int,
+    "spill_stores": int,
+    "spill_loads": int,
+    "static_shared_memory": int,
+    "cached": bool,
+}
 
 
 def _constant(value) -> int:
@@ -188,14 +198,6 @@ def tool_versions() -> dict[str, str]:
     }
 
 
-def _cache() -> diskcache.Cache:
-    base = (
-        os.environ.get("STEPLADDER_CACHE_DIR")
-        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepladder"
-    )
-    return diskcache.Cache(str(base), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
-
-
 def _to_ptx(llvm_ir: str, chip: str) -> str:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(
@@ -266,9 +268,9 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         "\n".join([llvm_ir, backend, kernel.target, ptxas, *map(str, tool_versions().values())]).encode()
     ).hexdigest()
     if use_cache:
-        with _cache() as cache:
-            if (stored := cache.get(key)) is not None:
-                return MachineCode(**{**stored, "cubin": base64.b64decode(stored["cubin"]), "cached": True})
+        stored = code_cache.lookup(key, _STORED)
+        if stored is not None:
+            return MachineCode(**{**stored, "cubin": base64.b64decode(stored["cubin"]), "cached": True})
     ptx = _to_ptx(llvm_ir, kernel.target)
     cubin, log = _assemble(ptx, kernel.target)
     code = MachineCode(
@@ -281,8 +283,7 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         False,
     )
     if use_cache:
-        with _cache() as cache:
-            cache.set(key, {**asdict(code), "cubin": base64.b64encode(cubin).decode()})
+        code_cache.store(key, {**asdict(code), "cubin": base64.b64encode(cubin).decode()})
     return code
 
 

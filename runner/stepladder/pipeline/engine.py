@@ -19,17 +19,12 @@ from pathlib import Path
 from stepladder import extension
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import interpreter, ir, passmanager
+from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.problem import FACTS, Problem, find_problem
 from stepladder.pipeline import library, measured_knobs
-from stepladder.pipeline.expressions import (
-    ExpressionError,
-    Scope,
-    UnknownName,
-    evaluate,
-    names,
-)
+from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate, names
 from stepladder.runtime import targets
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
@@ -123,9 +118,10 @@ def parse_payload(text: str, name: str):
         name: the file it came from, for messages.
 
     Raises:
-        StepladderError: not MLIR; names the file, the line and what the parser said.
+        StepladderError: not MLIR; names the file, the line and what the parser said. Text that nests too deeply.
     """
     diagnostics.name_payload(name)
+    check_nesting(text, name)
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:
@@ -224,19 +220,22 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
 def _check_requirement(
     pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope, problem: Problem | None
 ) -> None:
-    roots = scope.roots(requirement)
-    if any(name in FACTS and name not in scope for name in roots):
-        return
+    roots: list[str] = []
     try:
+        roots = scope.roots(requirement)
+        if any(name in FACTS and name not in scope for name in roots):
+            return
         if evaluate(requirement, scope):
             return
         values = ", ".join(f"{name} = {scope[name]}" for name in dict.fromkeys([*names(requirement), *roots]))
-    except UnknownName as error:
-        raise StepladderError(
-            f"step '{step.name}' requires {requirement}, and pipeline '{pipeline.name}' defines no '{error.name}'",
-            location=str(step.path),
-        ) from None
     except ExpressionError as error:
+        unknown = [name for name in roots if name not in scope]
+        if unknown:
+            raise StepladderError(
+                f"step '{step.name}' requires {requirement}, and pipeline '{pipeline.name}' defines "
+                f"no '{unknown[0]}'{suggest(unknown[0], list(scope))}",
+                location=str(step.path),
+            ) from None
         values = ": ".join(filter(None, [str(error), ", ".join(f"{name} = {scope[name]}" for name in roots)]))
     about_payload = problem is not None and any(name in FACTS for name in roots)
     raise StepladderError(
@@ -262,6 +261,28 @@ def _with_tuned_knobs(pipeline: library.Pipeline, request: Request, module, prob
     return request
 
 
+def _chosen_region(pipeline: library.Pipeline, condition: library.Condition, scope: Scope) -> int:
+    """Returns the number of the region that a `transform.tune.alternatives` runs.
+
+    Raises:
+        StepladderError: its expression cannot be evaluated, or gives no number of a region.
+    """
+    try:
+        value = evaluate(condition.expression, scope)
+    except ExpressionError as error:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}: {error}",
+            location=condition.location,
+        ) from None
+    if not isinstance(value, int) or not 0 <= value < condition.regions:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}, which "
+            f"is {value}, and must be from 0 to {condition.regions - 1}",
+            location=condition.location,
+        )
+    return int(value)
+
+
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
     """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
 
@@ -271,7 +292,7 @@ def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[
     first, last = _span(pipeline, request)
     chosen = []
     for number, step in enumerate(pipeline.steps):
-        runs = step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
+        runs = step.condition is None or _chosen_region(pipeline, step.condition, scope) == step.condition.region
         if not runs and step.name in (request.start, request.through):
             raise StepladderError(
                 f"step '{step.name}' does not run with these knobs: it is for {step.condition.describe()}"
@@ -526,6 +547,7 @@ def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
         StepladderError: text that does not parse, or a pass that fails.
     """
     module = parse_payload(text, name)
+    check_nesting(pass_pipeline, "--pass-pipeline")
     try:
         passes = passmanager.PassManager.parse(pass_pipeline)
     except ValueError as error:

@@ -45,6 +45,11 @@ class StepladderError(Exception):
         return "\n".join(lines)
 
 
+def reason(error: Exception) -> str:
+    """Returns what the system says of a failed access, in words; errors that libraries make have no `strerror`."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
 def suggest(name: str, accepted: list[str] | tuple[str, ...]) -> str:
     """Returns " (did you mean 'x'?)" for the accepted name closest to `name`, or an empty string."""
     import difflib

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepladder.cli.options import Formatter, positive
 from stepladder.emulator import MAX_STEPS
-from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -68,15 +68,31 @@ def _seed(text: str) -> int:
 
 
 def _load(path: str):
+    import tokenize
+
     import numpy as np
 
+    from stepladder.mlir.diagnostics import shorten
+    from stepladder.runtime import host_memory
+
     try:
-        with open(path, "rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+        # Mapped first: what the header says is held against the size of the file before memory is taken.
+        with np.errstate(over="ignore"):  # of sizes, about which an error follows
+            mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
-        raise StepladderError(f"cannot read input '{path}': {error.strerror}") from None
-    except ValueError as error:
-        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {error}") from None
+        raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+        SyntaxError,
+        tokenize.TokenError,
+    ) as error:  # the header is parsed as Python
+        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {shorten(reason(error))}") from None
+    host_memory.require(mapped.nbytes, f"input '{path}'")
+    return np.array(mapped)
 
 
 def _save(folder: str, arrays: dict) -> None:
