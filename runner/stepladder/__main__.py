@@ -2,6 +2,6 @@
 
 import sys
 
-from stepladder.cli.main import main
+from stepladder.cli.entry import stepladder
 
-sys.exit(main())
+sys.exit(stepladder())

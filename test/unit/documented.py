@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 import stand_ins
 import stepladder
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 ROOT = transforms_dir().parent
 # What of a checkout no command reads.

@@ -12,7 +12,6 @@ from stepladder import __version__
 from stepladder.cli import main as cli
 from stepladder.cli import opt
 from stepladder.cli.commands import run
-from stepladder.cli.files import check_writable, write_json
 from stepladder.emulator import matmul
 from stepladder.emulator.memory.sanitizer import Finding
 from stepladder.payload import problem
@@ -25,6 +24,7 @@ from stepladder.runtime.errors import (
     OK,
     StepladderError,
 )
+from stepladder.runtime.files import check_writable, write_json
 from stepladder.verify.check import CheckReport
 
 RUNNER = Path(cli.__file__).resolve().parents[2]

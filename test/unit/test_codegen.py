@@ -1,7 +1,14 @@
 """Code generation: tools, the cache, and that what LLVM or ptxas refuse is one clear message."""
 
+import contextlib
+import os
+import shutil
+import sqlite3
+
+import diskcache
 import pytest
 
+from stepladder.codegen import cache as code_cache
 from stepladder.codegen import kernel as codegen
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import engine
@@ -49,6 +56,70 @@ def test_second_time_from_the_cache(kernel, monkeypatch):
     second = codegen.generate(kernel)
     assert second.cached
     assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)
+
+
+def damage_entries(folder):
+    """Puts JSON that is no machine code where entries are, in the form that the cache keeps it in."""
+    with diskcache.Cache(str(folder), disk=diskcache.JSONDisk) as cache:
+        for key in cache:
+            cache[key] = {"ptx": 1}
+
+
+def run_sql(folder, command):
+    with contextlib.closing(sqlite3.connect(folder / "cache.db")) as database, database:
+        database.execute(command)
+
+
+UNUSABLE = {
+    "a file in its place": lambda folder: (shutil.rmtree(folder), folder.write_text("")),
+    "a folder in place of its file": lambda folder: ((folder / "cache.db").unlink(), (folder / "cache.db").mkdir()),
+    "a database that is none": lambda folder: (folder / "cache.db").write_bytes(b"no database" * 1000),
+    "a database cut off": lambda folder: os.truncate(folder / "cache.db", 5000),
+    "a database with another table": lambda folder: run_sql(folder, "ALTER TABLE Cache DROP COLUMN mode"),
+    "values cut off": lambda folder: run_sql(folder, "UPDATE Cache SET value = substr(value, 1, 9)"),
+    "values that are no machine code": damage_entries,
+}
+
+
+@pytest.mark.parametrize("how", UNUSABLE)
+def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys):
+    """One warning in a process, and the kernel is made all the same."""
+    monkeypatch.setattr(code_cache, "_has_warned", False)
+    first = codegen.generate(kernel)
+    for file in (tmp_path / "cache").glob("cache.db-*"):
+        file.unlink()
+    UNUSABLE[how](tmp_path / "cache")
+    assert codegen.generate(kernel).cubin == first.cubin
+    assert codegen.generate(kernel).cubin == first.cubin
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"warning: the cache of machine code in '{tmp_path / 'cache'}' cannot be used (")
+    assert warning.count("warning") == 1 and warning.count("\n") == 2 and "Traceback" not in warning
+
+
+@pytest.mark.parametrize(
+    "method, error",
+    [
+        ("__init__", sqlite3.OperationalError("attempt to write a readonly database")),
+        ("__init__", PermissionError(13, "Permission denied")),
+        ("__init__", diskcache.Timeout()),
+        ("get", sqlite3.DatabaseError("database disk image is malformed")),
+        ("set", sqlite3.OperationalError("database or disk is full")),
+        ("set", OSError(28, "No space left on device")),
+    ],
+)
+def test_cache_that_fails(method, error, kernel, monkeypatch, capsys):
+    """What a user without rights or space meets; a test may run as a user with all rights."""
+
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(code_cache, "_has_warned", False)
+    monkeypatch.setattr(diskcache.Cache, method, fail)
+    assert not codegen.generate(kernel).cached
+    assert not codegen.generate(kernel).cached
+    warning = capsys.readouterr().err
+    assert warning.count("warning") == 1
+    assert f"cannot be used ({getattr(error, 'strerror', None) or str(error) or 'Timeout'})" in warning
 
 
 def test_without_the_cache(kernel):

@@ -9,7 +9,7 @@ import pytest
 from stepladder import extension as public
 from stepladder.pipeline import attributes as script_attributes
 from stepladder.pipeline import engine, library
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 DOCS = transforms_dir().parent / "docs"
 RENDER = DOCS / "measure" / "render.py"

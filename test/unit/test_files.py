@@ -10,8 +10,8 @@ import pytest
 
 from stepladder.cli import files
 from stepladder.cli.commands import emulate
-from stepladder.cli.files import check_writable, write_text
 from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.files import check_writable, write_text
 
 RUNNER = Path(files.__file__).resolve().parents[1]
 

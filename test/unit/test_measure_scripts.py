@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from documented import ROOT, make_checkout
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 MEASURE = transforms_dir().parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not MEASURE.is_dir(), reason="not a checkout")

@@ -57,7 +57,10 @@ def test_known_attributes(load):
         ('left_out = ["size"]', "attribute 'left_out' holds numbers or texts by knob"),
         ("left_out = {size = true}", "attribute 'left_out' holds numbers or texts by knob"),
         ("left_out = {size}", "attribute 'left_out' holds numbers or texts by knob"),
-        ('requires = [{condition = "size >", message = "size"}]', "step 'step': requires: 'size >' is not an expression"),
+        (
+            'requires = [{condition = "size >", message = "size"}]',
+            "step 'step': requires: 'size >' is not an expression",
+        ),
         ('needs = ["stepp"]', r"step 'step' needs 'stepp', and there is no such step \(did you mean 'step'\?\)"),
         ("left_out = {sise = 24 : i64}", r"pipeline 'mine' has no such knob \(did you mean 'size'\?\)"),
         ('left_out = {size = "small"}', "knob 'size' is small when it is left out, and its options are: 32, 24"),

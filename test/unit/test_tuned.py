@@ -6,8 +6,8 @@ import pytest
 
 from stepladder.payload.problem import Problem
 from stepladder.pipeline import engine, library, measured_knobs
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 
 
 def problem(m, n, k, c_type="f32"):

@@ -1,17 +1,42 @@
-"""The outermost layer of both command lines: errors become one message and an exit status."""
+"""The outermost layer of both command lines: errors become one message and an exit status.
+
+Imports are few, so that interrupts are seen to before the rest of the package is imported.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import BAD_INPUT, StepladderError, reason
 
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # and SIGPIPE
+
+_is_interrupted = False
+
+
+def run_process(command: Callable[[], int]) -> int:
+    """Runs a command as all that this process does; returns its exit status as `guarded` does.
+
+    SIGINT ends the process with status `INTERRUPTED` from here on, at any time; where SIGINT is ignored it stays so.
+    Standard streams that are closed are opened: what reads or writes them fails with a message.
+    """
+    _open_standard_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        status = guarded(command)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done: only Python's own end is left
+        if _is_interrupted:  # also where the exception got lost, as in a destructor
+            _end_interrupted()
+    return status
 
 
 @contextlib.contextmanager
@@ -39,16 +64,91 @@ def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
         verbose: errors show the tracebacks of plug-ins.
     """
     try:
-        status = command()
-        sys.stdout.flush()
-        return status
+        try:
+            return command()
+        except BaseException:
+            if _is_interrupted:  # what MLIR makes of an interrupt in a callback is any exception
+                _end_interrupted()
+            raise
+        finally:
+            sys.stdout.flush()
     except StepladderError as error:
-        print(error.render(verbose=verbose), file=sys.stderr)
+        _say(error.render(verbose=verbose))
         return error.status
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        _say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes standard output once more on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(1)
         return BROKEN_PIPE
+    except MemoryError as error:
+        _say(f"error: not enough memory{f': {error}' if str(error) else ''}")
+        return BAD_INPUT
+    except OSError as error:
+        # Files have messages of their own where they are read and written; what is left are the standard streams.
+        _drop(1)
+        what = f"access '{error.filename}'" if error.filename is not None else "write the output"
+        _say(f"error: cannot {what}: {reason(error)}")
+        return BAD_INPUT
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handles SIGINT: raises KeyboardInterrupt, so that files half written are removed.
+
+    Ends the process at once where modules are being imported, as native ones that meet an exception while they
+    initialize end in a segmentation fault, and where a second interrupt comes.
+    """
+    global _is_interrupted
+    if _is_interrupted:
+        _end_interrupted()
+    _is_interrupted = True
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            _end_interrupted()
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _end_interrupted() -> None:
+    """Ends the process without finalizing it: MLIR may be in a state that its destruction does not survive."""
+    _say("interrupted")
+    try:
+        sys.stdout.flush()
+    except (OSError, RuntimeError):  # the latter as in _say
+        pass
+    os._exit(INTERRUPTED)
+
+
+def _open_standard_streams() -> None:
+    """Opens standard streams that were closed when the process began.
+
+    A file opened later would else take the number of a closed one, and get what is printed.
+    """
+    for number, (name, mode, flags) in enumerate(
+        (
+            ("stdin", "r", os.O_WRONLY),  # no reading: an error, not an end
+            ("stdout", "w", os.O_RDONLY),  # no writing
+            ("stderr", "w", os.O_WRONLY),
+        )
+    ):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, flags)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
+def _say(message: str) -> None:
+    """Prints a message, where standard error takes it."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        _drop(2)
+    except RuntimeError:  # an interrupt came in the middle of a write
+        pass
+
+
+def _drop(stream: int) -> None:
+    """Leaves what is still in the buffer of a standard stream to the null device: Python flushes it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.cli.files import read_text, write_text
-from stepladder.cli.guard import guarded, imports
+from stepladder.cli.guard import guarded, imports, run_process
 from stepladder.cli.options import (
     Formatter,
     add_output_option,
@@ -17,6 +16,7 @@ from stepladder.cli.options import (
     flat,
 )
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.files import read_text, write_text
 
 _EPILOG = """\
 exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
@@ -182,4 +182,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_process(main))

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 
-from stepladder.cli.files import STANDARD
+from stepladder.runtime.files import STANDARD
 
 
 def setting(text: str) -> tuple[str, str]:

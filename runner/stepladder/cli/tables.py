@@ -22,6 +22,12 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
     from rich.console import Console
     from rich.table import Table
 
+    class RaisingConsole(Console):
+        """A console that leaves a closed pipe to the caller; rich itself would exit with status 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in rows[0] if rows else ():
         is_number = all(isinstance(row[column], int | float) for row in rows)
@@ -30,5 +36,5 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         table.add_row(*(str(cell) for cell in row.values()))
     # In a file or a pipe there is no terminal to fit: lines stay whole, for grep and for tests.
     out = file or sys.stdout
-    console = Console(file=out, width=None if out.isatty() else 200, highlight=False, emoji=False, markup=False)
+    console = RaisingConsole(file=out, width=None if out.isatty() else 200, highlight=False, emoji=False, markup=False)
     console.print(table)

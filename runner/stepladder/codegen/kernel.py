@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import diskcache
-
+from stepladder.codegen import cache as code_cache
 from stepladder.mlir import bindings, diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline.resources import cache_dir
 from stepladder.runtime import targets
 from stepladder.runtime.errors import FAILED, StepladderError
 
-_CACHE_BYTES = 256 * 1024 * 1024
 _MAX_LOG_LINES = 3
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
@@ -78,6 +75,18 @@ class MachineCode:
     spill_loads: int
     static_shared_memory: int
     cached: bool
+
+
+# What the cache holds of it; the cubin is in base64.
+_STORED = {
+    "ptx": str,
+    "cubin": str,
+    "registers": int,
+    "spill_stores": int,
+    "spill_loads": int,
+    "static_shared_memory": int,
+    "cached": bool,
+}
 
 
 def _constant(value) -> int:
@@ -210,10 +219,6 @@ def tool_versions() -> dict[str, str]:
     }
 
 
-def _cache() -> diskcache.Cache:
-    return diskcache.Cache(str(cache_dir()), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
-
-
 def _to_ptx(llvm_ir: str, chip: str) -> str:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(
@@ -284,9 +289,9 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         "\n".join([llvm_ir, backend, kernel.target, ptxas, *map(str, tool_versions().values())]).encode()
     ).hexdigest()
     if use_cache:
-        with _cache() as cache:
-            if (stored := cache.get(key)) is not None:
-                return MachineCode(**{**stored, "cubin": base64.b64decode(stored["cubin"]), "cached": True})
+        stored = code_cache.lookup(key, _STORED)
+        if stored is not None:
+            return MachineCode(**{**stored, "cubin": base64.b64decode(stored["cubin"]), "cached": True})
     ptx = _to_ptx(llvm_ir, kernel.target)
     cubin, log = _assemble(ptx, kernel.target)
     code = MachineCode(
@@ -299,8 +304,7 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         False,
     )
     if use_cache:
-        with _cache() as cache:
-            cache.set(key, {**asdict(code), "cubin": base64.b64encode(cubin).decode()})
+        code_cache.store(key, {**asdict(code), "cubin": base64.b64encode(cubin).decode()})
     return code
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepladder import __version__
-from stepladder.cli.files import write_text
-from stepladder.pipeline.resources import cache_dir, transforms_dir
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.files import write_text
+from stepladder.runtime.resources import cache_dir, transforms_dir
 
 if TYPE_CHECKING:
     from stepladder.pipeline.library import Pipeline

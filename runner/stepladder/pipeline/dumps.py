@@ -11,7 +11,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from stepladder.cli.files import make_folder, write_text
+from stepladder.runtime.files import make_folder, write_text
 
 # The name of the record: file name -> SHA-256 of each dump.
 RECORD = ".stepladder-dumps.json"

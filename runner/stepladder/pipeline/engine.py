@@ -20,6 +20,7 @@ from stepladder.extension import plugins
 from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import interpreter, ir, passmanager
+from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.problem import Problem, find_problem
@@ -127,9 +128,10 @@ def parse_payload(text: str, name: str):
         name: the file it came from, for messages.
 
     Raises:
-        StepladderError: not MLIR; names the file, the line and what the parser said.
+        StepladderError: not MLIR; names the file, the line and what the parser said. Text that nests too deeply.
     """
     diagnostics.name_payload(name)
+    check_nesting(text, name)
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:
@@ -246,6 +248,28 @@ def _sources(pipeline: library.Pipeline, asked: Request, taken: Request) -> dict
     }
 
 
+def _chosen_region(pipeline: library.Pipeline, condition: library.Condition, scope: Scope) -> int:
+    """Returns the number of the region that a `transform.tune.alternatives` runs.
+
+    Raises:
+        StepladderError: its expression cannot be evaluated, or gives no number of a region.
+    """
+    try:
+        value = evaluate(condition.expression, scope)
+    except ExpressionError as error:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}: {error}",
+            location=condition.location,
+        ) from None
+    if not isinstance(value, int) or not 0 <= value < condition.regions:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}, which "
+            f"is {value}, and must be from 0 to {condition.regions - 1}",
+            location=condition.location,
+        )
+    return int(value)
+
+
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
     """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
 
@@ -255,7 +279,7 @@ def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[
     first, last = _span(pipeline, request)
     chosen = []
     for number, step in enumerate(pipeline.steps):
-        runs = step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
+        runs = step.condition is None or _chosen_region(pipeline, step.condition, scope) == step.condition.region
         if not runs and step.name in (request.start, request.through):
             raise StepladderError(
                 f"step '{step.name}' does not run with these knobs",
@@ -507,6 +531,7 @@ def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
         StepladderError: text that does not parse, or a pass that fails.
     """
     module = parse_payload(text, name)
+    check_nesting(pass_pipeline, "--pass-pipeline")
     try:
         passes = passmanager.PassManager.parse(pass_pipeline)
     except ValueError as error:

@@ -25,10 +25,11 @@ from stepladder.extension.lib import faults
 from stepladder.extension.lib.dialect import python_dialects_in
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
+from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline import attributes as script_attributes
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.resources import transforms_dir
 
 _SEQUENCE = "transform.named_sequence"
 _ALTERNATIVES = "transform.tune.alternatives"
@@ -73,10 +74,12 @@ def value_text(value: int | str) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """Where a step stands in a `transform.tune.alternatives`: it runs when `expression` gives `region`."""
+    """Where a step stands in a `transform.tune.alternatives`: it runs when `expression` gives `region` of `regions`."""
 
     expression: str
     region: int
+    regions: int
+    location: str
 
     def describe(self) -> str:
         """Returns the condition as a table shows it."""
@@ -180,6 +183,7 @@ def _pipeline_path(name: str) -> Path:
 
 def _parse(path: Path):
     try:
+        check_nesting(path.read_text(), str(path))
         return ir.Module.parseFile(str(path))
     except ir.MLIRError as error:
         first = diagnostics.from_error(error)[0]
@@ -306,8 +310,8 @@ def load(name: str) -> Pipeline:
         name: the name of a pipeline of the package, or the path of a pipeline file.
 
     Raises:
-        StepladderError: no such pipeline or step, text that does not parse, or a sequence that is not where its name
-            says.
+        StepladderError: no such pipeline or step, text that does not parse, a sequence that is not where its name says,
+            or a pipeline without steps.
     """
     path = _pipeline_path(name)
     module = _parse(path)
@@ -327,6 +331,15 @@ def load(name: str) -> Pipeline:
     script_attributes.check_pipeline(sequence, path.stem)
     for include in include_ops(sequence):
         pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include)))
+    if not pipeline.steps:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' includes no step",
+            location=diagnostics.location_text(sequence.location),
+            notes=[
+                "a step is included by: transform.include @STEP failures(propagate) (%module) : "
+                "(!transform.any_op) -> ()"
+            ],
+        )
     for op in walk(sequence):
         script_attributes.check_knobs(op)
     for step in pipeline.steps:
@@ -371,7 +384,7 @@ def _condition(include) -> Condition | None:
     region = next(number for number, region in enumerate(parent.regions) if region.blocks[0] == include.block)
     knobs = _attribute(parent.operation, "knobs", {})
     expression = knobs.get(_SELECTED) or str(_attribute(parent.operation, _SELECTED, 0))
-    return Condition(expression, region)
+    return Condition(expression, region, len(parent.regions), diagnostics.location_text(parent.location))
 
 
 def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> Step:

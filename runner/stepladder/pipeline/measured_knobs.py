@@ -14,8 +14,8 @@ from pathlib import Path
 
 from stepladder.payload.problem import Problem
 from stepladder.pipeline import library
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 
 Knobs = dict[str, int | str]
 

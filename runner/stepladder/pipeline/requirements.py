@@ -9,12 +9,11 @@ from stepladder.pipeline import library
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
-    UnknownName,
     Value,
     evaluate,
     names,
 )
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import StepladderError, suggest
 
 
 def check_requirements(
@@ -66,6 +65,7 @@ def _check(
     problem: Problem | None,
 ) -> None:
     condition = requirement.condition
+    roots: list[str] = []
     try:
         roots = scope.roots(condition)
         if any(name in FACTS and name not in scope for name in roots):
@@ -75,14 +75,16 @@ def _check(
         location = problem.location if problem and any(name in FACTS for name in roots) else str(step.path)
         found = _values(scope, [*names(condition), *roots])
         notes = accepted_values(pipeline, scope, condition)
-    except UnknownName as error:
-        raise StepladderError(
-            f"step '{step.name}' requires {condition}, and pipeline '{pipeline.name}' defines no '{error.name}'",
-            location=str(step.path),
-        ) from None
     except ExpressionError as error:
         location = str(step.path)
-        known = [name for name in scope.roots(condition) if name in scope]
+        unknown = [name for name in roots if name not in scope]
+        if unknown:
+            raise StepladderError(
+                f"step '{step.name}' requires {condition}, and pipeline '{pipeline.name}' defines no "
+                f"'{unknown[0]}'{suggest(unknown[0], list(scope))}",
+                location=location,
+            ) from None
+        known = [name for name in roots if name in scope]
         found, notes = ": ".join(filter(None, [str(error), _values(scope, known)])), []
     raise StepladderError(
         f"step '{step.name}': {requirement.message}, but {found}",

@@ -29,9 +29,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stepladder.cli.tables import verdict
+from stepladder.runtime import host_memory
 from stepladder.runtime.bundle import Problem
 from stepladder.runtime.element_types import FP8_TYPES, ElementType, element_type
+from stepladder.runtime.errors import NOT_EXECUTED
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
 CHUNK = 1 << 20
@@ -47,6 +48,10 @@ FP8_BITS = 13
 
 # Problems below this are not worth the seconds that importing PyTorch takes.
 TORCH_FLOPS = 10**11
+
+
+def _verdict(passed: bool) -> str:
+    return "PASS" if passed else "FAIL"
 
 
 class Executor(Protocol):
@@ -193,7 +198,7 @@ class CheckReport:
             parts.append(f"norm of error {self.norm_error:.3g} of norm of C (at most {self.norm_tolerance:.3g})")
         if self.passed and self.max_error_over_tolerance is None:
             parts.append(f"all {self.elements} elements equal")
-        return f"{self.check}: {verdict(self.passed)}: " + "; ".join(parts)
+        return f"{self.check}: {_verdict(self.passed)}: " + "; ".join(parts)
 
 
 def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> list[CheckReport]:
@@ -204,7 +209,18 @@ def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int =
         executor: runs it.
         seed: of the random inputs.
         ordinal: the GPU on which PyTorch may compute the reference of a large problem.
+
+    Raises:
+        StepladderError: not enough memory for the operands; status NOT_EXECUTED.
     """
+    # A and B, and C before a launch and after two of them: what the references take comes on top.
+    operands = (
+        (problem.a_shape, problem.a_type),
+        (problem.b_shape, problem.b_type),
+        ((3, problem.m, problem.n), problem.c_type),
+    )
+    held = sum(math.prod(shape) * element_type(name).bytes for shape, name in operands)
+    host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = _choose_backend(problem, ordinal)
     a, b, c, outputs = _launch_random(problem, executor, seed)
     if element_type(problem.acc_type).is_integer:

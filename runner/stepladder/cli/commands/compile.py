@@ -93,11 +93,11 @@ def _knob_lines(run: engine.Run, from_target: str | None) -> list[str]:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
-        from stepladder.cli.files import read_text
         from stepladder.codegen import kernel
         from stepladder.extension import plugins
         from stepladder.pipeline import build, engine, library
         from stepladder.runtime.bundle import check_output
+        from stepladder.runtime.files import read_text
 
     settings = _settings(args)
     check_output(args.output)

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepladder.cli.files import make_folder, replacing
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
@@ -18,6 +17,7 @@ from stepladder.cli.options import (
 )
 from stepladder.emulator import MAX_STEPS
 from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
+from stepladder.runtime.files import make_folder, replacing
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.emulation import Emulation, Outcome
@@ -80,15 +80,31 @@ def _seed(text: str) -> int:
 
 
 def _load(path: str):
+    import tokenize
+
     import numpy as np
 
+    from stepladder.mlir.diagnostics import shorten
+    from stepladder.runtime import host_memory
+
     try:
-        with open(path, "rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+        # Mapped first: what the header says is held against the size of the file before memory is taken.
+        with np.errstate(over="ignore"):  # of sizes, about which an error follows
+            mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
-    except ValueError as error:
-        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {error}") from None
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+        SyntaxError,
+        tokenize.TokenError,
+    ) as error:  # the header is parsed as Python
+        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {shorten(reason(error))}") from None
+    host_memory.require(mapped.nbytes, f"input '{path}'")
+    return np.array(mapped)
 
 
 def _save(folder: str, arrays: dict) -> None:
@@ -161,8 +177,8 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.emulator.core.emulation import Emulation
         from stepladder.extension import plugins
         from stepladder.pipeline import engine
-    from stepladder.cli.files import check_writable, read_text, write_json
     from stepladder.cli.progress import LaunchProgress
+    from stepladder.runtime.files import check_writable, read_text, write_json
 
     text, name = read_text(args.input)
     if args.json:

@@ -41,9 +41,9 @@ def add_parser(subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
-    from stepladder.cli.files import check_writable, write_json
     from stepladder.cli.tables import print_table
     from stepladder.pipeline import catalog
+    from stepladder.runtime.files import check_writable, write_json
 
     if args.json:
         check_writable(args.json)

@@ -16,6 +16,7 @@ from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 
@@ -60,10 +61,18 @@ class Emulation:
         """Returns an array for each argument: normal numbers, or integers of -8 to 8.
 
         Raises:
-            StepladderError: an argument of a shape that is not static, or no array.
+            StepladderError: an argument of a shape that is not static, or no array; more than there is memory for.
         """
         generator = np.random.default_rng(seed)
         arrays = []
+        held = sum(
+            type_.count * type_.element.bytes
+            for type_ in self.function.argument_types
+            if isinstance(type_, types.Shaped) and None not in type_.shape
+        )
+        host_memory.require(
+            2 * held, f"the arguments of @{self.function.name}, and a copy of them,", location=self.function.location
+        )
         for number, type_ in enumerate(self.function.argument_types):
             if not isinstance(type_, types.Shaped) or None in type_.shape:
                 raise StepladderError(

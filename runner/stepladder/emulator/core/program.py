@@ -18,6 +18,7 @@ from stepladder.emulator.core.registry import EXECUTED, LOWERED
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 
@@ -135,8 +136,17 @@ class Builder:
         return len(self.slot_types) - 1
 
     def define(self, value) -> int:
-        """Returns a new slot for an SSA value."""
-        slot = self.slots[value] = self.new_slot(types.decode(value.type))
+        """Returns a new slot for an SSA value.
+
+        Raises:
+            StepladderError: its type is larger than the memory of this machine.
+        """
+        type_ = types.decode(value.type)
+        if isinstance(type_, types.Shaped) and None not in type_.shape:
+            host_memory.require(
+                type_.count * type_.element.bytes, f"a value of type {value.type}", location=self.location
+            )
+        slot = self.slots[value] = self.new_slot(type_)
         return slot
 
     def defined(self, values) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from stepladder.emulator.core.values import MemRef, lanes
+from stepladder.runtime import host_memory
 
 # Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
@@ -39,6 +40,7 @@ class Allocation:
     __slots__ = ("address", "copies", "data", "name", "shadow", "size", "space")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = ""):
+        host_memory.require(size * copies, name or "an allocation")
         # All bits set: not a number in every floating-point type, and an improbable integer.
         self.data = np.full(max(size, 1) * copies, 0xFF, np.uint8)
         self.size = size

@@ -23,12 +23,11 @@ def read_text(path: str) -> tuple[str, str]:
     Raises:
         StepladderError: no such file, a folder, or not text.
     """
-    if path == STANDARD:
-        return sys.stdin.read(), "<stdin>"
+    name = "<stdin>" if path == STANDARD else path
     try:
-        return Path(path).read_text(), path
+        return sys.stdin.buffer.read().decode() if path == STANDARD else Path(path).read_text(encoding="utf-8"), name
     except UnicodeDecodeError:
-        raise StepladderError("not a text file", location=path) from None
+        raise StepladderError("not a text file", location=name) from None
     except OSError as error:
         raise StepladderError(f"cannot read '{path}': {reason(error)}") from None
 

@@ -1,0 +1,65 @@
+"""Machine code by the key of what it was made from, kept between processes.
+
+A cache that cannot be used (a folder that cannot be written, a full disk, a damaged file) costs time and never the
+build: one warning, and the process goes on without it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import diskcache
+
+from stepladder.runtime.errors import reason
+from stepladder.runtime.resources import cache_dir
+
+Value = dict[str, str | int]
+
+_BYTES = 256 * 1024 * 1024
+
+_has_warned = False
+
+
+def _use(access: Callable[[diskcache.Cache], Value | None]) -> Value | None:
+    """Returns what an access to the cache gives; None, after one warning in a process, where it fails."""
+    global _has_warned
+    folder = str(cache_dir())
+    try:
+        with diskcache.Cache(folder, disk=diskcache.JSONDisk, size_limit=_BYTES) as cache:
+            return access(cache)
+    except Exception as error:  # what is damaged raises errors of SQLite, zlib, json and pickle, and anything else
+        if not _has_warned:
+            _has_warned = True
+            print(
+                f"warning: the cache of machine code in '{folder}' cannot be used ({reason(error)}); compiling "
+                f"without it\nnote: STEPLADDER_CACHE_DIR names another folder; a damaged one can be removed",
+                file=sys.stderr,
+            )
+        return None
+
+
+def lookup(key: str, kinds: dict[str, type]) -> Value | None:
+    """Returns the value stored under a key, or None where there is none or the cache cannot be used.
+
+    Args:
+        key: of `store`.
+        kinds: name -> type of what a value holds; another value counts as damaged.
+    """
+
+    def read(cache: diskcache.Cache) -> Value | None:
+        value = cache.get(key)
+        if value is not None and (type(value) is not dict or {name: type(value[name]) for name in value} != kinds):
+            raise ValueError("an entry is damaged")
+        return value
+
+    return _use(read)
+
+
+def store(key: str, value: Value) -> None:
+    """Stores a value of texts and numbers under a key, where the cache can be used."""
+
+    def write(cache: diskcache.Cache) -> None:
+        cache.set(key, value)
+
+    _use(write)

@@ -1,0 +1,93 @@
+"""How deeply MLIR text nests, found before it is parsed: MLIR's parser, verifier and printer recurse, and end the
+process where their stack does."""
+
+from __future__ import annotations
+
+import re
+
+from stepladder.runtime.errors import StepladderError
+
+# On a stack of 8 MiB, MLIR parses and prints 2,300 nested regions in generic form, and more brackets of any other kind.
+# The rest is a margin for smaller stacks, for passes, and for the emulator's own recursion.
+MAX_DEPTH = 256
+
+# Operators at one level of brackets make an affine expression as deep as there are operators: MLIR parses 64,000 sums.
+MAX_OPERATORS = 16_384
+
+_TOKEN = re.compile(
+    r"""
+    (?P<text> // [^\n]* | "(?:[^"\\\n]|\\.)*" | -> | [<>]= )   # where no bracket opens or closes
+  | (?P<alias> ^[ \t]* [#!][\w$.-]+ (?= [ \t]*=) )
+  | (?P<open> [(\[{<] )
+  | (?P<close> [)\]}>] )
+  | (?P<minus> -+ )
+  | (?P<use> [#!][A-Za-z_$][\w$.-]* )
+""",
+    re.VERBOSE | re.MULTILINE,
+)
+_OPERATORS = re.compile(
+    r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|(?P<operator>[-+*]|\b(?:floordiv|ceildiv|mod)\b)'
+    r"|(?P<end>[()\[\]{}<>,=])"
+)
+
+
+def check_nesting(text: str, name: str) -> None:
+    """Checks that text does not nest too deeply for MLIR to parse.
+
+    Brackets of all kinds count, minus signs in a row, and aliases, which are as deep as what they stand for.
+
+    Args:
+        text: MLIR, or the text of a pass pipeline.
+        name: of its file, for the message.
+
+    Raises:
+        StepladderError: more than `MAX_DEPTH` levels, with the place where the first one too many begins.
+    """
+    if sum(map(text.count, "([{<#!-+*")) + text.count("div") + text.count("mod") <= MAX_DEPTH:
+        return  # as most scripts: there is not enough to nest
+    depth = 0
+    aliases: dict[str, int] = {}
+    alias: str | None = None  # being defined
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup
+        here = depth
+        if kind == "open":
+            depth = here = depth + 1
+        elif kind == "close":
+            depth -= 1
+        elif kind == "alias":
+            alias = token.group().strip() if depth == 0 else None
+        elif kind == "use":
+            here += aliases.get(token.group(), 0)
+        elif kind == "minus":
+            here += len(token.group())
+        if here > MAX_DEPTH:
+            raise _too_deep(text, name, token.start(), f"nested deeper than the {MAX_DEPTH} levels that are accepted")
+        if alias is not None:
+            aliases[alias] = max(aliases.get(alias, 0), here)
+            if depth == 0 and kind in ("close", "use"):
+                alias = None
+    if sum(text.count(operator) for operator in ("+", "-", "*", "floordiv", "ceildiv", "mod")) > MAX_OPERATORS:
+        _check_operators(text, name)
+
+
+def _check_operators(text: str, name: str) -> None:
+    """Raises StepladderError where too many operators stand between two brackets, commas or equals signs."""
+    operators = 0
+    for token in _OPERATORS.finditer(text):
+        if token.lastgroup == "end":
+            operators = 0
+        elif token.lastgroup == "operator":
+            operators += 1
+            if operators > MAX_OPERATORS:
+                raise _too_deep(
+                    text,
+                    name,
+                    token.start(),
+                    f"an expression of more than the {MAX_OPERATORS} operators that are accepted",
+                )
+
+
+def _too_deep(text: str, name: str, offset: int, message: str) -> StepladderError:
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    return StepladderError(f"{message}; MLIR's parser could overflow the stack", location=f"{name}:{line}:{column}")
