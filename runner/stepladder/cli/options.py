@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 
 def setting(text: str) -> tuple[str, str]:
@@ -57,6 +58,26 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool) -> 
         default=[],
         help="leave optimizations out; may be repeated",
     )
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --gpu and --database."""
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="the GPU of the cost model to choose knobs for, such as h200 or "
+        "a100 (default: the one that it has for the target)",
+    )
+    parser.add_argument(
+        "--database", metavar="FILE", help="the tuning database (default: the user's, or STEPLADDER_TUNING_DATABASE)"
+    )
+
+
+def database_of(args: argparse.Namespace) -> Path:
+    """Returns the tuning database that the options name, or the user's."""
+    from stepladder.measure.tuning.database import default_path
+
+    return Path(args.database) if args.database else default_path()
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:

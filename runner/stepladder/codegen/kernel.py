@@ -188,12 +188,16 @@ def tool_versions() -> dict[str, str]:
     }
 
 
-def _cache() -> diskcache.Cache:
-    base = (
+def cache_folder() -> Path:
+    """Returns the folder of what can be made anew: STEPLADDER_CACHE_DIR, or one in the user's cache."""
+    return Path(
         os.environ.get("STEPLADDER_CACHE_DIR")
         or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepladder"
     )
-    return diskcache.Cache(str(base), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
+
+
+def _cache() -> diskcache.Cache:
+    return diskcache.Cache(str(cache_folder()), disk=diskcache.JSONDisk, size_limit=_CACHE_BYTES)
 
 
 def _to_ptx(llvm_ir: str, chip: str) -> str:

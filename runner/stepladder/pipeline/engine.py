@@ -22,7 +22,7 @@ from stepladder.mlir.bindings import interpreter, ir, passmanager
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.problem import FACTS, Problem, find_problem
-from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
@@ -46,7 +46,9 @@ class Request:
         through: stop after this step.
         start: begin with this step; the payload is the IR that the step before it left.
         without: optimizations to leave out.
-        tuned: where knobs were measured for problems like the payload's, take them for those that are not set.
+        tuned: choose the knobs that are not set for the payload's problem (`knob_choice`), instead of the script's.
+        database: a tuning database to choose from first; None for none.
+        gpu: key of the GPU in the cost model to choose for; None for the one that it has for the target.
     """
 
     pipeline: str
@@ -55,6 +57,8 @@ class Request:
     start: str | None = None
     without: tuple[str, ...] = ()
     tuned: bool = False
+    database: Path | None = None
+    gpu: str | None = None
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request of a payload file."""
@@ -81,7 +85,8 @@ class StepResult:
 
 @dataclass
 class Run:
-    """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step."""
+    """A finished run: the payload's problem (None where it began from a dump), the knobs, every step, and where the
+    knobs come from that the request did not set."""
 
     module: object
     pipeline: library.Pipeline
@@ -90,6 +95,7 @@ class Run:
     scope: Scope
     steps: list[StepResult]
     input_text: str
+    knob_source: knob_choice.Source = knob_choice.FROM_SCRIPT
 
     def dumps(self) -> dict[str, str]:
         """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
@@ -246,20 +252,58 @@ def _check_requirement(
     )
 
 
-def _with_tuned_knobs(pipeline: library.Pipeline, request: Request, module, problem: Problem | None) -> Request:
-    """Returns a request with the best measured knobs that the problem can have, or the request as it is."""
-    if not request.tuned or problem is None:
-        return request
+def asked(pipeline: library.Pipeline, request: Request, module, problem: Problem) -> knob_choice.Asked:
+    """Returns what knobs are chosen for, from a request and the payload that it is made of."""
+    knobs = choose_knobs(pipeline, request)
     own = {knob for name in request.without for knob in pipeline.step(name).left_out}
-    for knobs in measured_knobs.candidates(pipeline.path, problem):
-        settings = {name: value for name, value in knobs.items() if name in pipeline.knobs and name not in own}
+    own |= {"target", *request.settings}
+    fixed = {name: value for name, value in knobs.items() if name in own}
+    scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
+    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+    target = str(knobs.get("target", ""))
+    return knob_choice.Asked(pipeline, request.without, fixed, problem, facts, target, request.gpu)
+
+
+def read_asked(pipeline: library.Pipeline, request: Request, text: str, name: str) -> knob_choice.Asked:
+    """Returns what knobs are chosen for, of a payload that is not run.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: pipeline and the knobs whose values are given.
+        text: the payload.
+        name: the file it came from, for messages.
+
+    Raises:
+        StepladderError: bad input of any kind.
+    """
+    choose_knobs(pipeline, request)
+    if "target" not in pipeline.knobs:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
+            location=str(pipeline.path),
+        )
+    module = parse_payload(text, name)
+    return asked(pipeline, request, module, _problem(module, name))
+
+
+def _with_chosen_knobs(
+    pipeline: library.Pipeline, request: Request, module, problem: Problem | None
+) -> tuple[Request, knob_choice.Source]:
+    """Returns a request with the best knobs that the problem can have, and where they come from."""
+    if not request.tuned or problem is None or "target" not in pipeline.knobs:
+        return request, knob_choice.FROM_SCRIPT
+    wanted = asked(pipeline, request, module, problem)
+    for choice in knob_choice.choices(wanted, request.database):
+        settings = {
+            name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in wanted.fixed
+        }
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
         with contextlib.suppress(StepladderError):
             scope = _scope(pipeline, choose_knobs(pipeline, attempt), problem, type_facts(module), request.without)
             steps = [pipeline.steps[index] for index in _active(pipeline, scope, attempt)]
             check_requirements(pipeline, steps, scope, problem)
-            return attempt
-    return request
+            return attempt, choice.source
+    return request, knob_choice.FROM_SCRIPT
 
 
 def _active(pipeline: library.Pipeline, scope: Scope, request: Request) -> list[int]:
@@ -468,7 +512,7 @@ def run(
     knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
     problem = _problem(module, name) if first == 0 else None
-    request = _with_tuned_knobs(pipeline, request, module, problem)
+    request, source = _with_chosen_knobs(pipeline, request, module, problem)
     knobs = choose_knobs(pipeline, request)
     scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
     chosen = _active(pipeline, scope, request)
@@ -502,7 +546,7 @@ def run(
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:
             progress(results[-1])
-    return Run(module, pipeline, problem, knobs, scope, results, input_text)
+    return Run(module, pipeline, problem, knobs, scope, results, input_text, source)
 
 
 def _problem(module, name: str) -> Problem:

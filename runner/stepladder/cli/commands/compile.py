@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stepladder.cli.options import Formatter, add_pipeline_options, flat
+from stepladder.cli.options import (
+    Formatter,
+    add_model_options,
+    add_pipeline_options,
+    database_of,
+    flat,
+)
 from stepladder.runtime.errors import OK
 
 _EPILOG = """\
@@ -31,24 +37,32 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--script-defaults",
         action="store_true",
-        help="knobs not set keep the defaults of the script, also where better ones were measured for "
-        "problems like this one",
+        help="knobs not set keep the defaults of the script, instead of those that a tuning database, "
+        "a measured problem or the cost model has for this problem",
     )
+    add_model_options(parser)
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
     parser.add_argument("-o", metavar="BUNDLE", dest="output", required=True, help="the folder to write")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.cli.files import read_text
     from stepladder.pipeline import build, engine
     from stepladder.runtime import targets
+    from stepladder.runtime.files import read_text
 
     settings = dict(args.settings)
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
     text, name = read_text(args.input)
-    request = engine.Request(args.pipeline, settings, without=flat(args.without), tuned=not args.script_defaults)
+    request = engine.Request(
+        args.pipeline,
+        settings,
+        without=flat(args.without),
+        tuned=not args.script_defaults,
+        database=database_of(args),
+        gpu=args.gpu,
+    )
     with engine.mlir_context():
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
@@ -58,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     print(
         f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
-        f"memory\n{knobs}"
+        f"memory\n{knobs}\nknobs from {built.run.knob_source.text}"
     )
     spilled = manifest.spills["stores"] + manifest.spills["loads"]
     if spilled:
