@@ -20,6 +20,8 @@ config.excludes = ["unit", "inputs", "Inputs", "transforms", "build", "docs"]
 config.environment["PATH"] = os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = os.path.join(here, "runner")
 config.environment["STEPLADDER_CACHE_DIR"] = os.path.join(config.test_exec_root, "cache")
+# No test reads or writes the user's tuning database.
+config.environment["STEPLADDER_TUNING_DATABASE"] = os.path.join(config.test_exec_root, "no-such-tuning.json")
 # Tables keep their width and carry no colours, whatever terminal runs the tests.
 config.environment["NO_COLOR"] = "1"
 for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):

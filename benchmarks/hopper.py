@@ -169,8 +169,8 @@ NUMBERS_VARIANTS = {
     "single_stage": ("wgmma_single_stage", "128x128 w2"),
     "multistage": ("wgmma_multistage", "128x128 s3"),
     "cooperative": ("wgmma", "128x128 w2 s3 b8"),
-    "alternating": ("wgmma", "128x128 a s3 b8"),
-    "shared": ("wgmma", "128x128 w2 s3 b8 l"),
+    "pingpong": ("wgmma", "128x128 a s3 b8"),
+    "stream_k": ("wgmma", "128x128 w2 s3 b8 l"),
 }
 NUMBERS_SPLIT = {"split": "128x128 w2 s3 p2", "split_in_memory": "128x128 w2 s3 q2"}
 NUMBERS_CLUSTERS = ("c2x1", "c1x2", "c2x2")
@@ -181,8 +181,8 @@ RANDOM_SEED = 20261121
 # more than the card has room for.
 REPEATED = {
     "cooperative": "128x128 w2 s3 b16 c2x1",
-    "alternating": "128x128 a s3 b16 c2x1",
-    "shared": "128x128 w2 s3 b24 c2x1 l",
+    "pingpong": "128x128 a s3 b16 c2x1",
+    "stream_k": "128x128 w2 s3 b24 c2x1 l",
     "split_in_memory": "256x128 w2 s3 c2x1 q4",
 }
 REPEATED_SIZE = (1016, 1032, 1288)
@@ -207,7 +207,14 @@ CLUSTERS_KERNEL = """
 .visible .entry nothing() { ret; }
 """
 
-_KNOBS = {"w": "warpgroups", "s": "stages", "b": "blocks", "r": "raster", "k": "block_k", "e": "epilogue_stages"}
+_KNOBS = {
+    "w": "consumer_warpgroups",
+    "s": "stages",
+    "b": "persistent_blocks",
+    "r": "raster_group",
+    "k": "block_k",
+    "e": "epilogue_stages",
+}
 _WORKSPACES = {"p": "cluster", "q": "memory"}
 _WORDS: dict[str, dict[str, int | str]] = {
     "a": {"schedule": "pingpong", "consumer_warpgroups": 1},
@@ -303,7 +310,7 @@ def variants() -> list[dict]:
     ]
     for number, variant in enumerate(found):
         for step in variant["without"]:
-            variant["settings"].pop({"rasterize_blocks": "raster"}.get(step), None)
+            variant["settings"].pop({"rasterize_blocks": "raster_group"}.get(step), None)
     hopper = climb.ABLATIONS["wgmma"]
     for title, without in hopper.variants.items():
         settings = hopper.settings_of(without, knobs_of(CLIMB_KNOBS)) | {"epilogue": "registers"}
@@ -365,7 +372,7 @@ def numbers_jobs(folder: Path) -> list[Job]:
         variants = {title: (pipeline, text, (False, True)) for title, (pipeline, text) in NUMBERS_VARIANTS.items()}
         variants |= {title: ("wgmma", text, (False, True)) for title, text in NUMBERS_SPLIT.items()}
         for (title, form), cluster in itertools.product(
-            (("cooperative", True), ("alternating", False), ("shared", False), ("split_in_memory", False)),
+            (("cooperative", True), ("pingpong", False), ("stream_k", False), ("split_in_memory", False)),
             NUMBERS_CLUSTERS,
         ):
             pipeline, text, _ = variants[title]
@@ -404,7 +411,7 @@ def random_shapes() -> list[tuple]:
         ((129, 1, 64), columns, plain[0], f"{plain[1]} g", False),
         ((260, 392, 8), row, *plain, True),
         ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *plain, True),
-        ((3 * 128 + 1, 3 * 128 + 4, 3 * 64 + 8), columns, *NUMBERS_VARIANTS["alternating"], False),
+        ((3 * 128 + 1, 3 * 128 + 4, 3 * 64 + 8), columns, *NUMBERS_VARIANTS["pingpong"], False),
         ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *NUMBERS_VARIANTS["multistage"], True),
     ]
     while len(found) < RANDOM_SHAPES:

@@ -26,7 +26,7 @@ from stepladder.pipeline import ablation as climb
 
 TARGET = "sm_90a"
 # A setting is a tuple of values of these, as far as the pipeline has them.
-KNOBS = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "buffers", "raster", "latency")
+KNOBS = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "stages", "raster_group", "prefetch")
 Setting = tuple[int | str, ...]
 
 ABLATION_SIZE = 8192
@@ -41,7 +41,7 @@ SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 10240, 
 # Pipeline -> settings tried: for small problems; for large ones; for large ones with f32 sums; and with f16 sums, which
 # leave room for warp tiles of twice the size. More were tried before: these are the ones that were best at some size,
 # and asynchronous ones for `wmma`.
-REGISTERS, ASYNCHRONOUS = "registers", "asynchronous"
+REGISTERS, ASYNCHRONOUS = "registers", "cp_async"
 TILES: dict[str, dict[str, tuple[Setting, ...]]] = {
     "wmma": {
         "small": (

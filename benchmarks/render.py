@@ -139,7 +139,7 @@ def sizes_table(pipeline: str, acc: str) -> str:
                 "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
                 "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}",
                 "stages": str(knobs["stages"]),
-                **({"prefetch": knobs["prefetch"]} if "latency" in knobs else {}),
+                **({"prefetch": knobs["prefetch"]} if "prefetch" in knobs else {}),
                 "TFLOP/s": f"{median(measured, best):.1f}",
                 "cuBLAS": f"{median(measured, 'cublas'):.1f}",
                 "of cuBLAS": ratio(measured, best, "cublas"),

@@ -157,7 +157,7 @@ def sizes_table(types: str, square: bool) -> str:
         row = {
             "size" if square else "m x n x k": name,
             "tile": _tile(knobs),
-            "schedule": {"cooperative": "", "alternating": "alternating"}[knobs["schedule"]],
+            "schedule": {"cooperative": "", "pingpong": "ping-pong"}[knobs["schedule"]],
             "consumer_warpgroups": str(knobs["consumer_warpgroups"]),
             "stages": str(knobs["stages"]),
             "persistent_blocks": str(knobs["persistent_blocks"]),

@@ -7,6 +7,7 @@ times as many; pytest's option --hypothesis-seed=N then repeats a run.
 import math
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from hypothesis import settings
 
 # Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# No test reads or writes the user's tuning database.
+os.environ["STEPLADDER_TUNING_DATABASE"] = os.path.join(tempfile.gettempdir(), "stepladder-none", "tuning.json")
 
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))

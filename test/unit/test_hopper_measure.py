@@ -152,19 +152,19 @@ def test_the_best_without_clusters_is_a_default_too():
 def test_every_target_has_the_fastest_kernel_that_it_can_have():
     import defaults
 
-    def bundle(number, kib, latency):
-        steps = ["convert_to_cp_async"] if latency == "asynchronous" else []
+    def bundle(number, kib, prefetch):
+        steps = ["convert_to_cp_async"] if prefetch == "cp_async" else []
         return {
-            "knobs": {"block_m": number, "prefetch": latency},
+            "knobs": {"block_m": number, "prefetch": prefetch},
             "static_shared_memory": 0,
             "dynamic_shared_memory": kib * 1024,
             "steps": steps,
         }
 
     bundles = {
-        "large": bundle(0, 200, "asynchronous"),
-        "slow": bundle(1, 200, "asynchronous"),
-        "middle": bundle(2, 96, "asynchronous"),
+        "large": bundle(0, 200, "cp_async"),
+        "slow": bundle(1, 200, "cp_async"),
+        "middle": bundle(2, 96, "cp_async"),
         "old": bundle(3, 60, "registers"),
     }
     rates = {"cublas": 9.0, "large": 4.0, "slow": 3.0, "middle": 2.0, "old": 1.0}

@@ -20,7 +20,7 @@ FORMS = {
     "wmma_asynchronous": (
         "wmma",
         {
-            "prefetch": ["asynchronous"],
+            "prefetch": ["cp_async"],
             "block_k": TILES[1:4],
             "stages": [1, 2, 3, 4, 5],
             "padding": [0, 8, 16, 24],
@@ -141,7 +141,7 @@ def test_refused_or_covers_the_problem(form, data):
 def test_any_optimizations_may_be_left_out(form, data):
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
     pipeline, knobs = FORMS[form]
-    chosen = {"prefetch": "cp_async"} if "latency" in knobs else {}
+    chosen = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
     if pipeline == "mma_sync":
         # Two sub-steps of i8, and tiles of f32 that fit.
         chosen |= {"block_m": 64, "block_n": 64, "block_k": 64, "warp_m": 32, "warp_n": 32}
@@ -160,7 +160,7 @@ def test_any_optimizations_may_be_left_out(form, data):
 @forms
 def test_the_list_of_optimizations_is_whole(form):
     pipeline, knobs = FORMS[form]
-    settings = {"prefetch": "cp_async"} if "latency" in knobs else {}
+    settings = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
     with engine.mlir_context():
         assert OPTIMIZATIONS[form] == [step.name for step in chosen_steps(pipeline, settings) if step.optimization]
 

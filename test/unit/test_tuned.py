@@ -43,7 +43,7 @@ def test_the_measured_problem_itself_comes_first(pipeline):
         *(entry(*size, block_m=128, block_n=256, blocks=132, raster=number) for number, size in enumerate(sizes))
     )
     for number, size in enumerate(sizes):
-        assert measured_knobs.candidates(path, problem(*size))[0]["raster"] == number
+        assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
 
 
 def test_the_width_of_c_decides_among_problems_of_one_size(pipeline):
@@ -177,7 +177,7 @@ DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.
             "its sequence includes the steps in another way",
         ),
         (
-            [("latency == 'asynchronous' and map_copies_cyclically\"}}", "latency == 'asynchronous'\"}}")],
+            [("prefetch == 'cp_async' and map_copies_cyclically\"}}", "prefetch == 'cp_async'\"}}")],
             "step 'map_copies_to_threads' runs in other cases",
         ),
     ],

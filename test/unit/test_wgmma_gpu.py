@@ -94,7 +94,7 @@ CASES = {
             "split_k",
         ),
     ),
-    "alternating": (
+    "pingpong": (
         "wgmma",
         (1024, 1024, 512),
         {},
@@ -129,7 +129,7 @@ CASES = {
         {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 6, "cluster_m": 2},
         (),
     ),
-    "shared": ("wgmma", (1024, 1280, 512), {}, {"tile_scheduler": "stream_k", "persistent_blocks": 32}, ()),
+    "stream_k": ("wgmma", (1024, 1280, 512), {}, {"tile_scheduler": "stream_k", "persistent_blocks": 32}, ()),
     "shared_from_zero": (
         "wgmma",
         (1000, 1288, 1032),

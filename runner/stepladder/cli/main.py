@@ -15,7 +15,7 @@ from stepladder import __version__
 from stepladder.cli.guard import guarded
 
 # In the order of a user's work; each is a module of `commands`.
-COMMANDS = ("list", "payload", "compile", "emulate", "run", "bench", "demo")
+COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "demo")
 
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.

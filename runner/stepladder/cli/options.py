@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from pathlib import Path
 
 from stepladder.runtime.files import STANDARD
 
@@ -98,6 +99,26 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def text_for_people(json_path: str | None) -> contextlib.AbstractContextManager[object]:
     """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does."""
     return contextlib.redirect_stdout(sys.stderr) if json_path == STANDARD else contextlib.nullcontext()
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --gpu and --database."""
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="the GPU of the cost model to choose knobs for, such as h200 or "
+        "a100 (default: the one that it has for the target)",
+    )
+    parser.add_argument(
+        "--database", metavar="FILE", help="the tuning database (default: the user's, or STEPLADDER_TUNING_DATABASE)"
+    )
+
+
+def database_of(args: argparse.Namespace) -> Path:
+    """Returns the tuning database that the options name, or the user's."""
+    from stepladder.measure.tuning.database import default_path
+
+    return Path(args.database) if args.database else default_path()
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:

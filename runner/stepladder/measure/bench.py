@@ -308,7 +308,7 @@ def bench_bundles(
         if check:
             for name, enqueue in launchers.items():
                 _refuse_wrong_numbers(name, buffers, enqueue)
-        restore, restore_every = _prepare_data(buffers)
+        restore, restore_every = prepare_data(buffers)
         contestants = [
             Contestant(name, problem.flops, enqueue, restore, restore_every) for name, enqueue in launchers.items()
         ]
@@ -371,7 +371,7 @@ def _refuse_wrong_numbers(name: str, buffers: MatmulBuffers, enqueue: Callable[[
         )
 
 
-def _prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, int | None]:
+def prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, int | None]:
     """Fills the operands with random data (`check.random_inputs`).
 
     Returns:

@@ -24,7 +24,7 @@ from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.problem import Problem, find_problem
-from stepladder.pipeline import library, measured_knobs, reproducers
+from stepladder.pipeline import knob_choice, library, measured_knobs, reproducers
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.pipeline.requirements import accepted_values, check_requirements
@@ -47,7 +47,9 @@ class Request:
         through: stop after this step.
         start: begin with this step; the payload is the IR that the step before it left.
         without: optimizations to leave out.
-        tuned: where knobs were measured for problems like the payload's, take them for those that are not set.
+        tuned: choose the knobs that are not set for the payload's problem (`knob_choice`), instead of the script's.
+        database: a tuning database to choose from first; None for none.
+        gpu: key of the GPU in the cost model to choose for; None for the one that it has for the target.
     """
 
     pipeline: str
@@ -56,6 +58,8 @@ class Request:
     start: str | None = None
     without: tuple[str, ...] = ()
     tuned: bool = False
+    database: Path | None = None
+    gpu: str | None = None
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request of a payload file, with the plug-ins loaded."""
@@ -86,8 +90,8 @@ class StepResult:
 class Run:
     """A finished run: the payload's problem (None where it began from a dump), the knobs, and every step.
 
-    `measured` says which measured knobs there are for the pipeline, where the request asked for them.
-    `sources` maps each knob to where its value comes from.
+    `sources` maps each knob to where its value comes from; `knob_source` says it for those that were chosen;
+    `measured` tells which measured knobs apply to the pipeline, where the request asked for them.
     """
 
     module: object
@@ -98,6 +102,7 @@ class Run:
     steps: list[StepResult]
     input_text: str
     sources: dict[str, str]
+    knob_source: knob_choice.Source = knob_choice.FROM_SCRIPT
     measured: measured_knobs.Measured | None = None
 
     def dumps(self) -> dict[str, str]:
@@ -215,35 +220,69 @@ def _scope(
     return Scope({**facts, **knobs}, pipeline.derived)
 
 
-def _with_tuned_knobs(
-    pipeline: library.Pipeline, request: Request, module, problem: Problem | None
-) -> tuple[Request, measured_knobs.Measured | None]:
-    """Returns a request with the best measured knobs that the problem can have, or the request as it is; and which
-    measured knobs there are for the pipeline, None where none are asked for."""
-    if not request.tuned or problem is None:
-        return request, None
-    measured = measured_knobs.find_measured(pipeline)
-    if measured.source is None:
-        return request, measured
+def asked(pipeline: library.Pipeline, request: Request, module, problem: Problem) -> knob_choice.Asked:
+    """Returns what knobs are chosen for, from a request and the payload that it is made of."""
+    knobs = choose_knobs(pipeline, request)
     own = {knob for name in request.without for knob in pipeline.step(name).left_out}
-    for knobs in measured_knobs.candidates(measured.source, problem):
-        settings = {name: value for name, value in knobs.items() if name in pipeline.knobs and name not in own}
+    own |= {"target", *request.settings}
+    fixed = {name: value for name, value in knobs.items() if name in own}
+    scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
+    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+    target = str(knobs.get("target", ""))
+    measured = measured_knobs.find_measured(pipeline)
+    return knob_choice.Asked(pipeline, request.without, fixed, problem, facts, target, measured, request.gpu)
+
+
+def read_asked(pipeline: library.Pipeline, request: Request, text: str, name: str) -> knob_choice.Asked:
+    """Returns what knobs are chosen for, of a payload that is not run.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: pipeline and the knobs whose values are given.
+        text: the payload.
+        name: the file it came from, for messages.
+
+    Raises:
+        StepladderError: bad input of any kind.
+    """
+    choose_knobs(pipeline, request)
+    if "target" not in pipeline.knobs:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
+            location=str(pipeline.path),
+        )
+    module = parse_payload(text, name)
+    return asked(pipeline, request, module, _problem(module, name))
+
+
+def _with_chosen_knobs(
+    pipeline: library.Pipeline, request: Request, module, problem: Problem | None
+) -> tuple[Request, knob_choice.Source, measured_knobs.Measured | None]:
+    """Returns a request with the best knobs that the problem can have, where they come from, and which measured knobs
+    apply to the pipeline (None where none are asked for)."""
+    if not request.tuned or problem is None or "target" not in pipeline.knobs:
+        return request, knob_choice.FROM_SCRIPT, None
+    wanted = asked(pipeline, request, module, problem)
+    for choice in knob_choice.choices(wanted, request.database):
+        settings = {
+            name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in wanted.fixed
+        }
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
         with contextlib.suppress(StepladderError):
             scope = _scope(pipeline, choose_knobs(pipeline, attempt), problem, type_facts(module), request.without)
             steps = [pipeline.steps[index] for index in _active(pipeline, scope, attempt)]
             check_requirements(pipeline, steps, scope, problem)
-            return attempt, measured
-    return request, dataclasses.replace(measured, reason=f"{measured.reason}, of which none suits the problem")
+            return attempt, choice.source, wanted.measured
+    return request, knob_choice.FROM_SCRIPT, wanted.measured
 
 
-def _sources(pipeline: library.Pipeline, asked: Request, taken: Request) -> dict[str, str]:
-    """Returns where each knob's value comes from: `asked` is the user's request, `taken` has measured knobs too."""
+def _sources(pipeline: library.Pipeline, asked: Request, taken: Request, chosen: knob_choice.Source) -> dict[str, str]:
+    """Returns where each knob's value comes from: `asked` is the user's request, `taken` has the chosen knobs too."""
     implied = {knob: f"--without {name}" for name in asked.without for knob in pipeline.step(name).left_out}
     return {
         name: "--set"
         if name in asked.settings
-        else implied.get(name) or ("measured defaults" if name in taken.settings else "script defaults")
+        else implied.get(name) or (chosen.text if name in taken.settings else knob_choice.FROM_SCRIPT.text)
         for name in pipeline.knobs
     }
 
@@ -469,8 +508,8 @@ def run(
     knobs = choose_knobs(pipeline, request)  # wrong options are refused before the payload is looked at
     module = parse_payload(text, name)
     problem = _problem(module, name) if first == 0 else None
-    asked = request
-    request, measured = _with_tuned_knobs(pipeline, request, module, problem)
+    asked_for = request
+    request, source, measured = _with_chosen_knobs(pipeline, request, module, problem)
     knobs = choose_knobs(pipeline, request)
     scope = _scope(pipeline, knobs, problem, type_facts(module), request.without)
     chosen = _active(pipeline, scope, request)
@@ -505,9 +544,8 @@ def run(
         results.append(StepResult(step.name, seconds, count_operations(module), before))
         if progress:
             progress(results[-1])
-    return Run(
-        module, pipeline, problem, knobs, scope, results, input_text, _sources(pipeline, asked, request), measured
-    )
+    sources = _sources(pipeline, asked_for, request, source)
+    return Run(module, pipeline, problem, knobs, scope, results, input_text, sources, source, measured)
 
 
 def _problem(module, name: str) -> Problem:

@@ -116,7 +116,7 @@ def _lost(knobs: Knobs, m: int, n: int) -> float:
         return 1.0
     block_m, block_n = int(knobs["block_m"]), int(knobs["block_n"])
     tiles = math.ceil(m / block_m) * math.ceil(n / block_n)
-    parts = 2 if knobs.get("tile_scheduler") == "shared" else 1
+    parts = 2 if knobs.get("tile_scheduler") == "stream_k" else 1
     return math.ceil(parts * tiles / blocks) / parts * blocks * block_m * block_n / (m * n)
 
 
@@ -134,6 +134,55 @@ def _distance(entry: dict, problem: Problem) -> float:
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))
     lost = math.log2(_lost(entry["knobs"], problem.m, problem.n) / _lost(entry["knobs"], entry["m"], entry["n"]))
     return area + 0.25 * shape + 0.25 * abs(math.log2(entry["k"] / problem.k)) + _LOST * max(0.0, lost)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A measured problem: its sizes, the GPU, and the knobs that won."""
+
+    m: int
+    n: int
+    k: int
+    measured_on: str
+    knobs: Knobs
+
+    def describe(self) -> str:
+        """Returns the sizes as a message shows them."""
+        return f"{self.m} x {self.n} x {self.k}"
+
+
+# How far k of a problem may be from that of a measured one whose knobs it takes: a part of it.
+_NEAR = 0.02
+
+
+def near(pipeline: Path, problem: Problem) -> list[Entry]:
+    """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
+    both sides of C, and almost the same k; the most alike first.
+
+    Args:
+        pipeline: the pipeline's file, as for `candidates`.
+        problem: what is to be computed.
+    """
+    path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
+    if not path.is_file():
+        return []
+    facts = problem.facts()
+    data = json.loads(path.read_text())
+    found = []
+    for entry in data["problems"]:
+        knobs = entry["knobs"]
+        tiles = [
+            (math.ceil(entry[side] / knobs[knob]), math.ceil(extent / knobs[knob]))
+            for side, knob, extent in (("m", "block_m", problem.m), ("n", "block_n", problem.n))
+        ]
+        if (
+            (entry["a_bits"], entry["c_bits"]) == (facts["a_bits"], facts["c_bits"])
+            and all(own == other for own, other in tiles)
+            and abs(entry["k"] / problem.k - 1) <= _NEAR
+        ):
+            found.append(entry)
+    found.sort(key=lambda entry: _distance(entry, problem))
+    return [Entry(entry["m"], entry["n"], entry["k"], data.get("measured_on", ""), entry["knobs"]) for entry in found]
 
 
 def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:

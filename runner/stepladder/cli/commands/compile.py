@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
+    add_model_options,
     add_output_option,
     add_pipeline_options,
     add_plugin_options,
+    database_of,
     flat,
 )
 from stepladder.runtime.errors import OK, StepladderError
@@ -48,9 +50,10 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--script-defaults",
         action="store_true",
-        help="knobs not set keep the defaults of the script, also where better ones were measured for "
-        "problems like this one",
+        help="knobs not set keep the defaults of the script, instead of those that a tuning database, "
+        "a measured problem or the cost model has for this problem",
     )
+    add_model_options(parser)
     parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
     add_plugin_options(parser)
     add_output_option(
@@ -102,8 +105,15 @@ def main(args: argparse.Namespace) -> int:
     settings = _settings(args)
     check_output(args.output)
     text, name = read_text(args.input)
-    request = engine.Request(args.pipeline, settings, without=flat(args.without), tuned=not args.script_defaults)
     plugins.load_files(args.plugins)
+    request = engine.Request(
+        args.pipeline,
+        settings,
+        without=flat(args.without),
+        tuned=not args.script_defaults,
+        database=database_of(args),
+        gpu=args.gpu,
+    )
     with engine.mlir_context():
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)

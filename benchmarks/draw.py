@@ -1,0 +1,139 @@
+"""Draws problems that nothing was tuned for: three kinds, a fixed seed, half of each held out.
+
+    python benchmarks/draw.py [--count 300] [--seed 20261122]       prints them as JSON
+
+Kinds: `large` has squares and other large products, long reductions among them; `eights` has sizes that are multiples
+of 8, from 48 to 9728; `layers` has linear layers of language models, 8 to 12,000 rows on 768 to 28,672 columns. What is
+held out is not to be looked at before a model is fitted for the last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+SEED, COUNT = 20261122, 300
+
+# Operations and bytes of a problem that is still measured.
+MOST_OPERATIONS = 9e12
+MOST_BYTES = 8e9
+
+# Widths of layers: hidden sizes and those of feed-forward layers, as public models have them.
+HIDDEN = (768, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 8192)
+FEED_FORWARD = (
+    2048,
+    3072,
+    4096,
+    5632,
+    6912,
+    8192,
+    8960,
+    9728,
+    11008,
+    12288,
+    13824,
+    14336,
+    17920,
+    18432,
+    18944,
+    21504,
+    22016,
+    28672,
+)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A problem: its kind, its sizes, and whether it is held out."""
+
+    kind: str
+    m: int
+    n: int
+    k: int
+    held_out: bool
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Returns m, n, k."""
+        return self.m, self.n, self.k
+
+    @property
+    def name(self) -> str:
+        """Returns MxNxK."""
+        return "x".join(map(str, self.size))
+
+
+def _log_uniform(rng: random.Random, least: float, most: float, multiple: int) -> int:
+    value = least * (most / least) ** rng.random()
+    return max(multiple, multiple * round(value / multiple))
+
+
+def _three(rng: random.Random, least: float, most: float, multiple: int) -> tuple[int, int, int]:
+    m, n, k = (_log_uniform(rng, least, most, multiple) for _ in range(3))
+    return m, n, k
+
+
+def _large(rng: random.Random) -> tuple[int, int, int]:
+    form = rng.randrange(4)
+    if form < 2:
+        size = _log_uniform(rng, 1024, 16384, 128)
+        return size, size, size
+    if form == 2:
+        return _three(rng, 1024, 14336, 64)
+    side = [_log_uniform(rng, 256, 1024, 64) for _ in range(2)]
+    return side[0], side[1], _log_uniform(rng, 8192, 49152, 64)
+
+
+def _eights(rng: random.Random) -> tuple[int, int, int]:
+    return _three(rng, 48, 9728, 8)
+
+
+def _layers(rng: random.Random) -> tuple[int, int, int]:
+    rows = rng.choice(
+        (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 333, 512, 700, 1000, 1024, 1536, 2048, 3000, 4096, 6000, 8192, 12000)
+    )
+    hidden, wide = rng.choice(HIDDEN), rng.choice((*HIDDEN, *FEED_FORWARD))
+    return (rows, wide, hidden) if rng.random() < 0.5 else (rows, hidden, wide)
+
+
+KINDS: dict[str, Callable[[random.Random], tuple[int, int, int]]] = {
+    "large": _large,
+    "eights": _eights,
+    "layers": _layers,
+}
+
+
+def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
+    """Returns `count` different problems, the kinds by turns, the held-out ones by turns within a kind.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; more of them begin with the fewer.
+    """
+    rng = random.Random(seed)
+    found: list[Drawn] = []
+    seen: set[tuple[int, int, int]] = set()
+    while len(found) < count:
+        kind = list(KINDS)[len(found) % len(KINDS)]
+        m, n, k = KINDS[kind](rng)
+        if (m, n, k) in seen or 2.0 * m * n * k > MOST_OPERATIONS or 4.0 * (m * n + m * k + k * n) > MOST_BYTES:
+            continue
+        seen.add((m, n, k))
+        found.append(Drawn(kind, m, n, k, len(found) // len(KINDS) % 2 == 1))
+    return found
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N")
+    parser.add_argument("--seed", type=int, default=SEED, metavar="N")
+    args = parser.parse_args()
+    print(json.dumps([asdict(problem) for problem in draw(args.count, args.seed)]))
+
+
+if __name__ == "__main__":
+    main()

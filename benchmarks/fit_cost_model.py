@@ -1,0 +1,289 @@
+"""Fits the constants of the cost model to measured kernels, and says how well they choose.
+
+    python benchmarks/fit_cost_model.py                         from docs/results, into the GPU's file
+    python benchmarks/fit_cost_model.py --data FILE... --gpu h200 --dry-run
+
+Problems are divided into quarters at random, with a fixed seed. Constants fitted to three of them choose for the
+fourth, in turn, and these choices are what a fit is judged by; what is written is fitted to all. A fit makes the choice good
+first, and the times second: it minimizes the time that the first choice loses to the best measured setting of a
+problem, and a third of the mean error of the logarithm of times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from measured_kernels import RESULTS, Kernel, kernels_of  # noqa: E402  (a plain checkout is enough)
+from stepladder.pipeline.cost_model import gpu as gpus  # noqa: E402
+from stepladder.pipeline.cost_model import warp, warpgroup  # noqa: E402
+from stepladder.pipeline.cost_model.columns import Array, Columns  # noqa: E402
+from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP  # noqa: E402
+from stepladder.pipeline.cost_model.terms import Size  # noqa: E402
+
+FAMILIES = {"wgmma": WARPGROUP, "mma_sync": WARP, "wmma": WARP}
+PATTERNS = (
+    "wgmma_sweep*.json",
+    "wgmma_tuning*.json",
+    "hopper_sizes*.json",
+    "mma_sync_sizes*.json",
+    "wmma_sizes*.json",
+    "model_*.json",
+)
+BYTES = {"f16": 2.0, "bf16": 2.0, "f32": 4.0, "i8": 1.0, "i32": 4.0, "f8E4M3FN": 1.0, "f8E5M2": 1.0}
+SEED = 20261121
+# How sharply a fit tells settings apart: predicted times that differ by this part count as almost the same choice.
+SHARPNESS = 0.03
+TIME_WEIGHT = 1 / 3
+FIRST = 4
+FOLDS = 4
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels that one call of a model predicts: of one pipeline, with the same types and layouts.
+
+    Args:
+        pipeline: that made them.
+        kernels: the measured ones.
+        knobs: their knobs as columns.
+        size: of their problems; sizes are columns.
+    """
+
+    pipeline: str
+    kernels: list[Kernel]
+    knobs: Columns
+    size: Size
+
+    @classmethod
+    def of(cls, kernels: list[Kernel]) -> Group:
+        """Returns a group of kernels that agree in pipeline, types and layouts."""
+        first = kernels[0]
+        names = set(first.knobs).union(*(kernel.knobs for kernel in kernels))
+        defaults = {
+            "split_k": 1,
+            "split_k_workspace": "cluster",
+            "tile_scheduler": "data_parallel",
+            "prefetch": "cp_async",
+        }
+        values = {
+            name: np.array([kernel.knobs.get(name, defaults.get(name, 0)) for kernel in kernels]) for name in names
+        }
+        values["shared_bytes"] = np.array([kernel.shared_bytes for kernel in kernels])
+        m, n, k = (np.array([kernel.problem[name] for kernel in kernels], float) for name in "mnk")
+        problem = first.problem
+        size = Size(
+            m,
+            n,
+            k,
+            BYTES[problem["a_type"]],
+            BYTES[problem["c_type"]],
+            problem["acc_type"],
+            problem["accumulate"],
+            problem.get("a_layout", "row"),
+            problem.get("b_layout", "row"),
+        )
+        return cls(first.pipeline, kernels, Columns(values, {}, len(kernels)), size)
+
+    def predict(self, gpu: gpus.Gpu) -> Array:
+        """Returns the predicted times of its kernels, in us."""
+        if self.pipeline == "wgmma":
+            return warpgroup.predict(self.knobs, self.size, gpu)["total"]
+        return warp.predict(self.knobs, self.size, gpu, self.pipeline)["total"]
+
+
+class Data:
+    """Measured kernels, grouped for prediction, and by problem for judgement."""
+
+    def __init__(self, kernels: Sequence[Kernel]):
+        grouped: dict[tuple[str, ...], list[Kernel]] = {}
+        for kernel in kernels:
+            problem = kernel.problem
+            key = (
+                kernel.pipeline,
+                problem["a_type"],
+                problem["acc_type"],
+                problem["c_type"],
+                kernel.layouts,
+                str(problem["accumulate"]),
+                str("split_k" in kernel.knobs),
+            )
+            grouped.setdefault(key, []).append(kernel)
+        self.groups = [Group.of(members) for members in grouped.values()]
+        self.kernels = [kernel for group in self.groups for kernel in group.kernels]
+        self.measured = np.array([kernel.microseconds for kernel in self.kernels])
+        numbers: dict[tuple[str, ...], int] = {}
+        self.problem = np.array([numbers.setdefault(kernel.key, len(numbers)) for kernel in self.kernels], int)
+        self.problems = len(numbers)
+        best = np.full(self.problems, np.inf)
+        np.minimum.at(best, self.problem, self.measured)
+        self.loss = np.log(self.measured / best[self.problem])
+        self.count = np.bincount(self.problem, minlength=self.problems)
+
+    def predict(self, gpu: gpus.Gpu) -> Array:
+        """Returns the predicted times of all kernels, in us."""
+        return np.concatenate([group.predict(gpu) for group in self.groups])
+
+    def objective(self, gpu: gpus.Gpu) -> float:
+        """Returns what a fit minimizes; problems with one kernel count for their time only."""
+        predicted = np.log(self.predict(gpu))
+        errors = np.abs(predicted - np.log(self.measured))
+        least = np.full(self.problems, np.inf)
+        np.minimum.at(least, self.problem, predicted)
+        weight = np.exp(-(predicted - least[self.problem]) / SHARPNESS)
+        lost = np.bincount(self.problem, weight * self.loss) / np.bincount(self.problem, weight)
+        chosen = self.count > 1
+        times = np.bincount(self.problem, errors) / self.count
+        return float(lost[chosen].mean() + TIME_WEIGHT * times.mean())
+
+    def judge(self, predicted: Array) -> dict[str, float]:
+        """Returns how well predicted times choose, over the problems with more settings than FIRST: the best measured
+        time as a fraction of that of the first choice, and of the best of the first FIRST, in the geometric mean and at
+        least; the same beside cuBLAS; and the mean error of a time."""
+        rows = []
+        for number in np.flatnonzero(self.count > FIRST):
+            members = np.flatnonzero(self.problem == number)
+            members = members[np.argsort(predicted[members], kind="stable")]
+            losses = np.exp(-self.loss[members])
+            ratios = np.array([self.kernels[i].cublas_microseconds / self.kernels[i].microseconds for i in members])
+            rows.append((losses[0], losses[:FIRST].max(), ratios[0], ratios[:FIRST].max()))
+        columns = np.array(rows).T if rows else np.ones((4, 1))
+        names = ("first_of_best", "best_of_four_of_best", "first_of_cublas", "best_of_four_of_cublas")
+        found = {"problems": len(rows)}
+        for name, values in zip(names, columns):
+            mean, least = float(np.exp(np.log(values).mean())), float(values.min())
+            found |= {name: round(mean, 3), f"{name}_least": round(least, 3)}
+        error = np.exp(np.abs(np.log(predicted / self.measured)).mean()) - 1
+        return found | {"mean_error_of_a_time": round(float(error), 3)}
+
+
+def with_constants(gpu: gpus.Gpu, family: str, values: Array) -> gpus.Gpu:
+    """Returns a GPU with other constants of a family."""
+    return replace(gpu, constants={**gpu.constants, family: dict(zip(CONSTANTS[family], map(float, values)))})
+
+
+def evolve(
+    objective: Callable[[Array], float], least: Array, most: Array, seed: int, generations: int, population: int
+) -> Array:
+    """Returns a minimum of a function of several numbers within bounds, by differential evolution (Storn and Price,
+    1997; the strategies rand/1 and current-to-best/1 by turns)."""
+    rng = np.random.default_rng(seed)
+    members = least + (most - least) * rng.random((population, len(least)))
+    scores = np.array([objective(member) for member in members])
+    for _ in range(generations):
+        best = members[scores.argmin()]
+        for index in range(population):
+            first, second, third = members[rng.choice(population, 3, replace=False)]
+            scale = rng.uniform(0.4, 0.9)
+            base = first if rng.random() < 0.5 else members[index] + scale * (best - members[index])
+            trial = np.where(rng.random(len(least)) < 0.7, base + scale * (second - third), members[index])
+            trial = np.clip(trial, least, most)
+            score = objective(trial)
+            if score < scores[index]:
+                members[index], scores[index] = trial, score
+    return members[scores.argmin()]
+
+
+def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> gpus.Gpu:
+    """Returns a GPU whose constants of a family are fitted to measured kernels."""
+    bounds = CONSTANTS[family].values()
+    values = evolve(
+        lambda values: data.objective(with_constants(gpu, family, values)),
+        np.array([constant.least for constant in bounds]),
+        np.array([constant.most for constant in bounds]),
+        seed,
+        generations,
+        56,
+    )
+    return with_constants(gpu, family, values)
+
+
+def fold_of(kernels: Sequence[Kernel]) -> Array:
+    """Returns, for every kernel, the number of the part that its problem is in; problems of one size share it."""
+    sizes = sorted({kernel.size for kernel in kernels})
+    part = dict(zip(sizes, np.random.default_rng(SEED).permutation(len(sizes)) % FOLDS))
+    return np.array([part[kernel.size] for kernel in kernels])
+
+
+def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: int) -> tuple[gpus.Gpu, dict]:
+    """Returns a GPU with the constants of a family fitted to kernels, and what to say of the fit."""
+    data = Data(kernels)
+    fold, held_out = fold_of(data.kernels), np.zeros(len(kernels))
+    for number in range(FOLDS):
+        others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number])
+        predicted = data.predict(fit(others, gpu, family, generations, SEED))
+        held_out[fold == number] = predicted[fold == number]
+    fitted = fit(data, gpu, family, generations, SEED)
+    judged = {"held_out": data.judge(held_out), "all": data.judge(data.predict(fitted))}
+    print(f"{family}: {json.dumps(judged, indent=1)}", flush=True)
+    return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
+    parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
+    parser.add_argument("--generations", type=int, default=150, metavar="N", help="of the search (default: 150)")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing")
+    args = parser.parse_args()
+    paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
+    kernels = [
+        kernel
+        for path in paths
+        for kernel in kernels_of(path)
+        if kernel.pipeline in FAMILIES and not kernel.without and kernel.knobs.get("dependent_launch") is not False
+    ]
+    path = gpus.path_of(args.gpu)
+    written = json.loads(path.read_text())
+    written.setdefault("constants", {family: {} for family in CONSTANTS})
+    path.write_text(json.dumps(written, indent=2) + "\n") if not args.dry_run else None
+    gpu = gpus.load(args.gpu)
+    heads = [json.loads(path.read_text()) for path in paths]
+    dates = sorted(date for head in heads for date in _values(head, "date"))
+    drivers = sorted({driver for head in heads for driver in _values(head, "driver_version")})
+    fits = {}
+    for family in CONSTANTS:
+        own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
+        if own:
+            gpu, fits[family] = fit_family(own, gpu, family, args.generations)
+    for family, values in gpu.constants.items():
+        print(family, {name: round(value, 4) for name, value in values.items()})
+    if args.dry_run:
+        return
+    written |= {
+        "source": gpus.MEASURED,
+        "fitted": {
+            "command": "python benchmarks/fit_cost_model.py",
+            "card": gpu.name,
+            "driver_versions": drivers,
+            "measured_from": dates[0][:10],
+            "measured_to": dates[-1][:10],
+            "data": [path.name for path in paths],
+            **fits,
+        },
+    }
+    written["constants"] = {
+        family: {name: round(value, 4) for name, value in values.items()} for family, values in gpu.constants.items()
+    }
+    path.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def _values(data: object, name: str) -> list[str]:
+    """Returns all texts of this name anywhere in a result."""
+    if isinstance(data, dict):
+        own = [data[name]] if isinstance(data.get(name), str) else []
+        return own + [text for value in data.values() for text in _values(value, name)]
+    return [text for value in data for text in _values(value, name)] if isinstance(data, list) else []
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Reads measured kernels back: what was measured of one, from any of the results that have knobs and times."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+
+Knobs = dict[str, int | str]
+
+# Columns of a table that are no knobs.
+_NO_KNOBS = ("kind", "held_out", "place", "source", "predicted_microseconds")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that was measured.
+
+    Args:
+        source: name of the result, without its suffix.
+        problem: sizes, types and layouts, as a manifest says them.
+        pipeline: that made it.
+        without: steps that were left out.
+        knobs: knob -> value.
+        shared_bytes: shared memory of a block, 0 where the result does not say it.
+        microseconds: median time of a launch, in bursts.
+        cublas_microseconds: that of cuBLAS, measured in turn.
+    """
+
+    source: str
+    problem: dict[str, Any]
+    pipeline: str
+    without: tuple[str, ...]
+    knobs: Knobs
+    shared_bytes: int
+    microseconds: float
+    cublas_microseconds: float
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Returns m, n, k."""
+        return self.problem["m"], self.problem["n"], self.problem["k"]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Returns what kernels have in common that were measured for the same problem, in one result."""
+        types = tuple(str(self.problem[name]) for name in ("a_type", "acc_type", "c_type"))
+        return (self.source, self.pipeline, *map(str, self.size), *types, self.layouts)
+
+    @property
+    def layouts(self) -> str:
+        """Returns the layouts of A and B."""
+        return f"{self.problem.get('a_layout', 'row')}-{self.problem.get('b_layout', 'row')}"
+
+
+def _measurements(data: Any) -> Iterator[dict[str, Any]]:
+    """Returns all parts of a result that hold a problem, its kernels and their times."""
+    if isinstance(data, dict) and "modes" in data and "problem" in data:
+        yield data
+    elif isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _measurements(value)
+
+
+def _of_measurement(source: str, measured: dict[str, Any]) -> Iterator[Kernel]:
+    problem = measured["problem"]
+    described = measured.get("bundles") or measured.get("kernels", {})
+    burst = measured["modes"].get("burst", {"kernels": {}})
+    reference = burst.get("baseline") or burst["kernels"].get("cublas")
+    operations = 2 * problem["m"] * problem["n"] * problem["k"]
+    for name, times in burst["kernels"].items():
+        if name not in described or reference is None:
+            continue
+        kernel = described[name]
+        rate = statistics.median(times["tflops"])
+        shared = kernel.get(
+            "shared_memory", kernel.get("static_shared_memory", 0) + kernel.get("dynamic_shared_memory", 0)
+        )
+        yield Kernel(
+            source,
+            problem,
+            kernel["pipeline"],
+            tuple(kernel.get("without", ())),
+            kernel["knobs"],
+            shared,
+            operations / rate * 1e-6,
+            operations / statistics.median(reference["tflops"]) * 1e-6,
+        )
+
+
+def _of_table(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
+    """Returns the kernels of a table: `columns` and `rows`, and what all rows have in common in `problem`, `pipeline`
+    and `knobs`."""
+    for row in data["rows"]:
+        cells = dict(zip(data["columns"], row))
+        problem = data["problem"] | {name: cells.pop(name) for name in ("m", "n", "k")}
+        times = cells.pop("microseconds"), cells.pop("cublas_microseconds")
+        shared = cells.pop("shared_bytes", 0)
+        for name in _NO_KNOBS:
+            cells.pop(name, None)
+        yield Kernel(source, problem, data["pipeline"], (), data["knobs"] | cells, shared, *times)
+
+
+def kernels_of(path: Path) -> list[Kernel]:
+    """Returns the kernels of a result."""
+    data = json.loads(path.read_text())
+    if "rows" in data:
+        return list(_of_table(path.stem, data))
+    return [kernel for measured in _measurements(data) for kernel in _of_measurement(path.stem, measured)]
+
+
+def write_table(path: Path, head: dict[str, Any], columns: list[str], rows: list[list[Any]]) -> None:
+    """Writes a table of kernels, a line for each."""
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    text = json.dumps(head, indent=1)[:-2]
+    path.write_text(f'{text},\n "columns": {json.dumps(columns)},\n "rows": [\n{lines}\n ]\n}}\n')

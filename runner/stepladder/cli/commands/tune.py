@@ -1,0 +1,128 @@
+"""`stepladder tune`: measures the best settings by the cost model, and remembers the fastest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from stepladder.cli.options import (
+    Formatter,
+    add_model_options,
+    add_pipeline_options,
+    database_of,
+    flat,
+    positive,
+)
+from stepladder.runtime.errors import OK, StepladderError
+
+_EPILOG = """\
+`tune PAYLOAD...` builds and measures on one machine. In two halves, `tune build` needs no GPU, and `tune measure` no
+MLIR: copy the folder between them. What is built or measured is kept when the command is stopped, and the same command
+goes on from there. `stepladder compile` takes what the database has.
+
+exit status: 0 measured, or built; 1 no kernel gives right numbers; 2 a payload, an option or a folder is not
+acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
+
+examples:
+  stepladder tune layer1.mlir layer2.mlir --pipeline wgmma --top 8
+  stepladder tune build layers/*.mlir --pipeline wgmma --folder plan
+  stepladder tune measure --folder plan --database tuning.json
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Adds the command's parser."""
+    parser = subparsers.add_parser(
+        "tune",
+        formatter_class=Formatter,
+        epilog=_EPILOG,
+        help="measure the best knob settings of payloads, and remember the fastest",
+        description="Builds the best knob settings of payloads by the cost model on all "
+        "cores, measures them beside cuBLAS on the GPU, and stores the fastest "
+        "in a tuning database that `stepladder compile` consults.",
+    )
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="[build|measure] PAYLOAD.mlir",
+        help="the half to run (both unless given), and the payloads",
+    )
+    add_pipeline_options(parser, required=False)
+    parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
+    add_model_options(parser)
+    parser.add_argument(
+        "--top", type=positive, default=8, metavar="N", help="settings of a payload to build and measure (default: 8)"
+    )
+    parser.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="where kernels go between the halves (default: one in the cache; build and measure need it)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="kernels to build at once (default: one a core)",
+    )
+    parser.add_argument("--again", action="store_true", help="measure problems too that the database has")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    half = args.words[0] if args.words[0] in ("build", "measure") else ""
+    payloads = args.words[1:] if half else args.words
+    _check(args, half, payloads)
+    folder = Path(args.folder) if args.folder else None
+    if half != "measure":
+        folder = _build(args, payloads, folder)
+    if half != "build" and folder is not None:
+        _measure(args, folder)
+    return OK
+
+
+def _check(args: argparse.Namespace, half: str, payloads: list[str]) -> None:
+    """Raises StepladderError for options that do not go together."""
+    if half and not args.folder:
+        raise StepladderError(f"tune {half} needs --folder, the folder that both halves share")
+    if half == "measure" and payloads:
+        raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the folder has them")
+    if half != "measure" and not payloads:
+        raise StepladderError("tune build needs a payload")
+    if half != "measure" and not args.pipeline:
+        raise StepladderError("tune needs --pipeline", notes=["`stepladder list` names the pipelines"])
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
+    from stepladder.codegen import kernel as codegen
+    from stepladder.measure.tuning import building
+    from stepladder.pipeline import engine
+    from stepladder.runtime import targets
+    from stepladder.runtime.files import read_text
+    from stepladder.runtime.resources import cache_dir
+
+    codegen.find_tool("ptxas")
+    settings = dict(args.settings)
+    if args.target is not None:
+        settings["target"] = targets.find(args.target).name
+    request = engine.Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu)
+    read = [building.Payload(*read_text(path)) for path in payloads]
+    plan = building.make_plan(read, request, args.top)
+    folder = folder or cache_dir() / "tuning" / building.plan_digest(plan)
+    building.build_plan(folder, plan, read, request, args.jobs, _say)
+    return folder
+
+
+def _measure(args: argparse.Namespace, folder: Path) -> None:
+    from stepladder.measure.tuning.database import Database
+    from stepladder.measure.tuning.measuring import measure_plan
+
+    path = database_of(args)
+    entries = measure_plan(folder, Database(path), again=args.again, progress=_say)
+    print(f"{path}: {len(entries)} problems tuned")

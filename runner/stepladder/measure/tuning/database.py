@@ -1,0 +1,207 @@
+"""The tuning database: one JSON file a user, with the fastest measured knobs of every problem that was tuned.
+
+An entry is for a GPU, a problem, the text of a pipeline and the versions of the tools that made the kernels. Whoever
+adds an entry locks a file beside the database, reads it, and replaces it as a whole, so that several processes can use
+one database and an interruption leaves it as it was. A file that cannot be read, or that a newer version of the package
+wrote, is never overwritten: readers leave it alone and say so, and who adds an entry renames it first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.files import write_json
+
+if TYPE_CHECKING:  # payloads are read by MLIR, which the machine that measures need not have
+    from stepladder.payload.problem import Problem
+    from stepladder.runtime.bundle import Problem as BundleProblem
+
+SCHEMA_VERSION = 1
+VARIABLE = "STEPLADDER_TUNING_DATABASE"
+
+Knobs = dict[str, int | str]
+
+
+def default_path() -> Path:
+    """Returns the user's database: STEPLADDER_TUNING_DATABASE, or a file in the user's data folder."""
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stepladder" / "tuning.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The fastest measured knobs of a problem.
+
+    Args:
+        gpu: that it was measured on, as the driver calls it.
+        target: of the kernel.
+        problem: `problem_key` of the problem.
+        pipeline: name of the pipeline, for people.
+        digest: of the pipeline's text.
+        knobs: the fastest ones.
+        microseconds: of a launch, the median.
+        of_cublas: median ratio of cuBLAS's time to this one; None where it was not measured.
+        measured: settings that were measured.
+        excluded: setting -> why it was not: wrong numbers, no result in time.
+        date: of the measurement, ISO 8601.
+        tool_versions: of what made the kernels.
+    """
+
+    gpu: str
+    target: str
+    problem: str
+    pipeline: str
+    digest: str
+    knobs: Knobs
+    microseconds: float
+    of_cublas: float | None
+    measured: int
+    date: str
+    tool_versions: dict[str, str]
+    excluded: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str, str, tuple[tuple[str, str], ...]]:
+        """Returns what there is one entry for."""
+        return self.gpu, self.target, self.problem, self.digest, tuple(sorted(self.tool_versions.items()))
+
+
+def problem_key(problem: Problem | BundleProblem) -> str:
+    """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates."""
+    return (
+        f"{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
+        f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{' accumulate' if problem.accumulate else ''}"
+    )
+
+
+class _Unusable(Exception):
+    """A file that is no database of this version; `suffix` is what it is renamed with."""
+
+    def __init__(self, reason: str, suffix: str):
+        super().__init__(reason)
+        self.suffix = suffix
+
+
+class Database:
+    """A tuning database.
+
+    Args:
+        path: its file, which need not exist.
+        warn: called with a line where the file is damaged or newer; prints to standard error unless told.
+    """
+
+    def __init__(self, path: Path, warn: Callable[[str], None] | None = None):
+        self.path = path
+        self._warn = warn or (lambda line: print(line, file=sys.stderr, flush=True))
+
+    def entries(self) -> list[Entry]:
+        """Returns all entries; none, with a line to the user, where the file is damaged or newer.
+
+        Raises:
+            StepladderError: the file cannot be opened.
+        """
+        try:
+            return self._read()
+        except _Unusable as error:
+            self._warn(f"warning: the tuning database '{self.path}' {error}; it is left alone and not used")
+            return []
+
+    def find(self, problem: str, digest: str, target: str, gpu: str | None = None) -> list[Entry]:
+        """Returns the entries for a problem, the latest first.
+
+        Args:
+            problem: `problem_key`.
+            digest: of the pipeline's text.
+            target: of the kernel.
+            gpu: that it must be measured on; None for any of the target.
+        """
+        fitting = [
+            entry
+            for entry in self.entries()
+            if (entry.problem, entry.digest, entry.target) == (problem, digest, target) and gpu in (None, entry.gpu)
+        ]
+        return sorted(fitting, key=lambda entry: entry.date, reverse=True)
+
+    def add(self, entry: Entry) -> None:
+        """Adds an entry, or replaces the one with its key.
+
+        Raises:
+            StepladderError: the file cannot be written.
+        """
+        with self._locked():
+            try:
+                entries = self._read()
+            except _Unusable as error:
+                self._set_aside(error)
+                entries = []
+            kept = [other for other in entries if other.key != entry.key]
+            write_json(
+                str(self.path),
+                {"schema_version": SCHEMA_VERSION, "entries": [asdict(other) for other in [*kept, entry]]},
+            )
+
+    def _read(self) -> list[Entry]:
+        try:
+            data = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StepladderError(f"cannot read the tuning database '{self.path}': {error.strerror}") from None
+        except ValueError as error:
+            raise _Unusable(f"is damaged: {error}", "damaged") from None
+        if (
+            isinstance(data, dict)
+            and isinstance(data.get("schema_version"), int)
+            and data["schema_version"] > SCHEMA_VERSION
+        ):
+            raise _Unusable(
+                f"is of version {data['schema_version']}, and this stepladder reads up to {SCHEMA_VERSION}", "newer"
+            )
+        try:
+            return [_checked(Entry(**entry)) for entry in data["entries"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise _Unusable(f"is damaged: {type(error).__name__}: {error}", "damaged") from None
+
+    def _set_aside(self, error: _Unusable) -> None:
+        """Renames the file to a name that is free, and tells the user."""
+        number = 1
+        while (free := self.path.with_name(f"{self.path.name}.{error.suffix}-{number}")).exists():
+            number += 1
+        self.path.rename(free)
+        self._warn(f"warning: the tuning database '{self.path}' {error}; it was renamed to '{free.name}'")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        import fcntl
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = self.path.with_name(f".{self.path.name}.lock").open("w")
+        except OSError as error:
+            raise StepladderError(f"cannot write the tuning database '{self.path}': {error.strerror}") from None
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _checked(entry: Entry) -> Entry:
+    """Returns an entry whose fields are of their types. Raises ValueError."""
+    texts = (entry.gpu, entry.target, entry.problem, entry.pipeline, entry.digest, entry.date)
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not isinstance(entry.microseconds, int | float)
+        or not isinstance(entry.tool_versions, dict)
+        or not isinstance(entry.knobs, dict)
+        or not all(isinstance(value, int | str) for value in entry.knobs.values())
+    ):
+        raise ValueError(f"an entry for '{entry.problem}' has a field of a wrong type")
+    return entry

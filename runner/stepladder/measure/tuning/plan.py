@@ -1,0 +1,118 @@
+"""The folder that the halves of `stepladder tune` share: which settings of which problems are built and measured.
+
+`plan.json` is written first; bundles are added below it as they are built. Nothing here needs MLIR or a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.files import write_json
+
+SCHEMA_VERSION = 1
+_NAME = "plan.json"
+
+Knobs = dict[str, int | str]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A knob setting of a problem: the predicted time of a launch in us, and the folder of its bundle in the plan's."""
+
+    knobs: Knobs
+    microseconds: float
+    bundle: str
+
+    def describe(self) -> str:
+        """Returns the knobs as a message shows them."""
+        return " ".join(f"{name}={value}" for name, value in self.knobs.items())
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem that is tuned.
+
+    Args:
+        name: of its payload's file.
+        key: `database.problem_key` of it.
+        settings: the best by the cost model, the fastest first.
+    """
+
+    name: str
+    key: str
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is tuned.
+
+    Args:
+        pipeline: name or file of the pipeline, as it was given.
+        digest: of its text.
+        target: of the kernels.
+        tool_versions: of what makes them.
+        problems: what for.
+    """
+
+    pipeline: str
+    digest: str
+    target: str
+    tool_versions: dict[str, str]
+    problems: tuple[Problem, ...]
+
+    @property
+    def count(self) -> int:
+        """Returns the number of settings."""
+        return sum(len(problem.settings) for problem in self.problems)
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Writes a plan into its folder, which is made where it is missing.
+
+    Raises:
+        StepladderError: the folder has another plan, or cannot be written.
+    """
+    if (folder / _NAME).exists():
+        if read_plan(folder) == plan:
+            return
+        raise StepladderError(
+            f"'{folder}' holds the plan of another tuning",
+            notes=["payloads, pipeline, options or tools are not the same: give another folder, or delete this one"],
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StepladderError(f"cannot write into '{folder}': {error.strerror}") from None
+    write_json(str(folder / _NAME), {"schema_version": SCHEMA_VERSION, **asdict(plan)})
+
+
+def read_plan(folder: Path) -> Plan:
+    """Returns the plan in a folder.
+
+    Raises:
+        StepladderError: there is none, or it is damaged or of another version.
+    """
+    path = folder / _NAME
+    try:
+        data = json.loads(path.read_text())
+        version = data.pop("schema_version")
+        problems = tuple(
+            Problem(entry["name"], entry["key"], tuple(Setting(**one) for one in entry["settings"]))
+            for entry in data.pop("problems")
+        )
+        plan = Plan(**data, problems=problems)
+    except OSError as error:
+        raise StepladderError(
+            f"'{folder}' is no folder that `stepladder tune build` made: {path.name}: {error.strerror}"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StepladderError(f"damaged: {type(error).__name__}: {error}", location=str(path)) from None
+    if version != SCHEMA_VERSION:
+        raise StepladderError(
+            f"the plan is of version {version}, and this stepladder reads {SCHEMA_VERSION}", location=str(path)
+        )
+    return plan

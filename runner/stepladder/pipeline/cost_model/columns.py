@@ -1,0 +1,238 @@
+"""Expressions of a pipeline evaluated for thousands of knob settings at once.
+
+`stepladder.pipeline.expressions` evaluates an expression for one setting; here each knob is a column, an array with one value a
+setting, and an expression gives a column. The language is the same. A division that leaves a remainder is an error for
+one setting only, so that every result carries a mask of the settings it is valid for.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.pipeline.expressions import (
+    ExpressionError,
+    UnknownName,
+    Value,
+    evaluate,
+)
+
+Array = np.ndarray
+Column = Array | Value
+
+
+@dataclass(frozen=True)
+class Result:
+    """A column, and for which settings it is valid; `valid` is True where it is for all.
+
+    Args:
+        value: an array with one value a setting, or one value for all of them.
+        valid: an array of bool, or one bool for all settings.
+    """
+
+    value: Column
+    valid: Array | bool = True
+
+    def holds(self, count: int) -> Array:
+        """Returns, for each of `count` settings, whether the expression is valid and true."""
+        return np.broadcast_to(np.asarray(self.value, bool) & np.asarray(self.valid, bool), (count,))
+
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Column, Column], Array]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+}
+_DIVIDING: dict[type[ast.operator], Callable[[Array, Array], Array]] = {
+    ast.Div: np.floor_divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Column, Column], Array]] = {
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+}
+
+
+def _both(left: Array | bool, right: Array | bool) -> Array | bool:
+    if left is True:
+        return right
+    return left if right is True else np.logical_and(left, right)
+
+
+@functools.cache
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ExpressionError(f"'{text}' is not an expression: {error.msg}") from None
+
+
+class Columns:
+    """Knobs as columns, facts as single values, and the names derived from both, evaluated when first asked for.
+
+    Args:
+        values: knobs and facts: an array with one value a setting, or one value for all settings.
+        derived: name -> expression.
+        count: the number of settings.
+    """
+
+    def __init__(self, values: Mapping[str, Column], derived: Mapping[str, str], count: int):
+        self.values = dict(values)
+        self.derived = derived
+        self.count = count
+        self._results: dict[str, Result] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values or name in self.derived
+
+    def column(self, name: str, default: Column | None = None) -> Column:
+        """Returns the values of a knob, a fact or a derived name; `default` where there is no such name.
+
+        Raises:
+            UnknownName: there is no such name, and no default.
+        """
+        if name not in self and default is not None:
+            return default
+        return self._named(name).value
+
+    def floats(self, name: str, default: float | None = None) -> Array:
+        """Returns a column of numbers as floating-point numbers. Raises UnknownName as `column`."""
+        if name not in self and default is not None:
+            return np.asarray(default, float)
+        return np.asarray(self.column(name), float)
+
+    def take(self, chosen: Array) -> Columns:
+        """Returns the settings that a mask or an array of indices chooses."""
+        values = {name: value[chosen] if isinstance(value, Array) else value for name, value in self.values.items()}
+        count = int(np.count_nonzero(chosen)) if chosen.dtype == bool else len(chosen)
+        return Columns(values, self.derived, count)
+
+    def evaluate(self, text: str) -> Result:
+        """Returns the value of an expression for every setting.
+
+        Raises:
+            UnknownName: a name that is neither a knob, a fact nor derived.
+            ExpressionError: not an expression, or a construct outside the language.
+        """
+        return self._visit(_parse(text))
+
+    def _named(self, name: str) -> Result:
+        if name in self.values:
+            return Result(self.values[name])
+        if name not in self.derived:
+            raise UnknownName(name)
+        if name not in self._results:
+            self._results[name] = Result(0, False)  # what a name derived from itself finds
+            self._results[name] = self.evaluate(self.derived[name])
+        return self._results[name]
+
+    def _visit(self, node: ast.expr) -> Result:
+        match node:
+            case ast.Constant(value=int() | str() as value):
+                return Result(value)
+            case ast.Name(id=name):
+                return self._named(name)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._calculate(node, op, self._visit(left), self._visit(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                found = self._visit(operand)
+                return Result(np.negative(found.value), found.valid)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                found = self._visit(operand)
+                return Result(np.logical_not(found.value), found.valid)
+            case ast.BoolOp(op=op, values=operands):
+                return self._join(isinstance(op, ast.And), operands)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._choose(self._visit(test), body, orelse)
+            case ast.Compare(left=left, ops=ops, comparators=comparators):
+                return self._compare(node, left, ops, comparators)
+        return self._one_value(node)
+
+    def _one_value(self, node: ast.expr) -> Result:
+        """Evaluates what has no columns in it, such as a list of types, as one value for all settings."""
+        names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+        found = {name: self._named(name).value for name in names}
+        if any(isinstance(value, Array) and value.ndim for value in found.values()):
+            raise ExpressionError(f"'{ast.unparse(node)}' cannot be evaluated for many settings at once")
+        plain = {
+            name: value.item() if isinstance(value, Array | np.generic) else value for name, value in found.items()
+        }
+        return Result(evaluate(ast.unparse(node), plain))
+
+    def _calculate(self, node: ast.BinOp, op: ast.operator, left: Result, right: Result) -> Result:
+        valid = _both(left.valid, right.valid)
+        if any(isinstance(side, str | list) for side in (left.value, right.value)):
+            raise ExpressionError(f"'{ast.unparse(node)}' calculates with something other than numbers")
+        if type(op) in _ARITHMETIC:
+            return Result(_ARITHMETIC[type(op)](left.value, right.value), valid)
+        if type(op) not in _DIVIDING:
+            raise ExpressionError(f"'{ast.unparse(node)}' is outside the expression language")
+        dividend, divisor = np.asarray(left.value), np.asarray(right.value)
+        divides = divisor != 0
+        safe = np.where(divides, divisor, 1)
+        if isinstance(op, ast.Div):
+            divides = divides & (dividend % safe == 0)
+        return Result(_DIVIDING[type(op)](dividend, safe), valid if divides.all() else _both(valid, divides))
+
+    def _join(self, is_and: bool, operands: list[ast.expr]) -> Result:
+        """Evaluates `and` or `or`: operands behind one that decides are not evaluated, so they cannot be invalid."""
+        value: Array | bool = is_and
+        valid: Array | bool = True
+        for operand in operands:
+            found = self._visit(operand)
+            decided = np.logical_not(value) if is_and else np.asarray(value)
+            if found.valid is not True:
+                valid = np.logical_and(valid, np.logical_or(decided, found.valid))
+            value = (np.logical_and if is_and else np.logical_or)(value, np.asarray(found.value, bool))
+        return Result(value, valid)
+
+    def _choose(self, test: Result, body: ast.expr, orelse: ast.expr) -> Result:
+        if not (isinstance(test.value, Array) and test.value.ndim):
+            found = self._visit(body if test.value else orelse)
+            return Result(found.value, _both(test.valid, found.valid))
+        first, second = self._visit(body), self._visit(orelse)
+        valid = test.valid
+        if first.valid is not True or second.valid is not True:
+            valid = _both(valid, np.where(test.value, first.valid, second.valid))
+        return Result(np.where(test.value, first.value, second.value), valid)
+
+    def _compare(self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]) -> Result:
+        if not all(type(op) in _COMPARISONS for op in ops) or any(
+            isinstance(side, ast.List | ast.Tuple) for side in (left, *comparators)
+        ):
+            return self._membership(node, left, ops, comparators)
+        sides = [self._visit(left), *map(self._visit, comparators)]
+        if any(isinstance(side.value, list) for side in sides):
+            return self._one_value(node)
+        value: Array | bool = True
+        valid: Array | bool = True
+        for op, first, second in zip(ops, sides, sides[1:]):
+            value = np.logical_and(value, _COMPARISONS[type(op)](first.value, second.value))
+            valid = _both(valid, _both(first.valid, second.valid))
+        return Result(value, valid)
+
+    def _membership(
+        self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]
+    ) -> Result:
+        """Evaluates `in` and `not in` with a list of values on the right; else what has no columns in it."""
+        if (
+            len(ops) == 1
+            and isinstance(ops[0], ast.In | ast.NotIn)
+            and isinstance(comparators[0], ast.List)
+            and not isinstance(left, ast.List | ast.Tuple)
+        ):
+            item = self._visit(left)
+            found: Array | bool = False
+            for element in comparators[0].elts:
+                found = np.logical_or(found, np.equal(item.value, self._visit(element).value))
+            return Result(found if isinstance(ops[0], ast.In) else np.logical_not(found), item.valid)
+        return self._one_value(node)

@@ -1,0 +1,68 @@
+"""The fitted constants of each family of kernels: what they are, and the range that a fit searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WARPGROUP, WARP = "warpgroup", "warp"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A fitted constant: the least and the most that a fit tries, and what it is."""
+
+    least: float
+    most: float
+    meaning: str
+
+
+CONSTANTS: dict[str, dict[str, Constant]] = {
+    WARPGROUP: {
+        "matrix": Constant(1.0, 1.4, "time of the matrix unit, as a multiple of its time at peak"),
+        "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
+        "fill": Constant(0.6, 1.4, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
+        "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
+        "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
+        "zero_sharing": Constant(
+            0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
+        ),
+        "l2": Constant(0.4, 1.1, "rate at which a multiprocessor reads L2, as a fraction of the peak"),
+        "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
+        "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
+        "cluster_latency": Constant(0.0, 0.8, "us added to it by every doubling of a cluster"),
+        "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a place in the ring stays in use"),
+        "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
+        "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
+        "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
+        "prologue": Constant(0.1, 2.0, "us until the first tile has arrived"),
+        "store": Constant(10.0, 150.0, "bytes a ns that a warpgroup stores by TMA"),
+        "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
+        "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
+        "parts_cluster": Constant(0.2, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
+        "parts_cluster_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),
+        "parts_memory": Constant(0.4, 5.0, "us of meeting to add partial sums in global memory"),
+        "parts_memory_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),
+        "launch": Constant(0.3, 2.0, "us from one launch to the next, of an empty kernel"),
+    },
+    WARP: {
+        "matrix_mma_sync": Constant(0.9, 1.5, "time of the matrix unit by mma.sync, as a multiple of its time at peak"),
+        "matrix_wmma": Constant(0.9, 2.2, "the same by WMMA"),
+        "few_warps": Constant(
+            0.0,
+            4.0,
+            "warps that the matrix unit waits for: of w warps on a multiprocessor it gets "
+            "w / (w + few_warps) of its rate",
+        ),
+        "shared": Constant(0.4, 1.3, "rate of shared memory, as a fraction of its peak"),
+        "l2": Constant(0.2, 1.1, "rate at which a multiprocessor reads L2, as a fraction of the peak"),
+        "latency": Constant(0.3, 2.5, "us from the request of a tile to its arrival"),
+        "through_registers": Constant(1.0, 2.0, "time of a k step where tiles come through registers, as a multiple"),
+        "step": Constant(0.0, 0.2, "us of a k step besides: barriers"),
+        "hbm": Constant(0.5, 0.95, "rate of HBM, as a fraction of its peak"),
+        "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
+        "prologue": Constant(0.1, 3.0, "us until the first tile has arrived"),
+        "block": Constant(0.05, 0.4, "us of starting and ending a block"),
+        "store": Constant(5.0, 150.0, "bytes a ns of C that a multiprocessor reads or writes"),
+        "launch": Constant(0.5, 3.5, "us from one launch to the next, of an empty kernel"),
+    },
+}

@@ -1,0 +1,169 @@
+"""What the model knows of a GPU: its data sheet, and constants fitted to kernels that were measured on one.
+
+One JSON file a GPU, in `gpus/`. Peaks are from the data sheet. Fitted constants are times, or fractions of a peak, so
+that they carry over to a GPU on which nothing was measured: such a file names in `fitted_from` the GPU whose constants
+it takes, and its `source` is "data sheet" instead of "measured".
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stepladder.runtime.errors import StepladderError, suggest
+
+_FOLDER = Path(__file__).with_name("gpus")
+
+MEASURED, DATA_SHEET = "measured", "data sheet"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the model sees it.
+
+    Args:
+        key: name of its file, for `--gpu`.
+        name: as the driver calls it.
+        targets: names of the targets that it runs; the model takes the first file that has a target as the default.
+        source: MEASURED or DATA_SHEET, which its fitted constants are from.
+        multiprocessors: number of them.
+        clock_mhz: the clock at which peaks are calculated.
+        macs_per_clock: by family of kernels and by type of the sums: products of 16-bit operands that a multiprocessor
+            adds up in a clock.
+        shared_bytes_per_clock: that a multiprocessor's shared memory delivers.
+        l2_bytes_per_clock: that a multiprocessor gets from the L2 cache.
+        l2_bytes: size of the L2 cache.
+        hbm_bytes_per_us: peak rate of the memory.
+        shared_bytes: shared memory of a multiprocessor.
+        registers: of a multiprocessor.
+        threads: that a multiprocessor runs at once.
+        clusters: blocks of a cluster -> clusters that run at once where a block has a multiprocessor to itself.
+        constants: by family of kernels, the fitted constants (`cost_model.constants`).
+    """
+
+    key: str
+    name: str
+    targets: tuple[str, ...]
+    source: str
+    multiprocessors: int
+    clock_mhz: float
+    macs_per_clock: dict[str, dict[str, float]]
+    shared_bytes_per_clock: float
+    l2_bytes_per_clock: float
+    l2_bytes: int
+    hbm_bytes_per_us: float
+    shared_bytes: int
+    registers: int
+    threads: int
+    clusters: dict[int, int]
+    constants: dict[str, dict[str, float]]
+
+    def microseconds(self, clocks: np.ndarray | float) -> np.ndarray:
+        """Returns the time of so many clocks."""
+        return np.asarray(clocks, float) / self.clock_mhz
+
+    def blocks_at_once(self, cluster: int) -> int:
+        """Returns how many blocks run at once in clusters of `cluster` blocks, one block a multiprocessor.
+
+        Clusters lie within a group of multiprocessors, so that fewer fit than the number of multiprocessors allows. A
+        size that was not measured fits as often as the next larger one that was.
+        """
+        if cluster <= 1:
+            return self.multiprocessors
+        fits = [count for size, count in sorted(self.clusters.items()) if size >= cluster]
+        return cluster * (fits[0] if fits else max(1, self.multiprocessors // cluster // 2))
+
+
+def path_of(key: str) -> Path:
+    """Returns the file of a GPU."""
+    return _FOLDER / f"{key}.json"
+
+
+def keys() -> list[str]:
+    """Returns the names of the GPUs that the model knows, those that were measured first."""
+
+    def order(key: str) -> tuple[bool, str]:
+        return _read(key)["source"] != MEASURED, key
+
+    return sorted((path.stem for path in _FOLDER.glob("*.json")), key=order)
+
+
+@functools.cache
+def _read(key: str) -> dict:
+    return json.loads(path_of(key).read_text())
+
+
+def forget() -> None:
+    """Reads the files anew when they are next asked for; for the command that writes them."""
+    _read.cache_clear()
+
+
+def load(key: str) -> Gpu:
+    """Returns the GPU of this name.
+
+    Raises:
+        StepladderError: the model has no file of this name.
+    """
+    if key not in keys():
+        raise StepladderError(
+            f"the cost model has no GPU '{key}'{suggest(key, keys())}", notes=[f"it has: {', '.join(keys())}"]
+        )
+    data = _read(key)
+    fitted = data if "constants" in data else _read(data["fitted_from"])
+    return Gpu(
+        key,
+        data["name"],
+        tuple(data["targets"]),
+        data["source"],
+        data["multiprocessors"],
+        data["clock_mhz"],
+        data["macs_per_clock"],
+        data["shared_bytes_per_clock"],
+        data["l2_bytes_per_clock"],
+        data["l2_bytes"],
+        data["hbm_bytes_per_us"],
+        data["shared_bytes"],
+        data["registers"],
+        data["threads"],
+        {int(size): count for size, count in data.get("clusters", {}).items()},
+        fitted["constants"],
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """A GPU for a target or a device, and what to say where it is not exactly that: `note`, else an empty text."""
+
+    gpu: Gpu
+    note: str = ""
+
+
+def _generation(target: str) -> int:
+    return int(target.removeprefix("sm_").rstrip("a"))
+
+
+def for_target(target: str) -> Found:
+    """Returns the GPU that a kernel for a target is chosen for: one that was measured, where there is one.
+
+    A target that no file has takes the GPU of the nearest compute capability, and a note says which.
+    """
+    gpus = [load(key) for key in keys()]
+    for gpu in gpus:
+        if target in gpu.targets:
+            return Found(gpu)
+    nearest = min(gpus, key=lambda gpu: min(abs(_generation(own) - _generation(target)) for own in gpu.targets))
+    return Found(nearest, f"the cost model has no GPU of target {target}; it takes the constants of {nearest.name}")
+
+
+def for_device(name: str, target: str) -> Found:
+    """Returns the GPU that the driver calls `name`, or the one for `target` with a note that it stands for it."""
+    for key in keys():
+        gpu = load(key)
+        if gpu.name == name:
+            return Found(gpu)
+    found = for_target(target).gpu
+    return Found(found, f"the cost model has no GPU '{name}'; it takes the constants of {found.name}")

@@ -1,0 +1,272 @@
+"""Which knob settings are fastest for a problem, by the model: all that a pipeline accepts, in order of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.space import Search, Space, feasible
+from stepladder.pipeline.cost_model.terms import (
+    Size,
+    blocks_that_fit,
+    ceil_divide,
+    cut,
+    memory_bytes,
+)
+from stepladder.pipeline.expressions import Value
+
+# The knob of the order in which blocks take tiles.
+_RASTER = "raster_group"
+# Knobs that make a small difference between settings that agree in the others.
+_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER)
+# Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
+_TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
+# What may bound a main loop, by the names of the predicted times.
+LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM")
+# What a predicted time is made up of.
+PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A knob setting with its predicted time.
+
+    Args:
+        knobs: knob -> value, of the knobs that the model searches.
+        microseconds: predicted time of a launch.
+        times: by name, what it is made up of (PARTS) and what bounds its main loop (LIMITS), in us.
+        waves: waves of blocks, the last one counted by what it has to do.
+        bound: the largest of LIMITS, or of PARTS where one of these is larger.
+    """
+
+    knobs: dict[str, int | str]
+    microseconds: float
+    times: dict[str, float]
+    waves: float
+    bound: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All accepted settings in order of their predicted time.
+
+    Args:
+        family: of the kernels, WARPGROUP or WARP.
+        knobs: names of the knobs that were searched.
+        columns: the settings.
+        times: predicted times by name, a column each.
+        order: numbers of the settings, the fastest first.
+    """
+
+    family: str
+    knobs: tuple[str, ...]
+    columns: Columns
+    times: dict[str, Array]
+    order: Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def first(self, count: int) -> list[Candidate]:
+        """Returns the first `count` candidates that differ in more than details (_DETAILS), the fastest of each kind:
+        a measurement learns more from another tile than from another number of buffers."""
+        found: dict[tuple[int | str, ...], int] = {}
+        tiles: dict[tuple[int | str, ...], int] = {}
+        kind = [name for name in self.knobs if name not in _DETAILS]
+        for index in self.order:
+            if len(found) == count:
+                break
+            key, tile = self._values(kind, index), self._values(_TILE, index)
+            if key not in found and tiles.get(tile, 0) < _OF_A_TILE * max(1, count // _FEW):
+                found[key] = int(index)
+                tiles[tile] = tiles.get(tile, 0) + 1
+        return [self._candidate(index) for index in found.values()]
+
+    def _values(self, names: Sequence[str], index: int) -> tuple[int | str, ...]:
+        columns = [self.columns.values[name] for name in names if name in self.columns.values]
+        return tuple(column[index].item() if isinstance(column, np.ndarray) else _knob(column) for column in columns)
+
+    def within(self, factor: float) -> int:
+        """Returns how many candidates are predicted to take at most `factor` times as long as the first."""
+        total = self.times["total"]
+        return int(np.count_nonzero(total <= factor * total[self.order[0]])) if len(self) else 0
+
+    def _candidate(self, index: int) -> Candidate:
+        knobs = dict(zip(self.knobs, self._values(self.knobs, index)))
+        times = {name: float(self.times[name][index]) for name in (*PARTS, *LIMITS) if name in self.times}
+        parts = {name: times[name] for name in PARTS[1:]}
+        limits = {name: times[name] for name in LIMITS if name in times}
+        bound = max(limits | parts, key=lambda name: (limits | parts)[name])
+        return Candidate(knobs, float(self.times["total"][index]), times, float(self.times["waves"][index]), bound)
+
+
+def family_of(space: Space) -> str | None:
+    """Returns which family of kernels a pipeline makes: one that the model knows, or None."""
+    steps = set(space.steps)
+    if {"convert_to_wgmma", "specialize_warps"} <= steps:
+        return WARPGROUP
+    return WARP if steps & {"convert_to_mma_sync", "convert_to_wmma"} and "stage_in_shared_memory" in steps else None
+
+
+def _knob(value: Value) -> int | str:
+    if isinstance(value, list):
+        raise TypeError(f"a knob is {value}")
+    return value
+
+
+def _number(facts: Mapping[str, Value], name: str) -> int:
+    value = facts[name]
+    if not isinstance(value, int):
+        raise TypeError(f"fact '{name}' is {value}")
+    return value
+
+
+def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
+    """Returns a problem's size from the facts that expressions use."""
+    m, n, k, a_bits, c_bits = (_number(facts, name) for name in ("m", "n", "k", "a_bits", "c_bits"))
+    return Size(
+        m,
+        n,
+        k,
+        a_bits / 8,
+        c_bits / 8,
+        str(facts["acc_type"]),
+        accumulate,
+        str(facts["a_layout"]),
+        str(facts["b_layout"]),
+    )
+
+
+def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
+    """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
+    than those, which then all end together."""
+
+    def propose(columns: Columns) -> list[Array]:
+        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
+        room = blocks_that_fit(cluster, gpu)
+        tiles = cut(size, columns).count
+        even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
+        even = np.where(tiles > room, np.minimum(even, room), room)
+        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, even)]
+
+    return propose
+
+
+# A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
+# 32 bits: beyond 192 registers of them a warpgroup spills, and of three warpgroups beyond 96, since the register file
+# is divided evenly at the start of a block.
+_USEFUL_WARPGROUP = (
+    "block_m * block_n * acc_bits <= 192 * 128 * 32 * (1 if schedule == 'pingpong' else consumer_warpgroups)",
+    "schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * acc_bits <= 96 * 384 * 32",
+    "schedule == 'cooperative' or consumer_warpgroups == 1",
+    "block_k * a_bits >= 1024 or block_k >= k",
+    "split_k > 1 or split_k_workspace == 'cluster'",
+    "split_k > 1 or persistent_blocks > 0",
+    "split_k > 1 or epilogue == 'tma'",
+    "epilogue == 'tma' or epilogue_stages == 2",
+    "epilogue_stages <= 2",
+    "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
+)
+# A thread's registers: its sums, two sets of fragments, or one and tiles on their way through registers, and 40
+# besides. It has 255 at most, and a block 65536; beyond that it spills.
+_SUMS_AND_FRAGMENTS = "(warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 2 + 40)"
+_USEFUL_WARP = (
+    f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
+    (
+        "prefetch == 'cp_async' or warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 4 "
+        "+ (block_m + block_n) * block_k * a_bits // 32 // threads + 40 <= 255"
+    ),
+    "block_k * a_bits >= 256",
+    "prefetch == 'registers' or stages > 1",
+    "prefetch == 'cp_async' or stages <= 2",
+)
+
+
+def _search(family: str, size: Size, gpu: Gpu) -> Search:
+    if family == WARPGROUP:
+        return Search(
+            (
+                "block_m",
+                "block_n",
+                "consumer_warpgroups",
+                "schedule",
+                "block_k",
+                "cluster_m",
+                "cluster_n",
+                "split_k",
+                "split_k_workspace",
+                "persistent_blocks",
+                "epilogue",
+                "tile_scheduler",
+                "epilogue_stages",
+            ),
+            "stages",
+            {"persistent_blocks": _persistent_blocks(size, gpu)},
+            _USEFUL_WARPGROUP,
+        )
+    return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, _USEFUL_WARP)
+
+
+def predict(family: str, space: Space, columns: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
+    """Returns the predicted times of settings, by name; see `warpgroup.predict`."""
+    if family == WARPGROUP:
+        return warpgroup.predict(columns, size, gpu)
+    return warp.predict(columns, size, gpu, "mma_sync" if "convert_to_mma_sync" in space.steps else "wmma")
+
+
+def _ordered(
+    space: Space, columns: Columns, size: Size, gpu: Gpu, family: str, fixed: Mapping[str, int | str]
+) -> Columns:
+    """Returns every setting with the order of its tiles that moves the fewest bytes from memory, which is all that the
+    order changes; the script's where several move as few."""
+    if _RASTER not in space.options or _RASTER in fixed or not columns.count:
+        return columns
+    tiles = cut(size, columns)
+    at_once = np.minimum(tiles.count, gpu.multiprocessors)
+    options = sorted(space.options[_RASTER], key=lambda option: option != space.defaults[_RASTER])
+    traffic = []
+    for option in options:
+        columns.values[_RASTER] = option
+        traffic.append(
+            np.broadcast_to(
+                memory_bytes(size, tiles, columns, gpu, at_once, gpu.constants[family]["cached"]), (columns.count,)
+            )
+        )
+    least = np.argmin(np.stack(traffic), axis=0)
+    return Columns({**columns.values, _RASTER: np.asarray(options)[least]}, columns.derived, columns.count)
+
+
+def rank(
+    space: Space, facts: Mapping[str, Value], accumulate: bool, gpu: Gpu, fixed: Mapping[str, int | str]
+) -> Ranking | None:
+    """Ranks all settings that a pipeline accepts for a problem.
+
+    Args:
+        space: the pipeline.
+        facts: of the problem and the target, by the names that expressions use.
+        accumulate: whether the problem is C = AB + C.
+        gpu: what runs it.
+        fixed: knobs whose value is given.
+
+    Returns:
+        The ranking, empty where the pipeline accepts no setting; None where the model does not know such kernels.
+    """
+    family = family_of(space)
+    if family is None:
+        return None
+    size = size_of(facts, accumulate)
+    search = _search(family, size, gpu)
+    columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
+    times = predict(family, space, columns, size, gpu)
+    # Of settings that take equally long, the first in the order of the knobs' options.
+    order = np.argsort(times["total"], kind="stable")
+    searched = tuple(
+        name for name in (*search.order, search.most, _RASTER) if name in space.options and name not in fixed
+    )
+    return Ranking(family, searched, columns, times, order)

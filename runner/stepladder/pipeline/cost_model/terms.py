@@ -1,0 +1,153 @@
+"""Terms that the models of both families of kernels share: tiles and waves, traffic of the memory, joining of limits.
+
+Quantities are columns, one value a setting; times are in microseconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+
+# What runs at the same time takes a little longer than the longest of it: the norm that joins limits.
+_NORM_DOUBLINGS = 3
+
+Number = Array | float
+
+
+@dataclass(frozen=True)
+class Size:
+    """A product's sizes, element types and layouts; sizes may be columns too, for a fit over many problems.
+
+    Args:
+        m, n, k: extents of C[m, n] = A[m, k] B[k, n].
+        in_bytes: of an element of A or B.
+        out_bytes: of an element of C.
+        sums: type of the sums.
+        accumulate: whether C is read too.
+        a_layout, b_layout: "row" or "column".
+    """
+
+    m: Number
+    n: Number
+    k: Number
+    in_bytes: Number
+    out_bytes: Number
+    sums: str
+    accumulate: bool
+    a_layout: str
+    b_layout: str
+
+    @property
+    def operand_bytes(self) -> Number:
+        """Bytes of A and B."""
+        return (self.m + self.n) * self.k * self.in_bytes
+
+    @property
+    def result_bytes(self) -> Number:
+        """Bytes of C that are written, and read where it accumulates."""
+        return self.m * self.n * self.out_bytes * (2 if self.accumulate else 1)
+
+
+def ceil_divide(dividend: Array | float, divisor: Array | float) -> Array:
+    """Returns the quotient, rounded up to a whole number."""
+    return np.ceil(np.asarray(dividend, float) / divisor)
+
+
+def join(*limits: Array | float) -> Array:
+    """Returns the time of what runs at the same time: an 8-norm, which is the longest, and up to 9% more where two are
+    alike and get in each other's way."""
+    total: Array | float = 0.0
+    largest = np.maximum.reduce(np.broadcast_arrays(*limits))
+    scale = np.where(largest > 0, largest, 1.0)
+    for limit in limits:
+        power = limit / scale
+        for _ in range(_NORM_DOUBLINGS):
+            power = power * power
+        total = total + power
+    for _ in range(_NORM_DOUBLINGS):
+        total = np.sqrt(total)
+    return largest * total
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How C is cut.
+
+    Args:
+        rows, columns: numbers of tiles along m and n, those that fill up clusters included.
+        last_rows, last_columns: rows and columns of C in the last tile along m and n; 0 in one that only fills up.
+        mean_rows, mean_columns: rows and columns of C in a tile on the average.
+    """
+
+    rows: Array
+    columns: Array
+    last_rows: Array
+    last_columns: Array
+    mean_rows: Array
+    mean_columns: Array
+
+    @property
+    def count(self) -> Array:
+        """Number of tiles."""
+        return self.rows * self.columns
+
+
+def cut(size: Size, knobs: Columns) -> Tiles:
+    """Returns how C is cut into tiles, with a whole number of clusters along both sides."""
+    block_m, block_n = knobs.floats("block_m"), knobs.floats("block_n")
+    rows, columns = ceil_divide(size.m, block_m), ceil_divide(size.n, block_n)
+    all_rows = ceil_divide(rows, knobs.floats("cluster_m", 1)) * knobs.floats("cluster_m", 1)
+    all_columns = ceil_divide(columns, knobs.floats("cluster_n", 1)) * knobs.floats("cluster_n", 1)
+    return Tiles(
+        all_rows,
+        all_columns,
+        np.where(all_rows > rows, 0.0, size.m - (rows - 1) * block_m),
+        np.where(all_columns > columns, 0.0, size.n - (columns - 1) * block_n),
+        size.m / all_rows,
+        size.n / all_columns,
+    )
+
+
+def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
+    """Returns how many blocks run at once in clusters of so many blocks each; see `Gpu.blocks_at_once`."""
+    sizes, positions = np.unique(cluster, return_inverse=True)
+    room = np.array([gpu.blocks_at_once(int(value)) for value in sizes], float)
+    return room[positions].reshape(np.shape(cluster))
+
+
+def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
+    """Returns which part of the operands and C a kernel that runs again and again reads from memory, 0 to 1.
+
+    What fits in the L2 cache stays there from launch to launch. Beyond that, the least recently used lines leave
+    first, so that half as much again as fits is read anew entirely.
+
+    Args:
+        cached_fraction: of the L2 cache that holds them.
+    """
+    room = gpu.l2_bytes * cached_fraction
+    total = size.operand_bytes + size.m * size.n * size.out_bytes
+    return np.clip((total - room) / (0.5 * room), 0.0, 1.0)
+
+
+def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Array, cached_fraction: float) -> Array:
+    """Returns the bytes that a kernel moves between HBM and the L2 cache.
+
+    Every operand once; and where they do not fit in L2, the operands of every wave. A wave of `raster` block rows, or
+    rows of clusters, reads so many rows of A, and the columns of B that the other blocks come to: least where it is
+    about square.
+
+    Args:
+        at_once: blocks that run at once.
+        cached_fraction: of the L2 cache that holds operands.
+    """
+    least = (size.operand_bytes + size.result_bytes) * uncached(size, gpu, cached_fraction)
+    rows = np.minimum(knobs.floats("raster_group", 1) * knobs.floats("cluster_m", 1), tiles.rows)
+    columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
+    waves = ceil_divide(tiles.count, rows * columns)
+    wave = (rows * tiles.mean_rows + columns * tiles.mean_columns) * size.k * size.in_bytes
+    too_large = np.clip(size.operand_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
+    return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large

@@ -1,0 +1,130 @@
+"""Predicted time of a kernel on mma.sync or WMMA (pipelines `mma_sync` and `wmma`), for columns of knob settings.
+
+Several blocks share a multiprocessor, as many as its registers, shared memory and threads allow. A block computes one
+tile; its warps load the next tiles while they multiply.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import (
+    Size,
+    ceil_divide,
+    cut,
+    join,
+    memory_bytes,
+)
+
+# Registers of a thread besides its sums and fragments, and the most that it can have.
+_OTHER_REGISTERS, _MOST_REGISTERS = 40, 255
+# Shared memory that the system keeps of a block.
+_RESERVED_BYTES = 1024
+# What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
+_HIDDEN_TRAFFIC = 0.02
+
+
+def threads_of(knobs: Columns) -> Array:
+    """Returns the threads of a block: a warp for each part of the tile that one keeps in registers."""
+    return knobs.floats("block_m") / knobs.floats("warp_m") * knobs.floats("block_n") / knobs.floats("warp_n") * 32
+
+
+def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
+    registers of a thread are estimated: its sums, two sets of fragments, and what else it needs."""
+    threads = threads_of(knobs)
+    sums = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.sums == "f16" else 1.0)
+    fragments = (knobs.floats("warp_m") + knobs.floats("warp_n")) * 16 * 2 / 4 / 32 * 2
+    registers = np.minimum(np.ceil((sums + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
+    by_registers = np.floor(gpu.registers / (registers * threads))
+    by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
+    by_threads = np.floor(gpu.threads / threads)
+    return np.maximum(1.0, np.minimum(np.minimum(by_registers, by_memory), by_threads))
+
+
+def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
+    """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
+    mma.sync as measured, times a fitted factor."""
+    rate = gpu.macs_per_clock[WARP][size.sums] * 2.0 / size.in_bytes
+    return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
+
+
+def shared_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
+    """Returns the time of shared memory for a k step of one block: tiles are written, and every warp reads its rows of
+    A and its columns of B."""
+    warps = threads_of(knobs) / 32
+    elements = (
+        warps * (knobs.floats("warp_m") + knobs.floats("warp_n")) + knobs.floats("block_m") + knobs.floats("block_n")
+    )
+    bytes_ = elements * knobs.floats("block_k") * size.in_bytes
+    return gpu.microseconds(bytes_ / (gpu.shared_bytes_per_clock * fraction))
+
+
+def l2_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
+    """Returns the time in which a multiprocessor reads the tiles of one k step of one block from L2."""
+    bytes_ = (knobs.floats("block_m") + knobs.floats("block_n")) * knobs.floats("block_k") * size.in_bytes
+    return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str, Array]:
+    """Returns the predicted time of a launch and its parts, in us, by name; see `warpgroup.predict`.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: the problem.
+        gpu: what runs it.
+        instruction: "mma_sync" or "wmma".
+    """
+    constants = gpu.constants[WARP]
+    tiles = cut(size, knobs)
+    steps = ceil_divide(size.k, knobs.floats("block_k"))
+    most = blocks_a_multiprocessor(knobs, size, gpu)
+    room = gpu.multiprocessors * most
+    whole = np.floor(tiles.count / room)
+    rest = tiles.count - whole * room
+    resident = ceil_divide(rest, gpu.multiprocessors)  # blocks that share a multiprocessor in the last wave
+    registers = np.asarray(knobs.column("prefetch", "cp_async")) == "registers"
+    ahead = np.where(registers, 1.0, np.maximum(1.0, knobs.floats("stages", 2) - 1))
+    matrix = matrix_step(knobs, size, gpu, constants[f"matrix_{instruction}"])
+    shared = shared_step(knobs, size, gpu, constants["shared"])
+    l2 = l2_step(knobs, size, gpu, constants["l2"])
+    warps = threads_of(knobs) / 32
+    slower = np.where(registers, constants["through_registers"], 1.0)
+    exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
+
+    def wave(blocks: Array) -> dict[str, Array]:
+        all_warps = np.maximum(blocks, 1.0) * warps
+        limits = {
+            "matrix unit": blocks * matrix * (all_warps + constants["few_warps"]) / all_warps,
+            "shared memory": blocks * shared,
+            "L2": blocks * l2,
+            "latency": np.where(blocks > 0, (constants["latency"] + l2) / ahead, 0.0),
+        }
+        joined = join(*limits.values()) * slower + np.where(blocks > 0, constants["step"] + exposed, 0.0)
+        return {"main loop": joined * steps} | {name: limit * steps for name, limit in limits.items()}
+
+    full, last = wave(most), wave(resident)
+    parts = {name: whole * full[name] + last[name] for name in full}
+    waves = whole + (rest > 0)
+    tile_bytes = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
+    epilogue = (whole * most + resident) * tile_bytes / constants["store"] * 1e-3
+    prologue = waves * constants["prologue"] + (whole * most + resident) * constants["block"]
+    at_once = np.minimum(tiles.count, room)
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
+    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
+    kernel = parts["main loop"] + epilogue + prologue
+    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    times = {
+        "total": total,
+        **parts,
+        "prologue": prologue,
+        "epilogue": epilogue,
+        "reduction": 0.0,
+        "launch": constants["launch"],
+        "HBM": hbm,
+        "waves": tiles.count / room,
+    }
+    return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}

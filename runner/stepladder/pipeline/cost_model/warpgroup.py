@@ -1,0 +1,283 @@
+"""Predicted time of a warp-specialized kernel on wgmma and TMA (pipeline `wgmma`), for columns of knob settings.
+
+A block has a multiprocessor to itself. Its producer requests tiles as far ahead as its ring has places; a k step takes
+as long as the slowest of the matrix unit, shared memory, the arrival of tiles, the L2 cache, and the ring's latency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import (
+    Number,
+    Size,
+    Tiles,
+    blocks_that_fit,
+    ceil_divide,
+    cut,
+    join,
+    memory_bytes,
+    uncached,
+)
+
+# Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
+_INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
+# What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
+_HIDDEN_TRAFFIC = 0.02
+# Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
+_FROM_REGISTERS = 0.67
+# What an epilogue takes longer with one buffer, which waits for its stores before the next part.
+_ONE_BUFFER = 0.1
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What a k step brings of one operand to a block.
+
+    Args:
+        rows: rows of boxes with elements of the matrix.
+        row_bytes: of each.
+        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
+    """
+
+    rows: Array
+    row_bytes: Array
+    zero_rows: Array
+
+
+def _box_width(tile: Array, in_bytes: Number) -> Array:
+    """Returns the elements of a row of a box whose rows lie along m or n: the widest that divide the tile."""
+    bytes_ = np.where(
+        tile * in_bytes % _BOX_BYTES == 0,
+        _BOX_BYTES,
+        np.where(tile * in_bytes % (_BOX_BYTES // 2) == 0, _BOX_BYTES // 2, _BOX_BYTES // 4),
+    )
+    return bytes_ / in_bytes
+
+
+def loads(
+    along_k: bool,
+    extent: Number,
+    tile: Array,
+    mean: Array,
+    last: Array,
+    shared: Array,
+    block_k: Array,
+    in_bytes: Number,
+) -> Loads:
+    """Returns what a k step brings of one operand.
+
+    A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
+    and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
+    longer than loading does; step `shrink_tma_boxes` saves them where the matrix is shorter than a tile that no cluster
+    shares.
+
+    Args:
+        along_k: whether the operand is contiguous along k.
+        extent: m or n.
+        tile: block_m or block_n.
+        mean, last: elements of the matrix in a tile, on the average and in the last.
+        shared: blocks of a cluster that share the tile.
+        block_k: depth of a step.
+        in_bytes: of an element.
+    """
+    if along_k:
+        boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
+        fitted = (extent < tile) & (shared == 1)
+        return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes)
+    width = _box_width(tile, in_bytes)
+    return Loads(mean / width * block_k, width * in_bytes, np.floor((tile - last) / width) * block_k)
+
+
+def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
+    """Returns the time of the matrix unit for a k step. Source: peak rate of the data sheet, times a fitted factor for
+    the clock that power allows."""
+    rate = gpu.macs_per_clock[WARPGROUP][size.sums] * 2.0 / size.in_bytes
+    return gpu.microseconds(block_m * block_n * block_k / rate) * factor
+
+
+def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float) -> Array:
+    """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
+    both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory."""
+    read = block_m / _INSTRUCTION_ROWS * (_INSTRUCTION_ROWS + block_n)
+    written = 0.5 * (block_m + block_n)
+    return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
+
+
+def fill_step(parts: list[Loads], gpu: Gpu, constants: dict[str, float]) -> Array:
+    """Returns the time in which TMA fills a place of the ring, without rows of zeros: rows of a box, at their bytes or
+    at the least time of a row. Source: fitted; multicast does not change it, since every block's memory is written."""
+    rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
+    total: Array | float = 0.0
+    for part in parts:
+        total = total + part.rows * np.maximum(constants["row"], part.row_bytes / rate)
+    return np.asarray(total) * 1e-3
+
+
+def l2_step(parts: list[Loads], shared: list[Array], gpu: Gpu, fraction: float) -> Array:
+    """Returns the time in which a multiprocessor reads its bytes of a k step from L2: clusters read shared tiles
+    once."""
+    bytes_ = sum(part.rows * part.row_bytes / blocks for part, blocks in zip(parts, shared))
+    return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
+
+
+def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
+    """Returns waves, blocks that run at once, and waves with the last one counted by what it has to do.
+
+    Persistent blocks take tiles in turn; others come and go. More persistent clusters than fit wait for a second
+    pass. Where the last tiles are shared, each block gets a part of them, of half a tile at least. Source: counting;
+    how many clusters fit is measured (`Gpu.clusters`).
+    """
+    split = knobs.floats("split_k", 1)
+    in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
+    cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
+    room = blocks_that_fit(cluster, gpu)
+    blocks = tiles.count * split
+    wanted = np.asarray(knobs.floats("persistent_blocks", 0))
+    persistent = wanted > 0
+    stay = np.floor(wanted / cluster) * cluster
+    width = np.where(persistent, np.maximum(np.minimum(stay, blocks), 1.0), room)
+    passes = np.where(persistent, ceil_divide(width, room), 1.0)
+    waves = ceil_divide(blocks, width) * passes
+    whole = np.floor(blocks / width)
+    rest = blocks / width - whole
+    parted = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
+    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, parted, waves)
+
+
+def epilogue_time(knobs: Columns, size: Size, constants: dict[str, float]) -> Array:
+    """Returns the time in which a block writes its tile: each warpgroup its part, by TMA or, more slowly, from
+    registers. Blocks that divide a reduction each write a part of the tile."""
+    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
+    bytes_ = bytes_ / knobs.floats("split_k", 1)
+    rate = constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS)
+    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
+    return constants["tile"] + bytes_ / writers / rate * 1e-3 * waits
+
+
+def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
+    """Returns the time in which the parts of a reduction meet: in a cluster, in global memory, or in C where the last
+    tiles are shared. Every block writes its partial sums and reads as many. Source: fitted."""
+    split = knobs.floats("split_k", 1)
+    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    bytes_ = 2 * 4 * knobs.floats("block_m") * knobs.floats("block_n") * 1e-3
+    cluster = constants["parts_cluster"] + bytes_ / constants["parts_cluster_rate"]
+    memory = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
+    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    return np.where(split > 1, np.where(in_cluster, cluster, memory), np.where(shared, memory, 0.0))
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
+    """Returns the predicted time of a launch and its parts, in us, by name.
+
+    Args:
+        knobs: columns of the pipeline's knobs; those that it does not have count as their neutral value.
+        size: the problem.
+        gpu: what runs it.
+
+    Returns:
+        `total`; `main loop`, `prologue`, `epilogue`, `reduction`, `launch`, which make it up; and what bounds the main
+        loop, each as if it were alone: `matrix unit`, `shared memory`, `TMA`, `L2`, `latency`, `HBM`; and `waves`, a
+        number.
+    """
+    constants = gpu.constants[WARPGROUP]
+    block_m, block_n, block_k = (knobs.floats(name) for name in ("block_m", "block_n", "block_k"))
+    cluster_m, cluster_n = knobs.floats("cluster_m", 1), knobs.floats("cluster_n", 1)
+    tiles = cut(size, knobs)
+    waves, at_once, rounds = waves_of(tiles, knobs, gpu)
+    steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
+
+    parts = [
+        loads(
+            size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size.in_bytes
+        ),
+        loads(
+            size.b_layout == "column",
+            size.n,
+            block_n,
+            tiles.mean_columns,
+            tiles.last_columns,
+            cluster_m,
+            block_k,
+            size.in_bytes,
+        ),
+    ]
+    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"])
+    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"])
+    fill = fill_step(parts, gpu, constants)
+    l2 = l2_step(parts, [cluster_n, cluster_m], gpu, constants["l2"])
+    # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
+    alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
+    missing = np.where(alone, uncached(size, gpu, constants["cached"]), 0.0)
+    latency = (
+        constants["latency"] * (1 - missing)
+        + constants["memory_latency"] * missing
+        + constants["cluster_latency"] * np.log2(cluster_m * cluster_n)
+    )
+
+    boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
+
+    def ring(filling: Array) -> Array:
+        return (latency + np.maximum(filling, l2) + constants["held"] * matrix) / knobs.floats("stages", 1)
+
+    def step(filling: Array) -> Array:
+        return join(matrix, shared, filling, l2, ring(filling)) + constants["step"] * boxes
+
+    # Tiles with rows of zeros: those of the last row and column.
+    at_edge = np.minimum(
+        np.where(parts[0].zero_rows > 0, 1 / tiles.rows, 0.0)
+        + np.where(parts[1].zero_rows > 0, 1 / tiles.columns, 0.0),
+        1.0,
+    )
+    zero_rows = parts[0].zero_rows + parts[1].zero_rows
+    filled = (
+        fill
+        + constants["zero_row"]
+        * 1e-3
+        * zero_rows
+        * (at_once / gpu.multiprocessors * at_edge) ** constants["zero_sharing"]
+    )
+    inner = step(fill)
+    edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
+
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    stays = knobs.floats("persistent_blocks", 0) > 0
+    epilogue = epilogue_time(knobs, size, constants)
+    loop = steps * inner
+    # Two warpgroups in turn hide one's epilogue behind the other's main loop.
+    hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
+    main_loop = rounds * loop + edge
+    epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
+    prologue = np.where(stays, 1.0, waves) * constants["prologue"] + np.where(
+        cluster_m * cluster_n > 1, constants["cluster"], 0.0
+    )
+    reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
+    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
+    kernel = main_loop + epilogues + prologue + reduction
+    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    times = {
+        "total": total,
+        "main loop": main_loop,
+        "prologue": prologue,
+        "epilogue": epilogues,
+        "reduction": reduction,
+        "launch": constants["launch"],
+        "matrix unit": rounds * steps * matrix,
+        "shared memory": rounds * steps * shared,
+        "TMA": rounds * steps * fill + edge,
+        "L2": rounds * steps * l2,
+        "latency": rounds * steps * ring(fill),
+        "HBM": hbm,
+        "waves": rounds,
+    }
+    return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}

@@ -1,0 +1,168 @@
+"""Where the knobs come from that a request does not set: a tuning database, a measured problem, the cost model."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepladder.codegen import kernel as codegen
+from stepladder.measure.tuning.database import Database, problem_key
+from stepladder.payload.problem import Problem
+from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline.cost_model import gpu, ranking
+from stepladder.pipeline.cost_model.gpu import Found
+from stepladder.pipeline.cost_model.space import Rule, Space
+from stepladder.pipeline.expressions import Value
+
+Knobs = dict[str, int | str]
+
+SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where knobs come from.
+
+    Args:
+        kind: SCRIPT, TUNED (a tuning database), MEASURED (a problem that the package has measured) or MODEL.
+        text: one line for people.
+    """
+
+    kind: str
+    text: str
+
+
+FROM_SCRIPT = Source(SCRIPT, "script defaults")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Knobs that a problem may take, and where they come from."""
+
+    knobs: Knobs
+    source: Source
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What knobs are chosen for.
+
+    Args:
+        pipeline: the pipeline.
+        without: steps that are left out.
+        fixed: knobs whose values are given, those that steps left out imply among them.
+        problem: the payload's.
+        facts: of problem, target and steps, by the names that expressions use.
+        target: the kernel's.
+        measured: the measured knobs that apply to the pipeline.
+        gpu: key of the GPU to choose for; None for the one that the model has for the target.
+    """
+
+    pipeline: library.Pipeline
+    without: tuple[str, ...]
+    fixed: Mapping[str, int | str]
+    problem: Problem
+    facts: Mapping[str, Value]
+    target: str
+    measured: measured_knobs.Measured
+    gpu: str | None = None
+
+    def found_gpu(self) -> Found:
+        """Returns the GPU that is chosen for, and what to say where the model does not know it. Raises
+        StepladderError for an unknown key."""
+        return Found(gpu.load(self.gpu)) if self.gpu else gpu.for_target(self.target)
+
+
+def space_of(pipeline: library.Pipeline, without: tuple[str, ...]) -> Space:
+    """Returns a pipeline's knobs, and what its steps require of them, as the cost model takes them."""
+    steps = [step for step in pipeline.steps if step.name not in without]
+    rules = [Rule(requirement.condition, _runs_if(step)) for step in steps for requirement in step.requires]
+    return Space(
+        tuple(step.name for step in steps),
+        {name: tuple(knob.options) for name, knob in pipeline.knobs.items()},
+        {name: knob.default for name, knob in pipeline.knobs.items()},
+        pipeline.derived,
+        tuple(rules),
+    )
+
+
+def _runs_if(step: library.Step) -> str | None:
+    if step.condition is None:
+        return None
+    return f"({step.condition.expression}) == {step.condition.region}"
+
+
+def digest(pipeline: library.Pipeline) -> str:
+    """Returns what tells a pipeline's text from others: a hash of its file and those of its steps."""
+    files = [pipeline.path, *dict.fromkeys(step.path for step in pipeline.steps)]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def rank(asked: Asked) -> ranking.Ranking | None:
+    """Returns all settings that the pipeline accepts in order of their predicted time; None where the cost model does
+    not know kernels of this pipeline."""
+    return ranking.rank(
+        space_of(asked.pipeline, asked.without),
+        asked.facts,
+        asked.problem.accumulate,
+        asked.found_gpu().gpu,
+        asked.fixed,
+    )
+
+
+def choices(asked: Asked, database: Path | None) -> Iterator[Choice]:
+    """Yields knobs for a problem, the best first: what a tuning database has, what was measured for a problem like it
+    on the same GPU, then the cost model's.
+
+    Args:
+        asked: what for.
+        database: a tuning database; None for none.
+    """
+    if database is not None:
+        yield from _tuned(asked, database)
+    found = asked.found_gpu()
+    for entry in measured_knobs.near(asked.measured.source, asked.problem) if asked.measured.source else []:
+        if entry.measured_on == found.gpu.name:
+            yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
+    ranked = rank(asked)
+    if ranked is None:
+        alike = measured_knobs.candidates(asked.measured.source, asked.problem) if asked.measured.source else []
+        for knobs in alike:
+            yield Choice(knobs, Source(MEASURED, "measured for the problem most like this one"))
+        return
+    note = f" ({found.note})" if found.note else ""
+    for candidate in ranked.first(_TRIED):
+        text = f"the cost model for {found.gpu.name}: {candidate.microseconds:.1f} us predicted{note}"
+        yield Choice(candidate.knobs, Source(MODEL, text))
+
+
+# Candidates of the model that are tried until the pipeline accepts one.
+_TRIED = 4
+
+
+def _tuned(asked: Asked, database: Path) -> Iterator[Choice]:
+    entries = Database(database).find(
+        problem_key(asked.problem),
+        digest(asked.pipeline),
+        asked.target,
+        gpu.load(asked.gpu).name if asked.gpu else None,
+    )
+    if not entries:
+        return
+    versions = codegen.tool_versions()
+    entry = next((entry for entry in entries if entry.tool_versions == versions), None)
+    if entry is None:
+        print(
+            f"note: the tuning database '{database}' has this problem with other versions of the tools, "
+            f"{_versions(entries[0].tool_versions)}; `stepladder tune` measures it anew",
+            file=sys.stderr,
+        )
+    else:
+        yield Choice(entry.knobs, Source(TUNED, f"tuned on {entry.gpu}, {entry.date} ({database})"))
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

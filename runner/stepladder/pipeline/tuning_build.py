@@ -1,0 +1,160 @@
+"""The first half of `stepladder tune`: the best settings by the cost model, built on all cores."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stepladder.codegen import kernel as codegen
+from stepladder.measure.tuning.database import problem_key
+from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
+from stepladder.pipeline import engine, knob_choice, library
+from stepladder.runtime import bundle
+from stepladder.runtime.errors import FAILED, StepladderError
+
+# Ends the name of a file beside a bundle's place that says why there is no bundle.
+REFUSED = ".refused"
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A payload to tune: its text, and the file it came from."""
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Job:
+    payload: Payload
+    request: engine.Request
+    path: Path
+
+
+def make_plan(payloads: Sequence[Payload], request: engine.Request, top: int) -> Plan:
+    """Returns what to build for payloads: the first `top` settings of each, by the cost model.
+
+    Args:
+        payloads: of one matmul each.
+        request: pipeline, and knobs whose values are given.
+        top: settings of a payload at most.
+
+    Raises:
+        StepladderError: bad input, two payloads of one problem, or a pipeline that the model has no setting of.
+    """
+    problems: list[Problem] = []
+    seen: dict[str, str] = {}
+    digest = target = ""
+    for number, payload in enumerate(payloads):
+        with engine.mlir_context():
+            pipeline = library.load(request.pipeline)
+            asked = engine.read_asked(pipeline, request, payload.text, payload.name)
+            ranked = knob_choice.rank(asked)
+            if ranked is None or not len(ranked):
+                raise StepladderError(
+                    f"the cost model has no setting of pipeline '{pipeline.name}' for this payload",
+                    location=payload.name,
+                    notes=["`stepladder explain` says why"],
+                )
+            key, digest, target = problem_key(asked.problem), knob_choice.digest(pipeline), asked.target
+            fixed = {name: value for name, value in asked.fixed.items() if name != "target"}
+        if key in seen:
+            raise StepladderError(f"'{payload.name}' is the same problem as '{seen[key]}': {key}")
+        seen[key] = payload.name
+        settings = [
+            Setting({**fixed, **candidate.knobs}, round(candidate.microseconds, 3), f"{number:03d}/{place:02d}")
+            for place, candidate in enumerate(ranked.first(top))
+        ]
+        problems.append(Problem(payload.name, key, tuple(settings)))
+    return Plan(request.pipeline, digest, target, codegen.tool_versions(), tuple(problems))
+
+
+def plan_digest(plan: Plan) -> str:
+    """Returns a short text that tells a plan from others."""
+    return hashlib.sha256(repr(plan).encode()).hexdigest()[:16]
+
+
+def build_plan(
+    folder: Path,
+    plan: Plan,
+    payloads: Sequence[Payload],
+    request: engine.Request,
+    jobs: int,
+    progress: Callable[[str], None],
+) -> None:
+    """Builds all bundles of a plan that its folder does not have yet, each in a process of its own.
+
+    What is built stays when it is interrupted, and is not built again. A setting that cannot be built leaves a file
+    that says why, beside the place of its bundle.
+
+    Args:
+        folder: of the plan, which is written into it first.
+        plan: as `make_plan` returns it.
+        payloads: those of the plan, in order.
+        request: that of the plan.
+        jobs: processes.
+        progress: called with a line after every bundle.
+
+    Raises:
+        StepladderError: another plan in the folder, or a process that ended by itself (status FAILED).
+    """
+    write_plan(folder, plan)
+    wanted = list(_missing(folder, plan, payloads, request))
+    done = plan.count - len(wanted)
+    if done:
+        progress(f"{done} of {plan.count} kernels are there already")
+    executor = ProcessPoolExecutor(max_workers=max(1, min(jobs, len(wanted) or 1)), initializer=_leave_interrupts)
+    try:
+        names: dict[Future[str], _Job] = {executor.submit(_build, job): job for job in wanted}
+        for future in as_completed(names):
+            done += 1
+            refused = future.result()
+            shown = names[future].path.relative_to(folder)
+            progress(
+                f"{done} of {plan.count}: {names[future].payload.name}, {shown}"
+                + (f": cannot be built: {refused}" if refused else "")
+            )
+    except BrokenProcessPool:
+        raise StepladderError(
+            "a process that builds kernels ended by itself",
+            status=FAILED,
+            notes=["the same command goes on where it stopped; --jobs 1 shows which kernel it is"],
+        ) from None
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _missing(folder: Path, plan: Plan, payloads: Sequence[Payload], request: engine.Request) -> Iterator[_Job]:
+    for payload, problem in zip(payloads, plan.problems):
+        for setting in problem.settings:
+            path = folder / setting.bundle
+            if not path.exists() and not path.with_name(path.name + REFUSED).exists():
+                yield _Job(payload, replace(request, settings={**setting.knobs, **request.settings}, tuned=False), path)
+
+
+def _leave_interrupts() -> None:
+    """Leaves Ctrl-C to the process that waits; a kernel that is being built is finished."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def _build(job: _Job) -> str:
+    """Builds one bundle; returns why it cannot be built, or an empty text."""
+    from stepladder.pipeline import build
+
+    job.path.parent.mkdir(parents=True, exist_ok=True)
+    with engine.mlir_context():
+        try:
+            built = build.build(job.payload.text, job.payload.name, job.request)
+        except StepladderError as error:
+            job.path.with_name(job.path.name + REFUSED).write_text(error.message + "\n")
+            return error.message
+        # Without the dumps: folders may travel to the machine with the GPU.
+        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
+    return ""

@@ -1,0 +1,102 @@
+"""The benchmarks of the cost model, as far as they need no GPU: what is drawn, read back, fitted and reported."""
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="not a checkout")
+sys.path.insert(0, str(BENCHMARKS))
+
+
+def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out():
+    from draw import KINDS, draw
+
+    problems = draw(60)
+    assert problems == draw(60) == draw(300)[:60] and problems != draw(60, seed=1)
+    assert len({problem.size for problem in problems}) == 60
+    for kind in KINDS:
+        own = [problem for problem in problems if problem.kind == kind]
+        assert len(own) == 20 and sum(problem.held_out for problem in own) == 10
+    assert all(extent % 8 == 0 for problem in problems if problem.kind == "eights" for extent in problem.size)
+
+
+def measured(name):
+    from measured_kernels import RESULTS, kernels_of
+
+    return kernels_of(RESULTS / f"{name}.json")
+
+
+def test_results_are_read_back():
+    kernels = measured("wgmma_sweep_bf16-bf16")
+    assert len(kernels) == 1270 and kernels[0].knobs["block_m"] == 192 and kernels[0].microseconds == 1633.72
+    kernels = measured("mma_sync_sizes_f32")
+    assert {kernel.pipeline for kernel in kernels} == {"mma_sync"} and all(
+        kernel.shared_bytes > 0 for kernel in kernels
+    )
+
+
+def test_the_constants_in_the_package_choose_as_well_as_they_say():
+    from fit_cost_model import Data
+    from stepladder.pipeline.cost_model import gpu
+
+    kernels = measured("wgmma_sweep_bf16-bf16")
+    data = Data(kernels)
+    judged = data.judge(data.predict(gpu.load("h200")))
+    assert judged["problems"] == 57 and judged["first_of_best"] >= 0.95 and judged["best_of_four_of_best"] >= 0.98
+    assert judged["first_of_cublas"] >= 1.0
+
+
+def test_a_fit_finds_the_constants_that_times_were_made_with():
+    from fit_cost_model import Data, evolve, with_constants
+    from stepladder.pipeline.cost_model import gpu
+    from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
+
+    card = gpu.load("h200")
+    true = np.array(list(card.constants[WARPGROUP].values()))
+    kernels = measured("wgmma_sweep_bf16-bf16")[:300]
+    times = Data(kernels).predict(card)
+    data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(Data(kernels).kernels, times)])
+    matrix = list(CONSTANTS[WARPGROUP]).index("matrix")
+
+    def objective(values):
+        return data.objective(with_constants(card, WARPGROUP, np.where(np.arange(len(true)) == matrix, values, true)))
+
+    found = evolve(objective, np.array([1.0]), np.array([1.4]), 0, 12, 8)
+    assert found[0] == pytest.approx(true[matrix], abs=0.01)
+
+
+def test_a_choice_is_planned_built_and_reported(tmp_path, capsys):
+    from draw import Drawn
+    from measured_kernels import kernels_of, write_table
+    from model_choice import (
+        COLUMNS,
+        DEFAULT,
+        KNOBS,
+        TYPES,
+        _head,
+        _row,
+        build_one,
+        plan,
+        report,
+    )
+
+    problem = Drawn("eights", 136, 264, 512, False)
+    jobs = plan(problem, TYPES["bf16-bf16"], False, tmp_path)
+    assert [job.place for job in jobs] == [DEFAULT, 0, 1, 2, 3]
+    built = build_one(jobs[0])
+    assert not built.refused and built.source == "model" and set(KNOBS) <= set(built.knobs)
+    rows = [_row(replace(built, job=job), 2.0 + job.place, 3.0) for job in jobs]
+    path = tmp_path / "model.json"
+    write_table(path, _head(TYPES["bf16-bf16"], {"name": "a GPU"}), list(COLUMNS), rows)
+    kernels = kernels_of(path)
+    assert len(kernels) == 5 and kernels[0].size == problem.size and set(kernels[0].knobs) == {*KNOBS, "target"}
+    report(argparse.Namespace(results=[str(path)]))
+    printed = capsys.readouterr().out
+    assert "default, of cuBLAS" in printed and "losers: 136x264x512 3.00" in printed
+    assert json.loads(path.read_text())["columns"] == list(COLUMNS)
