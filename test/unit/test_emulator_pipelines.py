@@ -9,10 +9,10 @@ import pytest
 from chosen import chosen_steps
 
 from stepladder.emulator import matmul
-from stepladder.payload.problem import find_problem, matmul_text
-from stepladder.pipeline import build, engine, library
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine, library
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1}
@@ -62,9 +62,8 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
 
     with engine.mlir_context():
         text = matmul_text(*shape, **types)
-        problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
         request = engine.Request(pipeline, settings, without=without)
-        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, checked)
+        matmul.check_steps(text, "payload.mlir", request, checked)
     return names
 
 

@@ -13,8 +13,8 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload.facts import type_bits, type_facts
 from stepladder.payload.problem import FACTS, find_problem, matmul_text, walk
 from stepladder.pipeline import engine
-from stepladder.pipeline.resources import payloads_dir
 from stepladder.runtime.errors import BAD_INPUT, OK, StepladderError
+from stepladder.runtime.resources import payloads_dir
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "payloads"
 sizes = st.integers(1, 20000)
@@ -162,6 +162,12 @@ def test_matmuls_that_are_refused(maps, attributes, message):
 def test_types_that_do_not_go_together(inputs, sums, stored, message):
     with pytest.raises(StepladderError, match=message):
         matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
+
+
+@pytest.mark.parametrize("sizes, named", [((0, 8, 8), "m = 0"), ((8, 0, 8), "n = 0"), ((0, 8, -1), "m = 0, k = -1")])
+def test_sizes_without_anything_to_compute(sizes, named):
+    with pytest.raises(StepladderError, match=f"{named}, and sizes must be at least 1"):
+        matmul_text(*sizes)
 
 
 def test_command_line(capsys):

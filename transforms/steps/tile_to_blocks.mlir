@@ -23,7 +23,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
-      attributes {requires = ["other_ops == [] or rounds_c and other_ops == ['linalg.generic']",
+      attributes {requires = ["form == 'normal' or normalizes # what normalize_payload makes: tensors between stages",
+                              "acc_type == c_type or rounds_c # accumulator_registers that are stored in their own type",
                               "m % block_m == 0 or not whole_tiles", "n % block_n == 0 or not whole_tiles"]} {
     // What C is written from: the matmul, or the rounding of its sums.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module

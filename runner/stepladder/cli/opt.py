@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.cli.files import read_text, write_folder, write_text
 from stepladder.cli.guard import guarded
 from stepladder.cli.options import Formatter, add_pipeline_options, flat
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.files import read_text, write_folder, write_text
 
 _EPILOG = """\
 examples:
@@ -116,12 +116,7 @@ def _check_each_step(text: str, name: str, request) -> None:
             )
 
     matmul.check_steps(
-        text if is_small else matmul.payload_of(small),
-        name,
-        dataclasses.replace(request, tuned=False),
-        problem,
-        found.roles if is_small else matmul.ROLES,
-        checked,
+        text if is_small else matmul.payload_of(small), name, dataclasses.replace(request, tuned=False), checked
     )
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 

@@ -224,6 +224,7 @@ def _accepted_values(pipeline: library.Pipeline, scope: Scope, requirement: str,
 def _check_requirement(
     pipeline: library.Pipeline, step: library.Step, requirement: str, scope: Scope, problem: Problem | None
 ) -> None:
+    requirement, _, taken = (part.strip() for part in requirement.partition("#"))
     roots = scope.roots(requirement)
     if any(name in FACTS and name not in scope for name in roots):
         return
@@ -239,8 +240,9 @@ def _check_requirement(
     except ExpressionError as error:
         values = ": ".join(filter(None, [str(error), ", ".join(f"{name} = {scope[name]}" for name in roots)]))
     about_payload = problem is not None and any(name in FACTS for name in roots)
+    required = f"takes {taken} ({requirement})" if taken else f"requires {requirement}"
     raise StepladderError(
-        f"step '{step.name}' requires {requirement}, but {values}",
+        f"step '{step.name}' {required}, but {values}",
         location=problem.location if about_payload else str(step.path),
         notes=_accepted_values(pipeline, scope, requirement, roots),
     )

@@ -6,7 +6,8 @@ attributes of the sequences:
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
     on a step       optimization                            it may be left out
-                    requires = ["expression", ...]          what must hold for knobs, payload and target
+                    requires = ["expression", ...]          what must hold for knobs, payload and target; a message
+                                                            calls it what stands behind a `#`
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
 """
@@ -20,8 +21,8 @@ from pathlib import Path
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.resources import transforms_dir
 
 _SEQUENCE = "transform.named_sequence"
 _ALTERNATIVES = "transform.tune.alternatives"

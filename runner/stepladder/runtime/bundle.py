@@ -3,10 +3,14 @@
     BUNDLE/kernel.cubin    machine code for `target`
     BUNDLE/kernel.ptx      the text it was assembled from; the launcher's fallback
     BUNDLE/manifest.json   how to launch it, what it computes and how it was made (`Manifest`)
+    BUNDLE/reference.json  what the payload computes (`reference.Program`), which the kernel's numbers are compared with
     BUNDLE/ir/             the IR after each step
 
 A bundle is self-contained and is only ever replaced as a whole. The manifest holds the SHA-256 of every other file, so
 that a truncated copy or an edited kernel is refused rather than launched.
+
+Files and fields that came later are optional, and the schema version stays: a bundle without `reference.json` is read,
+its numbers are compared with those of the manifest's problem, and the commands that do so note that.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stepladder.runtime.errors import StepladderError
+from stepladder.verify.reference import REFERENCE, Program, from_text, matmul_program
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -218,16 +224,34 @@ class Bundle:
         manifest: its manifest.
         cubin: content of `kernel.cubin`.
         ptx: content of `kernel.ptx`.
+        reference: what the payload computes; None for a bundle without `reference.json`.
     """
 
     path: Path
     manifest: Manifest
     cubin: bytes
     ptx: str
+    reference: Program | None = None
+
+    def expected(self) -> Program:
+        """Returns what the kernel must compute: the payload, else, with a note, the manifest's problem."""
+        if self.reference is not None:
+            return self.reference
+        print(
+            f"note: '{self.path}' has no {REFERENCE}, as bundles had before it: the expected numbers are those of "
+            f"the problem in its {MANIFEST}",
+            file=sys.stderr,
+        )
+        return matmul_program(self.manifest.problem)
 
 
 def write_bundle(
-    path: str | os.PathLike[str], manifest: Manifest, cubin: bytes, ptx: str, ir: Mapping[str, str]
+    path: str | os.PathLike[str],
+    manifest: Manifest,
+    cubin: bytes,
+    ptx: str,
+    ir: Mapping[str, str],
+    reference: Program | None = None,
 ) -> None:
     """Writes a bundle, all or nothing, replacing the bundle at `path` if there is one.
 
@@ -237,12 +261,15 @@ def write_bundle(
         cubin: machine code.
         ptx: PTX text.
         ir: text of every dump by file name.
+        reference: what the payload computes.
 
     Raises:
         StepladderError: the place cannot be written, or `path` is there and is no bundle.
     """
     path = Path(path)
     contents = {CUBIN: cubin, PTX: ptx.encode()} | {f"ir/{name}": text.encode() for name, text in ir.items()}
+    if reference is not None:
+        contents[REFERENCE] = reference.to_text().encode()
     data = manifest.to_json()
     data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
     contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()
@@ -293,7 +320,12 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         if name not in manifest.files:
             raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
     contents = {name: _read_verified(path, name, digest) for name, digest in manifest.files.items()}
-    return Bundle(path, manifest, contents[CUBIN], contents[PTX].decode())
+    reference = (
+        from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+        if REFERENCE in contents
+        else None
+    )
+    return Bundle(path, manifest, contents[CUBIN], contents[PTX].decode(), reference)
 
 
 def _read_verified(path: Path, name: str, digest: str) -> bytes:

@@ -48,7 +48,7 @@ def add_parser(subparsers) -> None:
 
 
 def _payload(layer: str) -> Path:
-    from stepladder.pipeline.resources import payloads_dir
+    from stepladder.runtime.resources import payloads_dir
 
     folder = payloads_dir() / "bert_large"
     path = folder / f"{layer}.mlir"
@@ -158,7 +158,9 @@ def _check(folder: Path) -> bool:
     problem = bundle.manifest.problem
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         kernel = device.load(bundle)
-        reports = check_matmul(problem, DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal)
+        reports = check_matmul(
+            problem, bundle.expected(), DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal
+        )
     for report in reports:
         print(report.describe())
     return all(report.passed for report in reports)

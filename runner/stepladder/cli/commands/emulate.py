@@ -147,9 +147,9 @@ def print_counters(counters, file=None) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
-    from stepladder.cli.files import check_writable, read_text, write_json
     from stepladder.emulator.core.emulation import Emulation
     from stepladder.pipeline import engine
+    from stepladder.runtime.files import check_writable, read_text, write_json
 
     text, name = read_text(args.input)
     if args.report:
