@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from pieces import DOCS, new_parser, run, said_command, write_result
 from stepladder.emulator import matmul
-from stepladder.payload.problem import find_problem, matmul_text
-from stepladder.pipeline import ablation, build, engine
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import ablation, engine
 
 SIZE = (256, 256, 128)
 ABLATIONS = ("wmma", "mma_sync")
@@ -33,8 +33,7 @@ def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]
     """Returns the reports of all steps of a pipeline, the input's first."""
     reports: list[matmul.StepReport] = []
     with engine.mlir_context():
-        problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
-        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, reports.append)
+        matmul.check_steps(text, "payload.mlir", request, reports.append)
     return reports
 
 

@@ -719,7 +719,11 @@ def check(paths: list[Path]) -> None:
             problem = bundle.manifest.problem
             with MatmulBuffers(device, problem) as buffers:
                 executor = DeviceExecutor(buffers, buffers.launcher(device.load(bundle), bundle))
-                reports = [report for seed in SEEDS for report in check_matmul(problem, executor, seed, device.ordinal)]
+                reports = [
+                    report
+                    for seed in SEEDS
+                    for report in check_matmul(problem, bundle.expected(), executor, seed, device.ordinal)
+                ]
             worst = max((report.max_error_over_tolerance or 0.0 for report in reports), default=0.0)
             case = {
                 "name": path.name,

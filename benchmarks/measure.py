@@ -157,7 +157,7 @@ def _build_one(job: Job) -> str:
             refusal(job.path).write_text(error.message + "\n")
             return f"{job.path}: refused: {error.message}"
         # Without the dumps: hundreds of bundles have to travel.
-        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
+        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, built.reference)
     spilled = sum(built.manifest.spills.values())
     return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
 
@@ -271,7 +271,7 @@ def _check(bundle) -> list[dict]:
         for seed in SEEDS:
             with MatmulBuffers(device, problem) as buffers:
                 executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
-                reports = check_matmul(problem, executor, seed, device.ordinal)
+                reports = check_matmul(problem, bundle.expected(), executor, seed, device.ordinal)
             found += [{"seed": seed} | report.to_json() for report in reports]
             print("; ".join(report.describe() for report in reports), flush=True)
     return found

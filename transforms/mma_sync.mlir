@@ -43,7 +43,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "1", rounds_c = "0",
+        whole_tiles = "1", rounds_c = "0", normalizes = "1",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         half_type = "a_type if a_bits == 16 else 'f16'",
         run = "128 / a_bits",

@@ -45,7 +45,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "0", rounds_c = "1",
+        whole_tiles = "0", rounds_c = "1", normalizes = "1",
         stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
         is_pingpong = "schedule == 'pingpong'",

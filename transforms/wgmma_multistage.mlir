@@ -31,7 +31,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wgmma_multistage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "0", rounds_c = "1",
+        whole_tiles = "0", rounds_c = "1", normalizes = "1",
         stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {

@@ -40,7 +40,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "1", rounds_c = "0",
+        whole_tiles = "1", rounds_c = "0", normalizes = "1",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
         a_rows = "1 if cyclic else block_m * block_k / (threads * run)",

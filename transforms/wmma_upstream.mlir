@@ -33,7 +33,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wmma_upstream(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        whole_tiles = "1", rounds_c = "0",
+        whole_tiles = "1", rounds_c = "0", normalizes = "0",
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         a_rows = "block_m * block_k / (threads * run)", b_rows = "block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",

@@ -10,6 +10,7 @@ import pytest
 from conftest import make_problem
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import (
     EXACT_C,
     INTEGER_C,
@@ -139,7 +140,7 @@ def with_layouts(problem, layouts):
 
 
 def verdicts(problem, executor, seed=0):
-    return {report.check: report for report in check_matmul(problem, executor, seed)}
+    return {report.check: report for report in check_matmul(problem, matmul_program(problem), executor, seed)}
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -179,7 +180,7 @@ def test_bf16_reference_takes_inputs_as_stored():
 def test_types_without_their_package(monkeypatch, inputs):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(StepladderError, match=f"'{inputs}' needs ml_dtypes.*nothing was executed") as caught:
-        check_exact(make_problem(inputs=inputs), None, 0)
+        check_exact(make_problem(inputs=inputs), matmul_program(make_problem(inputs=inputs)), None, 0)
     assert caught.value.status == NOT_EXECUTED
 
 
@@ -321,7 +322,7 @@ def test_one_dropped_product_of_other_types(gpu, problem):
         return full
 
     executor.product = drop_one
-    report = check_exact(problem, executor, seed=1)
+    report = check_exact(problem, matmul_program(problem), executor, seed=1)
     assert not report.passed
     assert (report.mismatches, report.first_mismatch, report.max_error) == (1, (5, 7), 1)
 
@@ -469,7 +470,7 @@ def test_one_dropped_product_in_one_element(acc_type, c_type):
         return full
 
     executor.product = drop_one
-    report = check_exact(problem, executor, seed=1)
+    report = check_exact(problem, matmul_program(problem), executor, seed=1)
     assert not report.passed
     assert report.mismatches == 1
     assert report.first_mismatch == (5, 7)
@@ -526,8 +527,9 @@ def test_swapped_tiles():
 def test_c_left_out_and_c_added_uninvited():
     problem = make_problem(accumulate=True)
     executor = NumPyGpu(make_problem(accumulate=False))
-    assert not check_exact(problem, executor, 0).passed
-    assert not check_exact(make_problem(accumulate=False), NumPyGpu(problem), 0).passed
+    assert not check_exact(problem, matmul_program(problem), executor, 0).passed
+    product = make_problem(accumulate=False)
+    assert not check_exact(product, matmul_program(product), NumPyGpu(problem), 0).passed
 
 
 def test_race():
@@ -550,7 +552,7 @@ def test_first_mismatch_and_counts_span_row_blocks(monkeypatch):
         c[33, 2] += 5
         c[59, 15] -= 9
 
-    report = check_exact(problem, NumPyGpu(problem, damage), 0)
+    report = check_exact(problem, matmul_program(problem), NumPyGpu(problem, damage), 0)
     assert report.mismatches == 2
     assert report.first_mismatch == (33, 2)
     assert report.max_error == 9

@@ -10,6 +10,7 @@ from stepladder.emulator.memory.sanitizer import Finding
 from stepladder.payload import problem as payload
 from stepladder.pipeline import engine
 from stepladder.runtime.bundle import Problem
+from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_exact
 
 MAX_STEPS = 200_000  # the longest base takes a tenth
@@ -57,7 +58,7 @@ def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
     problem = Problem(*found.size, "f16", "f16", "f32", found.c_type, found.accumulate)
     with engine.mlir_context():
         executor = _Executor(text, made(base).problem.roles)
-        report = check_exact(problem, executor, seed=0)
+        report = check_exact(problem, matmul_program(problem), executor, seed=0)
     kinds = {finding.kind for finding in executor.findings}
     return kinds if report.passed else kinds | {"numbers"}, executor.findings
 

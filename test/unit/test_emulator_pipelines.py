@@ -9,8 +9,8 @@ import pytest
 
 from chosen import chosen_steps
 from stepladder.emulator import matmul
-from stepladder.payload.problem import find_problem, matmul_text
-from stepladder.pipeline import build, engine, library
+from stepladder.payload.problem import matmul_text
+from stepladder.pipeline import engine, library
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.resources import transforms_dir
 
@@ -62,9 +62,8 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
 
     with engine.mlir_context():
         text = matmul_text(*shape, **types)
-        problem = build.problem_of(find_problem(engine.parse_payload(text, "payload.mlir")))
         request = engine.Request(pipeline, settings, without=without)
-        matmul.check_steps(text, "payload.mlir", request, problem, matmul.ROLES, checked)
+        matmul.check_steps(text, "payload.mlir", request, checked)
     return names
 
 

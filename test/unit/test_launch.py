@@ -654,7 +654,9 @@ def test_on_a_gpu(tmp_path, accumulate):
         with Device() as device, MatmulBuffers(device, problem) as buffers:
             kernel = device.load(read)
             assert kernel.source == "ptx"
-            reports = check_matmul(problem, DeviceExecutor(buffers, buffers.launcher(kernel, read)), seed=1)
+            reports = check_matmul(
+                problem, read.expected(), DeviceExecutor(buffers, buffers.launcher(kernel, read)), seed=1
+            )
         assert [report.passed for report in reports] == [right, right, True], [r.describe() for r in reports]
 
 
@@ -671,7 +673,7 @@ def test_hopper_features_on_a_gpu(tmp_path):
         with pytest.raises(StepladderError, match="for clusters of 2 x 1 x 1 blocks, and the manifest has 1 x 2 x 1"):
             device.load(hopper_bundle(tmp_path, problem, cluster=(1, 2, 1)))
         enqueue = buffers.launcher(device.load(read), read)
-        for report in check_matmul(problem, DeviceExecutor(buffers, enqueue), seed=1):
+        for report in check_matmul(problem, read.expected(), DeviceExecutor(buffers, enqueue), seed=1):
             assert report.passed, report.describe()
         a, b, c = exact_inputs(problem, 1)
         buffers.a.upload(a)

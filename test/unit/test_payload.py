@@ -165,6 +165,12 @@ def test_types_that_do_not_go_together(inputs, sums, stored, message):
         matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
 
 
+@pytest.mark.parametrize("sizes, named", [((0, 8, 8), "m = 0"), ((8, 0, 8), "n = 0"), ((0, 8, -1), "m = 0, k = -1")])
+def test_sizes_without_anything_to_compute(sizes, named):
+    with pytest.raises(StepladderError, match=f"{named}, and sizes must be at least 1"):
+        matmul_text(*sizes)
+
+
 def test_command_line(capsys):
     options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
     assert cli.main(options.split()) == OK

@@ -230,7 +230,7 @@ def build_case(name, folder):
             matmul_text(*sizes, **payload), f"{name}.mlir", engine.Request(pipeline, knobs, without=without)
         )
         # Without the IR of every step: the bundles travel to where the GPU is.
-        write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {})
+        write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {}, made.reference)
     return made
 
 
@@ -278,7 +278,7 @@ def test_numbers(bundle):
             pytest.skip("wgmma needs compute capability 9.0")
         enqueue = buffers.launcher(device.load(bundle), bundle)
         for seed in (1, 2):
-            for report in check_matmul(problem, DeviceExecutor(buffers, enqueue), seed=seed):
+            for report in check_matmul(problem, bundle.expected(), DeviceExecutor(buffers, enqueue), seed=seed):
                 assert report.passed, report.describe()
 
 

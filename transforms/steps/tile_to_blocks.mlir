@@ -24,8 +24,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
       attributes {requires = [
-        {condition = "other_ops == [] or rounds_c and other_ops == ['linalg.generic']",
-         message = "beside the matmul, the payload must hold no linalg op that the pipeline does not take"},
+        {condition = "form == 'normal' or normalizes",
+         message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
+        {condition = "acc_type == c_type or rounds_c", message = "C must have the element type of the accumulators"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"}
       ]} {

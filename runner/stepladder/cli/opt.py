@@ -129,12 +129,7 @@ def _check_each_step(text: str, name: str, request) -> None:
             raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
     matmul.check_steps(
-        text if is_small else matmul.payload_of(small),
-        name,
-        dataclasses.replace(request, tuned=False),
-        problem,
-        found.roles if is_small else matmul.ROLES,
-        checked,
+        text if is_small else matmul.payload_of(small), name, dataclasses.replace(request, tuned=False), checked
     )
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 

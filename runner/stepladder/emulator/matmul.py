@@ -8,15 +8,23 @@ from typing import TypeVar
 
 import numpy as np
 
+from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.machine import Unsupported
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.sanitizer import Finding
 from stepladder.payload import problem as payload
+from stepladder.payload import reference_export
 from stepladder.pipeline import build, engine, library
 from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.reference import Program
 from stepladder.verify.check import CheckReport, check_exact
+
+
+def _zeros(type_: types.Scalar | types.Shaped) -> np.ndarray | int:
+    """Returns an argument that nothing uses."""
+    return np.zeros(type_.shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
 
 
 class EmulatedExecutor:
@@ -24,7 +32,7 @@ class EmulatedExecutor:
 
     Args:
         emulation: of a module with one matmul, after any step.
-        roles: which operand an argument is, as number -> "a", "b" or "c".
+        roles: which operand an argument is, as number -> "a", "b" or "c"; others are not used, and hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
         progress: called with the number of blocks that have ended, and of all.
 
@@ -59,10 +67,11 @@ class EmulatedExecutor:
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
-        count = len(self.emulation.function.argument_types)
-        outcome = self.emulation.run(
-            [operands[self.roles[number]] for number in range(count)], sanitize=self.sanitize, progress=self.progress
-        )
+        arguments = [
+            operands[self.roles[number]] if number in self.roles else _zeros(type_)
+            for number, type_ in enumerate(self.emulation.function.argument_types)
+        ]
+        outcome = self.emulation.run(arguments, sanitize=self.sanitize, progress=self.progress)
         known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
         self.findings += [
             finding
@@ -113,25 +122,23 @@ class StepReport:
         return [*shown, f"{more} more findings"] if more > 0 else shown
 
 
-def check_step(
-    step: str, text: str, name: str, problem: Problem, roles: Mapping[int, str], seed: int = 0
-) -> StepReport:
+def check_step(step: str, text: str, name: str, problem: Problem, reference: Program, seed: int = 0) -> StepReport:
     """Runs the IR after a step on integers for which every sum is exact, with the sanitizer, in the current context.
 
     Args:
         step: for the report.
         text: the IR; `name`: of its file, for messages.
-        problem: what it computes.
-        roles: which operand an argument of the function is.
+        problem: types, shapes and layouts of what it computes.
+        reference: what it must compute, and which operand an argument of the function is.
         seed: of the inputs.
     """
     try:
         emulation = Emulation(engine.parse_payload(text, name), name=name)
     except StepladderError as error:
         return StepReport(step, None, unknown=error.message)
-    executor = EmulatedExecutor(emulation, roles)
+    executor = EmulatedExecutor(emulation, reference.roles)
     try:
-        report = check_exact(problem, executor, seed)
+        report = check_exact(problem, reference, executor, seed)
     except Unsupported as error:
         return StepReport(step, None, unknown=error.message)
     return StepReport(
@@ -144,22 +151,22 @@ def check_step(
     )
 
 
-def check_steps(
-    text: str,
-    name: str,
-    request: engine.Request,
-    problem: Problem,
-    roles: Mapping[int, str],
-    checked: Callable[[StepReport], None],
-) -> None:
-    """Runs a pipeline, and the IR after each of its steps; in the current context.
+def _expected(text: str, name: str) -> tuple[Problem, Program]:
+    """Returns a payload's problem, and what it computes."""
+    module = engine.parse_payload(text, name)
+    found = payload.find_problem(module)
+    return build.problem_of(found), reference_export.export(module, found.roles)
+
+
+def check_steps(text: str, name: str, request: engine.Request, checked: Callable[[StepReport], None]) -> None:
+    """Runs a pipeline, and the IR after each of its steps, against what the payload computes; in the current context.
 
     Args:
-        text: the payload, of `problem`; `name`: its file.
-        roles: which operand an argument of the function is.
+        text: the payload; `name`: its file.
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
     """
+    problem, reference = _expected(text, name)
     before: tuple[str, StepReport] | None = None
     number = 0
 
@@ -168,7 +175,7 @@ def check_steps(
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = check_step(step, dumped, engine.dump_name(number, step), problem, roles)
+            report = check_step(step, dumped, engine.dump_name(number, step), problem, reference)
             before = dumped, report
         number += 1
         checked(report)
@@ -212,10 +219,10 @@ def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem,
     """
     found = payload.find_problem(engine.parse_payload(text, name))
     small = small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
-    problem = build.problem_of(small)
+    problem, reference = _expected(payload_of(small), name)
     run = engine.run(payload_of(small), name, dataclasses.replace(request, tuned=False))
     for step in reversed(run.steps):
-        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, ROLES)
+        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference)
         if report.passed is not None:
             return problem, report
     raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")
@@ -251,6 +258,8 @@ def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:
         except StepladderError as error:
             reason = error.message
             continue
+        if bundle.reference is not None:
+            return file.name, emulation, bundle.reference.roles
         first = payload.find_problem(engine.parse_payload(files[0].read_text(), str(files[0])))
         return file.name, emulation, first.roles
     raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)

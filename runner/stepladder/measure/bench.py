@@ -27,6 +27,7 @@ from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.runtime.reference import Program, matmul_program
 from stepladder.verify.check import INTEGER_C, check_exact, integer_range, random_inputs
 
 SCHEMA_VERSION = 1
@@ -256,7 +257,8 @@ def bench_bundles(
         ceiling: whether to measure the card's `mma.sync` ceiling too, in the same rounds.
         modes: names of MODES.
         rounds: at least MINIMUM_ROUNDS.
-        check: whether to run the exact check on every kernel first; the baseline is checked as well.
+        check: whether to run the exact check on every kernel first, against its bundle's reference program; the
+            baseline is checked as well, against the problem.
         command: the command line, for the result.
 
     Returns:
@@ -306,8 +308,9 @@ def bench_bundles(
             launchers["cublas"] = library.enqueue
             result["baseline"] = {"name": "cublas", "provider": library.provider}
         if check:
+            references = {name: bundle.expected() for name, bundle in zip(names, bundles)}
             for name, enqueue in launchers.items():
-                _refuse_wrong_numbers(name, buffers, enqueue)
+                _refuse_wrong_numbers(name, buffers, enqueue, references.get(name, matmul_program(problem)))
         restore, restore_every = prepare_data(buffers)
         contestants = [
             Contestant(name, problem.flops, enqueue, restore, restore_every) for name, enqueue in launchers.items()
@@ -360,8 +363,8 @@ def _describe_bundle(bundle: Bundle) -> dict[str, Any]:
     return {name: getattr(bundle.manifest, name) for name in fields}
 
 
-def _refuse_wrong_numbers(name: str, buffers: MatmulBuffers, enqueue: Callable[[], None]) -> None:
-    report = check_exact(buffers.problem, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
+def _refuse_wrong_numbers(name: str, buffers: MatmulBuffers, enqueue: Callable[[], None], reference: Program) -> None:
+    report = check_exact(buffers.problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
     print(f"{name}: {report.describe()}", file=sys.stderr, flush=True)
     if not report.passed:
         raise StepladderError(

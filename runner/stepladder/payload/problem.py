@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.payload import rule as payload_rule
 from stepladder.payload.facts import type_bits
 from stepladder.runtime.errors import StepladderError
 
@@ -19,7 +20,8 @@ class Problem:
     C = AB + C and false for C = AB. Sums are of `acc_type`, and rounded to `c_type` where that is another. Types are
     MLIR's names for them. `roles` tells what the function's arguments are, as number -> "a", "b" or "c"; a product
     that is returned becomes a new last argument.
-    `other_ops` names the linalg ops that are neither the matmul nor a fill.
+    `form` tells how the payload is written: `normal` for buffers at the boundary and tensors inside, `buffers`,
+    `tensors` (`payload_rule.Form`).
     """
 
     m: int
@@ -31,16 +33,16 @@ class Problem:
     acc_type: str
     accumulate: bool
     roles: dict[int, str] = field(default_factory=dict)
-    other_ops: tuple[str, ...] = ()
+    form: str = "normal"
     location: str = ""
     a_layout: str = "row"
     b_layout: str = "row"
 
     def facts(self) -> dict[str, int | str | list]:
-        """Returns what expressions of a pipeline may use: sizes, types by name and in bits, layouts, other ops."""
+        """Returns what expressions of a pipeline may use: sizes, types by name and in bits, layouts, the form."""
         types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "acc": self.acc_type}
         known: dict[str, int | str | list] = {
-            "other_ops": list(self.other_ops),
+            "form": self.form,
             "m": self.m,
             "n": self.n,
             "k": self.k,
@@ -54,7 +56,7 @@ class Problem:
 
 
 FACTS = (
-    "other_ops",
+    "form",
     "m",
     "n",
     "k",
@@ -106,99 +108,12 @@ def _check_signed(matmul, location: str) -> None:
         raise StepladderError("linalg.matmul takes A and B for unsigned; integers must be signed", location=location)
 
 
-def zero_fill(matmul):
-    """Returns the `linalg.fill` that a matmul's accumulator starts from, or None where it starts from C.
-
-    Raises:
-        StepladderError: the fill writes something other than zero.
-    """
-    outs = matmul.operands[2]
-    if isinstance(outs.owner, ir.Block) or outs.owner.name != "linalg.fill":
-        fills = [
-            use.owner
-            for use in outs.uses
-            if use.owner.name == "linalg.fill" and not len(use.owner.results) and use.owner.is_before_in_block(matmul)
-        ]
-        if not fills:
-            return None
-        fill = fills[-1].operation
-    else:
-        fill = outs.owner
-    value = fill.operands[0].owner
-    constant = None if isinstance(value, ir.Block) or value.name != "arith.constant" else value.attributes["value"]
-    if constant is None or getattr(constant, "value", None) != 0:
-        raise StepladderError(
-            "linalg.fill starts the accumulator from something other than the constant 0",
-            location=diagnostics.location_text(fill.location),
-            notes=["C = AB starts from zero, C = AB + C from C itself"],
-        )
-    return fill
-
-
-def _argument(value):
-    """Returns the function argument that a matmul's operand is, seen through fills and `bufferization.to_tensor`."""
-    while not isinstance(value.owner, ir.Block):
-        owner = value.owner
-        if owner.name == "bufferization.to_tensor":
-            value = owner.operands[0]
-        elif owner.name == "linalg.fill":
-            value = owner.operands[1]
-        else:
-            return None
-    return ir.BlockArgument(value)
-
-
-def _argument_number(value) -> int | None:
-    argument = _argument(value)
-    return None if argument is None else argument.arg_number
-
-
-def _check_arguments(matmul, location: str) -> None:
-    arguments = [argument for argument in map(_argument, matmul.operands) if argument is not None]
-    if len({argument.arg_number for argument in arguments}) < len(arguments):
-        raise StepladderError(
-            "linalg.matmul takes one argument of the function twice; A, B and C must be three", location=location
-        )
-    for argument in arguments:
-        if isinstance(argument.type, ir.MemRefType) and argument.type.affine_map != ir.AffineMap.get_identity(
-            argument.type.rank
-        ):
-            raise StepladderError(
-                f"argument {argument.arg_number} is {argument.type}; buffers must be row-major without gaps",
-                location=location,
-            )
-
-
-def _roles(module, matmul) -> dict[int, str]:
-    """Returns the role of each function argument of a payload, number -> "a", "b" or "c"."""
-    roles = {}
-    for role, operand in zip("ab", matmul.operands):
-        number = _argument_number(operand)
-        if number is not None:
-            roles[number] = role
-    stores = walk(module, "bufferization.materialize_in_destination")
-    number = _argument_number(stores[0].operands[1] if stores else matmul.operands[2])
-    if number is None:
-        functions = walk(module, "func.func")
-        number = len(functions[0].regions[0].blocks[0].arguments) if functions else None
-    if number is not None:
-        roles[number] = "c"
-    return roles
-
-
-def _stored_type(module, sums) -> str:
-    """Returns the element type of what the product ends up in: the sums' own, unless they are rounded."""
-    stores = walk(module, "bufferization.materialize_in_destination")
-    return str(ir.ShapedType(stores[0].operands[1].type).element_type if stores else sums.element_type)
-
-
 def find_problem(module) -> Problem:
-    """Returns the one matmul of a payload.
+    """Returns the one matmul of a payload, which holds nothing else (`payload_rule`).
 
     Raises:
-        StepladderError: no matmul, more than one, shapes that are not static, indexing maps that are not those of row-
-            or column-major operands, unsigned integers, buffers that are strided or the same, or an accumulator that
-            starts from a value other than zero or C.
+        StepladderError: no matmul, more than one, shapes that are not static or of which one is 0, indexing maps that
+            are not those of row- or column-major operands, unsigned integers, or what the rule does not accept.
     """
     matmuls = walk(module, "linalg.matmul")
     if not matmuls:
@@ -223,25 +138,35 @@ def find_problem(module) -> Problem:
         raise StepladderError("linalg.matmul has dynamic shapes; sizes must be static", location=location)
     a_layout, b_layout = _layouts(matmul, location)
     _check_signed(matmul, location)
-    _check_arguments(matmul, location)
     a, b, c = types
     m, n = c.shape
     k = a.shape[1 if a_layout == "row" else 0]
+    _check_sizes(m, n, k, location)
+    form = payload_rule.check_form(module, matmul)
     return Problem(
         m,
         n,
         k,
         str(a.element_type),
         str(b.element_type),
-        _stored_type(module, c),
+        form.c_type,
         str(c.element_type),
-        zero_fill(matmul) is None,
-        _roles(module, matmul),
-        tuple(name for name in _linalg_names(module) if name != "linalg.matmul"),
+        form.accumulates,
+        form.roles,
+        form.name,
         location,
         a_layout,
         b_layout,
     )
+
+
+def _check_sizes(m: int, n: int, k: int, location: str | None = None) -> None:
+    empty = [f"{name} = {size}" for name, size in (("m", m), ("n", n), ("k", k)) if size < 1]
+    if empty:
+        raise StepladderError(
+            f"a matmul of {m} x {n} x {k} has nothing to compute: {', '.join(empty)}, and sizes must be at least 1",
+            location=location,
+        )
 
 
 def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
@@ -280,9 +205,10 @@ def matmul_text(
     to C's type at the end.
 
     Raises:
-        StepladderError: types that do not go together: integers summed as floating-point numbers or the reverse, C = AB
-            + C of two types, or a sum that C's type does not just round.
+        StepladderError: a size below 1, or types that do not go together: integers summed as floating-point numbers or
+            the reverse, C = AB + C of two types, or a sum that C's type does not just round.
     """
+    _check_sizes(m, n, k)
     _check_types(a_type, acc_type, c_type)
     if accumulate and acc_type != c_type:
         raise StepladderError(

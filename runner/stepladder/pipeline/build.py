@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepladder.codegen import kernel as codegen
+from stepladder.payload import reference_export
 from stepladder.payload.problem import Problem
 from stepladder.pipeline import engine
 from stepladder.runtime import bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.reference import Program
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,17 @@ class Build:
         run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
         code: PTX, cubin and resources of the kernel.
         manifest: what the bundle says about it.
+        reference: what the payload computes.
     """
 
     run: engine.Run
     code: codegen.MachineCode
     manifest: bundle.Manifest
+    reference: Program
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
-        bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps())
+        bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), self.reference)
 
 
 def problem_of(problem: Problem) -> bundle.Problem:
@@ -113,6 +117,25 @@ def _manifest(
     )
 
 
+def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str) -> None:
+    """Refuses a kernel that is described to write other buffers than the payload does, or of other types."""
+    described = {
+        (argument.role, argument.element_type, argument.shape)
+        for argument in manifest.arguments
+        if argument.access != "read"
+    }
+    written = {(item.role, item.type, item.shape) for item in reference.arguments if item.after is not None}
+    written |= {(item.role, item.type, item.shape) for item in reference.results}
+    if written != described:
+        texts = [
+            ", ".join(
+                f"{role or 'another buffer'} of {'x'.join(map(str, shape))}x{type_}" for role, type_, shape in outputs
+            )
+            for outputs in (written, described)
+        ]
+        raise StepladderError(f"the payload writes {texts[0]}, and the kernel {texts[1]}", location=location)
+
+
 def build(
     text: str,
     name: str,
@@ -138,4 +161,8 @@ def build(
     kernel = codegen.find_kernel(run.module)
     code = codegen.generate(kernel, use_cache=use_cache)
     codegen.check_resources(kernel, code)
-    return Build(run, code, _manifest(request, run, kernel, code))
+    manifest = _manifest(request, run, kernel, code)
+    # Of the payload as it was given, parsed anew: the run has changed its own module.
+    reference = reference_export.export(engine.parse_payload(text, name), run.problem.roles)
+    _check_outputs(reference, manifest, run.problem.location)
+    return Build(run, code, manifest, reference)

@@ -14,14 +14,14 @@ integers of the whole range instead, and every element must equal the reference:
 Where the kernel only writes C, C holds NaN before the launch, or the smallest integer of its type, which no right
 result is. NaN and infinity in the result never pass.
 
-Operands are handed to the kernel in their layouts; references are computed over the matrices that these stand for.
+Operands are handed to the kernel in their layouts. What is right is said by the reference program (`reference`), which
+comes from the payload and not from what was compiled.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -33,6 +33,9 @@ from stepladder.runtime import host_memory
 from stepladder.runtime.bundle import Problem
 from stepladder.runtime.element_types import FP8_TYPES, ElementType, element_type
 from stepladder.runtime.errors import NOT_EXECUTED
+from stepladder.runtime.reference import Program
+from stepladder.verify import arrays
+from stepladder.verify.reference_evaluation import Evaluation
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
 CHUNK = 1 << 20
@@ -43,11 +46,11 @@ EXACT_C = 8
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
 
+# What the exact check's values stay below K plus C's magnitude with, where there is one product.
+_SUMS = {"arith.mulf", "arith.muli", "arith.addf", "arith.addi", "arith.extf", "arith.truncf", "arith.extsi"}
+
 # Bits that Hopper's tensor cores keep below the leading one of the largest term when they sum products of fp8.
 FP8_BITS = 13
-
-# Problems below this are not worth the seconds that importing PyTorch takes.
-TORCH_FLOPS = 10**11
 
 
 def _verdict(passed: bool) -> str:
@@ -201,11 +204,14 @@ class CheckReport:
         return f"{self.check}: {_verdict(self.passed)}: " + "; ".join(parts)
 
 
-def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> list[CheckReport]:
+def check_matmul(
+    problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0
+) -> list[CheckReport]:
     """Runs all three checks.
 
     Args:
-        problem: what the executor computes.
+        problem: types, shapes and layouts of what the executor computes: inputs and tolerances follow from them.
+        reference: what it must compute.
         executor: runs it.
         seed: of the random inputs.
         ordinal: the GPU on which PyTorch may compute the reference of a large problem.
@@ -221,24 +227,32 @@ def check_matmul(problem: Problem, executor: Executor, seed: int, ordinal: int =
     )
     held = sum(math.prod(shape) * element_type(name).bytes for shape, name in operands)
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
-    backend = _choose_backend(problem, ordinal)
+    backend = arrays.choose(problem.flops, ordinal)
     a, b, c, outputs = _launch_random(problem, executor, seed)
     if element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
-        random = _compare_exact("random", "float64", problem, a, b, c, outputs[0], backend)
+        random = _compare_exact("random", "float64", problem, reference, (a, b, c), outputs[0], backend)
     else:
-        random = _compare_random(problem, a, b, c, outputs[0], backend)
-    return [check_exact(problem, executor, seed, ordinal), random, _compare_launches(*outputs)]
+        random = _compare_random(problem, reference, (a, b, c), outputs[0], backend)
+    return [check_exact(problem, reference, executor, seed, ordinal), random, _compare_launches(*outputs)]
 
 
-def check_exact(problem: Problem, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
+def check_exact(problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
     """Runs the exact check alone; arguments as for `check_matmul`."""
     a, b, c = exact_inputs(problem, seed)
     executor.load(a, b)
-    # Below 2^24 in magnitude, float32 has the sums exactly, at twice the speed.
-    wide = "float32" if problem.k + EXACT_C < 2**24 else "float64"
+    # Below 2^24 in magnitude, float32 has the sums of one product exactly, at twice the speed.
+    names = reference.operations()
+    is_one_product = _SUMS.issuperset(names) and sum(map(names.count, ("arith.mulf", "arith.muli"))) == 1
+    wide = "float32" if is_one_product and problem.k + EXACT_C < 2**24 else "float64"
     return _compare_exact(
-        "exact", wide, problem, a, b, c, executor.launch(_initial(problem, c)), _choose_backend(problem, ordinal)
+        "exact",
+        wide,
+        problem,
+        reference,
+        (a, b, c),
+        executor.launch(_initial(problem, c)),
+        arrays.choose(problem.flops, ordinal),
     )
 
 
@@ -364,23 +378,33 @@ def _launch_random(problem: Problem, executor: Executor, seed: int) -> tuple:
     return a, b, c, [executor.launch(_initial(problem, c)) for _ in range(2)]
 
 
+Operands = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _evaluation(
+    problem: Problem, reference: Program, operands: Operands, backend: arrays.NumPyArrays, wide: str
+) -> Evaluation:
+    """Returns the reference on A, B and what C holds before a launch."""
+    a, b, c = operands
+    stored = {"a": a, "b": b, "c": _initial(problem, c)}
+    return Evaluation(reference, {number: stored[role] for number, role in reference.roles.items()}, backend, wide)
+
+
 def _compare_random(
-    problem: Problem, a: np.ndarray, b: np.ndarray, c: np.ndarray, got: np.ndarray, backend: _NumPy
+    problem: Problem, reference: Program, operands: Operands, got: np.ndarray, backend: arrays.NumPyArrays
 ) -> CheckReport:
     xp = backend.xp
     tolerance = Tolerance.of(problem)
-    a, b = _logical(problem, a, b)
-    b_wide = backend.load(b, "float64")
+    evaluation = _evaluation(problem, reference, operands, backend, "float64")
+    a, b = _logical(problem, *operands[:2])
     b_squared = backend.load(b, "float32") ** 2
     report = CheckReport("random", True, got.size, max_error_over_tolerance=0.0, reference=backend.name)
     error_squared = reference_squared = 0.0
     for rows in _row_blocks(problem):
-        expected = backend.load(a[rows], "float64") @ b_wide
+        expected = evaluation.rows(reference.output("c"), rows)
         scale = backend.load(a[rows], "float32") ** 2 @ b_squared
         if problem.accumulate:
-            summand = backend.load(c[rows], "float64")
-            expected += summand
-            scale = scale + summand**2
+            scale = scale + backend.load(operands[2][rows], "float64") ** 2
         values = backend.load(got[rows], "float64")
         error = xp.abs(values - expected)
         bound = tolerance.element * xp.sqrt(scale) + tolerance.stored * xp.abs(expected)
@@ -400,21 +424,18 @@ def _compare_exact(
     check: str,
     wide: str,
     problem: Problem,
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray,
+    reference: Program,
+    operands: Operands,
     got: np.ndarray,
-    backend: _NumPy,
+    backend: arrays.NumPyArrays,
 ) -> CheckReport:
     """Compares for equality; `wide` is the type of the reference, which has all sums exactly."""
     xp = backend.xp
-    a, b = _logical(problem, a, b)
-    b_wide = backend.load(b, wide)
+    evaluation = _evaluation(problem, reference, operands, backend, wide)
     report = CheckReport(check, True, got.size, reference=backend.name)
     for rows in _row_blocks(problem):
-        expected = backend.load(a[rows], wide) @ b_wide
-        if problem.accumulate:
-            expected += backend.load(c[rows], wide)
+        # Integers of i32 are exact in float64.
+        expected = backend.cast(evaluation.rows(reference.output("c"), rows), "float64")
         # Not in float32, which would round a wrong i32, perhaps to the right one.
         values = backend.load(got[rows], "float64")
         _count(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
@@ -423,7 +444,7 @@ def _compare_exact(
 
 
 def _count(
-    report: CheckReport, wrong: Any, values: Any, expected: Any, error: Any, rows: slice, backend: _NumPy
+    report: CheckReport, wrong: Any, values: Any, expected: Any, error: Any, rows: slice, backend: arrays.NumPyArrays
 ) -> None:
     """Adds a block of rows to a report: its mismatches, and its largest error."""
     xp = backend.xp
@@ -450,7 +471,7 @@ def _compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
     differ = first.view(bits) != second.view(bits)
     report = CheckReport("repeatable", True, first.size)
     if differ.any():
-        row, column = _NumPy().first(differ)
+        row, column = arrays.NumPyArrays().first(differ)
         error = np.abs(first.astype(np.float64) - second.astype(np.float64))
         report.passed = False
         report.mismatches = int(differ.sum())
@@ -467,53 +488,3 @@ def _row_blocks(problem: Problem) -> Iterator[slice]:
     rows = max(1, (1 << 25) // problem.n)
     for start in range(0, problem.m, rows):
         yield slice(start, min(start + rows, problem.m))
-
-
-class _NumPy:
-    """Reference arithmetic on the host. `xp` is a module whose functions the comparisons use."""
-
-    name = "NumPy"
-    xp: Any = np
-
-    def load(self, array: np.ndarray, dtype: str) -> Any:
-        """Returns `array` converted to a wider type (exactly)."""
-        return array.astype(dtype)
-
-    def first(self, mask: Any) -> tuple[int, int]:
-        """Returns (row, column) of the first true element."""
-        row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
-        return int(row), int(column)
-
-
-class _Torch(_NumPy):
-    """Reference arithmetic on the GPU, by PyTorch."""
-
-    name = "PyTorch on the GPU"
-
-    def __init__(self, torch: Any, ordinal: int):
-        self.xp = torch
-        self.place = torch.device("cuda", ordinal)
-
-    def load(self, array: np.ndarray, dtype: str) -> Any:
-        torch = self.xp
-        if array.dtype.isbuiltin == 1:
-            stored = torch.from_numpy(array)
-        else:  # one of ml_dtypes, of the same name in PyTorch, which takes its bits only
-            stored = torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
-        # All narrower types go through float32: not every one has a conversion to float64.
-        return stored.to(self.place).to(torch.float32 if array.itemsize < 4 else stored.dtype).to(getattr(torch, dtype))
-
-    def first(self, mask: Any) -> tuple[int, int]:
-        row, column = self.xp.nonzero(mask)[0].tolist()
-        return row, column
-
-
-def _choose_backend(problem: Problem, ordinal: int) -> _NumPy:
-    """PyTorch on the GPU for large problems where it is there, else NumPy; both sum in float64."""
-    if problem.flops < TORCH_FLOPS and "torch" not in sys.modules:
-        return _NumPy()
-    try:
-        import torch
-    except ImportError:
-        return _NumPy()
-    return _Torch(torch, ordinal) if torch.cuda.is_available() else _NumPy()

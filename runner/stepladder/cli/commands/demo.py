@@ -157,7 +157,9 @@ def _check(folder: Path) -> bool:
     problem = bundle.manifest.problem
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         kernel = device.load(bundle)
-        reports = check_matmul(problem, DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal)
+        reports = check_matmul(
+            problem, bundle.expected(), DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal
+        )
     for report in reports:
         print(report.describe())
     return all(report.passed for report in reports)

@@ -24,10 +24,11 @@ HINTED_FLOPS = 2**28
 WORTHWHILE = 4
 
 EPILOG = """\
-Three checks, each over every element of C: small integers, for which every partial sum is exact, must give exactly the
-reference; random normal inputs must agree with a float64 product within a tolerance that follows from the types of
-products and sums and K (random i8 must give exactly the reference); and two launches must give the same bits. Where the
-kernel only writes C, C holds NaN before the launch, or the smallest integer.
+Three checks, each over every element of C, against what the payload computes (reference.json in the bundle, which needs
+no MLIR): small integers, for which every partial sum is exact, must give exactly the reference; random normal inputs
+must agree with it, computed in float64, within a tolerance that follows from the types of products and sums and K
+(random i8 must give exactly the reference); and two launches must give the same bits. Where the kernel only writes C, C
+holds NaN before the launch, or the smallest integer.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
@@ -139,7 +140,7 @@ def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on {device.name}", flush=True)
         with MatmulBuffers(device, problem) as buffers:
             executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
-            reports = check_matmul(problem, executor, args.seed, device.ordinal)
+            reports = check_matmul(problem, bundle.expected(), executor, args.seed, device.ordinal)
         return reports, {"backend": "gpu", "card": device.describe(), "image": kernel.source}, []
 
 
@@ -159,7 +160,7 @@ def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, d
             print(hint, file=sys.stderr, flush=True)
         with LaunchProgress(LAUNCHES) as progress:
             executor = EmulatedExecutor(emulation, roles, progress=progress)
-            reports = check_matmul(problem, executor, args.seed)
+            reports = check_matmul(problem, bundle.expected(), executor, args.seed)
     details = {
         "backend": "emulator",
         "ir": name,

@@ -23,6 +23,11 @@ def lower_module(builder, op) -> None:
         builder.modules.pop()
 
 
+@lowers("ml_program.global")
+def lower_global(builder, op) -> None:
+    """A global that no op of a payload may read: nothing."""
+
+
 @lowers("gpu.module_end")
 def lower_end(builder, op) -> None:
     """The end of a module: nothing."""

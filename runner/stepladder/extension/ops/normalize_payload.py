@@ -10,7 +10,8 @@ class NormalizePayload(Tc.Operation, name="normalize_payload"):
 
     Accepts a function on memrefs (`linalg.matmul` writes C in place), on tensors with a result (the result goes where
     the accumulator came from, or to a new last argument where it started from nothing), and the normal form itself:
-    `bufferization.to_tensor` of memref arguments, ops on tensors, `bufferization.materialize_in_destination`.
+    `bufferization.to_tensor` of memref arguments, ops on tensors, `bufferization.materialize_in_destination`. Arguments
+    of the last may be tensors too, which become buffers.
 
     Operands: a handle to the module, which holds one function.
     Refuses: several functions; linalg ops on buffers that are no arguments; a tensor function that returns something
@@ -95,9 +96,10 @@ def _lower_boundary(func) -> None:
     returned = list(terminator.operands)
     if not returned and not any(isinstance(a.type, ir.RankedTensorType) for a in body.arguments):
         return
-    if len(returned) != 1 or not isinstance(returned[0].type, ir.RankedTensorType):
+    stores = walk(func, "bufferization.materialize_in_destination")
+    if [isinstance(value.type, ir.RankedTensorType) for value in returned] != ([] if stores else [True]):
         raise Refusal(func, "a function on tensors returns one tensor, the product")
-    origin = _accumulator_origin(returned[0])
+    origin = _accumulator_origin(returned[0]) if returned else None
 
     arguments = list(body.arguments)
     destination = None
@@ -105,20 +107,25 @@ def _lower_boundary(func) -> None:
         if not isinstance(argument.type, ir.RankedTensorType):
             continue
         type_ = ir.RankedTensorType(argument.type)
-        written = argument == origin
+        written = origin is not None and argument == origin
         argument.set_type(ir.MemRefType.get(type_.shape, type_.element_type))
         with ir.InsertionPoint.at_block_begin(body), func.location:
             tensor = _to_tensor(argument, writable=written)
         argument.replace_all_uses_except(tensor, tensor.owner.operation)
         if written:
             destination = argument
-    if destination is None:
+    if destination is None and returned:
         type_ = ir.RankedTensorType(returned[0].type)
         destination = body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type), func.location)
-    with ir.InsertionPoint(terminator), terminator.location:
-        _materialize(terminator.operands[0], destination)
-        ir.Operation.create("func.return")
-    terminator.operation.erase()
+    if returned:
+        with ir.InsertionPoint(terminator), terminator.location:
+            _materialize(terminator.operands[0], destination)
+            ir.Operation.create("func.return")
+        terminator.operation.erase()
+    for name, count in (("arg_attrs", len(body.arguments)), ("res_attrs", 0)):
+        if name in func.attributes:
+            known = list(func.attributes[name])[:count]
+            func.attributes[name] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * (count - len(known)))
     func.attributes["function_type"] = ir.TypeAttr.get(
         ir.FunctionType.get([argument.type for argument in body.arguments], [])
     )

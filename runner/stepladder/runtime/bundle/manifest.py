@@ -5,9 +5,12 @@ Writing and reading are in `writing` and `reading`; the package's own page descr
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -219,9 +222,22 @@ class Bundle:
         manifest: its manifest.
         cubin: content of `kernel.cubin`.
         ptx: content of `kernel.ptx`.
+        reference: what the payload computes; None for a bundle without `reference.json`.
     """
 
     path: Path
     manifest: Manifest
     cubin: bytes
     ptx: str
+    reference: Program | None = None
+
+    def expected(self) -> Program:
+        """Returns what the kernel must compute: the payload, or the manifest's problem where the bundle has no
+        reference program, which a note on standard error states."""
+        if self.reference is not None:
+            return self.reference
+        print(
+            f"note: '{self.path}' has no {REFERENCE}: the expected numbers are those of the problem in its {MANIFEST}",
+            file=sys.stderr,
+        )
+        return matmul_program(self.manifest.problem)

@@ -30,6 +30,7 @@ from stepladder.runtime.bundle.manifest import (
 )
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
 from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.reference import REFERENCE, from_text
 from stepladder.runtime.targets import TARGETS
 
 
@@ -52,7 +53,10 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         ptx = contents[PTX].decode()
     except UnicodeDecodeError:
         raise StepladderError(f"bundle file '{path / PTX}' is not UTF-8 text; compile it again") from None
-    return Bundle(path, manifest, contents[CUBIN], ptx)
+    reference = None
+    if REFERENCE in contents:
+        reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    return Bundle(path, manifest, contents[CUBIN], ptx, reference)
 
 
 def read_fields(path: Path) -> Fields:

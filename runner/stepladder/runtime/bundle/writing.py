@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, Manifest
 from stepladder.runtime.bundle.reading import listed_files, read_fields
 from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.reference import REFERENCE, Program
 
 
 def write_bundle(
@@ -21,7 +22,7 @@ def write_bundle(
     cubin: bytes,
     ptx: str,
     ir: Mapping[str, str],
-    others: Mapping[str, str] | None = None,
+    reference: Program | None = None,
 ) -> None:
     """Writes a bundle, all or nothing, over the bundle at `path` if there is one.
 
@@ -33,7 +34,7 @@ def write_bundle(
         cubin: machine code.
         ptx: PTX text.
         ir: text of every dump by file name.
-        others: text of further files by path relative to the bundle.
+        reference: what the payload computes.
 
     Raises:
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
@@ -41,7 +42,9 @@ def write_bundle(
     """
     named = Path(path)
     path = _place(named)
-    texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()} | dict(others or {})
+    texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
+    if reference is not None:
+        texts[REFERENCE] = reference.to_text()
     contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()}
     data = manifest.to_json()
     data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}

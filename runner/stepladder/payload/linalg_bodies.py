@@ -1,0 +1,47 @@
+"""What the bodies of linalg ops compute: the forms that pipelines know."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+
+# Casts of A's and B's elements that linalg.matmul has, of numbers with a sign.
+_SIGNED_CASTS = ("arith.extf", "arith.truncf", "arith.extsi", "arith.trunci", "arith.sitofp", "arith.fptosi")
+
+
+def _inner(op) -> list:
+    return [inner.operation for inner in op.regions[0].blocks[0].operations]
+
+
+def multiplies_and_adds(matmul) -> bool:
+    """Tells whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum."""
+    block = matmul.regions[0].blocks[0]
+    *casts, product, total, end = _inner(matmul) if len(block.operations) >= 3 else [None] * 3
+    if end is None or any(cast.name not in _SIGNED_CASTS for cast in casts):
+        return False
+    factors = [operand.owner.operands[0] if operand.owner in casts else operand for operand in product.operands]
+    kind = "f" if product.name == "arith.mulf" else "i"
+    return (
+        (product.name, total.name, end.name) == (f"arith.mul{kind}", f"arith.add{kind}", "linalg.yield")
+        and set(factors) == set(list(block.arguments)[:2])
+        and set(total.operands) == {block.arguments[2], product.results[0]}
+        and end.operands[0] == total.results[0]
+    )
+
+
+def rounds(generic) -> bool:
+    """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output."""
+    if generic.name != "linalg.generic" or len(generic.operands) != 2:
+        return False
+    maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
+    body = _inner(generic)
+    if [op.name for op in body] != ["arith.truncf", "linalg.yield"] or any(
+        map_ != ir.AffineMap.get_identity(2) for map_ in maps
+    ):
+        return False
+    rounding, end = body
+    mode = rounding.attributes["roundingmode"] if "roundingmode" in rounding.attributes else None
+    return (
+        rounding.operands[0] == generic.regions[0].blocks[0].arguments[0]
+        and end.operands[0] == rounding.results[0]
+        and (mode is None or ir.IntegerAttr(mode).value == 0)
+    )

@@ -1,0 +1,293 @@
+"""Exports the function of a payload as a reference program (`reference`).
+
+Reads the payload's linalg IR as it was given, without regard to `payload.find_problem`: what one overlooks the other
+computes, and the numbers differ. Reads and writes of buffers become values: each holds one at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.traverse import walk
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.reference import (
+    Argument,
+    Constant,
+    Empty,
+    Generic,
+    Operation,
+    Program,
+    Reshape,
+    Result,
+    Slice,
+)
+from stepladder.verify.reference_evaluation import OPERATIONS, PREDICATES, reduces
+
+_ELEMENT = re.compile(r"i\d+|index|f\d\w*|bf16|tf32")
+
+
+def export(module, roles: Mapping[int, str]) -> Program:
+    """Returns the reference program of a payload's one function with a body.
+
+    Args:
+        module: the payload, as it was parsed.
+        roles: function argument -> "a", "b" or "c", as `payload.Problem.roles`; results follow the arguments.
+
+    Raises:
+        StepladderError: an op that no reference can be computed of.
+    """
+    functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
+    if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+        raise _refusal(
+            functions[0] if functions else module.operation, "a payload of other than one function of one block"
+        )
+    return _Export(functions[0], roles).program()
+
+
+def _refusal(op, what: str) -> StepladderError:
+    return StepladderError(
+        f"no reference can be computed for {what}, so that the numbers could not be checked",
+        location=diagnostics.location_text(op.location),
+    )
+
+
+def _of_array(attribute) -> list[int]:
+    return [int(element) for element in attribute]
+
+
+class _Export:
+    """Values by MLIR's, as they are numbered, and what each buffer holds."""
+
+    def __init__(self, function, roles: Mapping[int, str]):
+        self.function = function
+        self.roles = roles
+        self.numbers: dict[object, int] = {}
+        self.buffers: dict[object, int] = {}
+        self.written: set[object] = set()
+        self.instructions: list = []
+        self.results: list[Result] = []
+        self.count = 0
+
+    def program(self) -> Program:
+        """Exports the whole function."""
+        block = self.function.regions[0].blocks[0]
+        for argument in block.arguments:
+            number = self._new()
+            (self.buffers if isinstance(argument.type, ir.MemRefType) else self.numbers)[argument] = number
+        first = {argument: self._held(argument) for argument in block.arguments}
+        for op in block.operations:
+            self._op(op.operation)
+        arguments = []
+        for place, argument in enumerate(block.arguments):
+            type_, shape = self._type(argument, self.function)
+            after = self.buffers[argument] if argument in self.written else None
+            arguments.append(Argument(first[argument], type_, shape, self.roles.get(place), after))
+        return Program(tuple(arguments), tuple(self.instructions), tuple(self.results))
+
+    def _new(self, value=None) -> int:
+        self.count += 1
+        if value is not None:
+            self.numbers[value] = self.count - 1
+        return self.count - 1
+
+    def _held(self, value) -> int:
+        """Returns the number of a tensor, a scalar or a buffer's content now."""
+        return self.buffers[value] if value in self.buffers else self.numbers[value]
+
+    def _type(self, value, op) -> tuple[str, tuple[int, ...]]:
+        """Returns element type and shape of a value; arguments that nothing uses may be of any type."""
+        type_ = value.type
+        shape: tuple[int, ...] = ()
+        element = type_
+        if isinstance(type_, (ir.MemRefType, ir.RankedTensorType)):
+            element, shape = type_.element_type, tuple(type_.shape)
+        is_static = not shape or ir.ShapedType(type_).has_static_shape
+        if list(value.uses) and not (is_static and _ELEMENT.fullmatch(str(element))):
+            raise _refusal(op, f"a value of type {type_}")
+        return str(element), shape if is_static else ()
+
+    def _op(self, op) -> None:
+        match op.name:
+            case "arith.constant":
+                self._constant(op)
+            case "tensor.empty" | "bufferization.alloc_tensor":
+                self.instructions.append(Empty(self._new(op.results[0]), *self._type(op.results[0], op)))
+            case "memref.alloc" | "memref.alloca":
+                self.buffers[op.results[0]] = self._new()
+                self.instructions.append(Empty(self.buffers[op.results[0]], *self._type(op.results[0], op)))
+            case "bufferization.to_tensor":
+                self._buffer(op, op.operands[0])
+                self.numbers[op.results[0]] = self._held(op.operands[0])
+            case "bufferization.materialize_in_destination":
+                self._store(op, op.operands[1], self._held(op.operands[0]))
+            case "memref.copy":
+                self._store(op, op.operands[1], self._held(self._buffer(op, op.operands[0])))
+            case "tensor.collapse_shape" | "tensor.expand_shape":
+                source = self._held(op.operands[0])
+                type_, shape = self._type(op.results[0], op)
+                self.instructions.append(Reshape(source, self._new(op.results[0]), type_, shape))
+            case "tensor.extract_slice":
+                self._slice(op)
+            case "func.return":
+                self._return(op)
+            case name if name.startswith("linalg.") and len(op.regions) == 1 and name != "linalg.index":
+                self._structured(op)
+            case _:
+                raise _refusal(op, f"'{op.name}'")
+
+    def _return(self, op) -> None:
+        count = len(self.function.regions[0].blocks[0].arguments)
+        for place, operand in enumerate(op.operands):
+            # One tensor that no argument is added for is stored in the buffer that C was.
+            otherwise = "c" if len(op.operands) == 1 and not self.written else None
+            self.results.append(
+                Result(self._held(operand), *self._type(operand, op), self.roles.get(count + place, otherwise))
+            )
+
+    def _buffer(self, op, buffer):
+        if buffer not in self.buffers:
+            raise _refusal(op, f"'{op.name}' of a view of a buffer")
+        return buffer
+
+    def _store(self, op, target, number: int) -> None:
+        if isinstance(target.type, ir.MemRefType):
+            self.buffers[self._buffer(op, target)] = number
+            self.written.add(target)
+        else:
+            self.numbers[op.results[0]] = number
+
+    def _constant(self, op) -> None:
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr):
+            if not attribute.is_splat:
+                raise _refusal(op, "a constant of several numbers")
+            attribute = attribute.get_splat_value()
+        self.instructions.append(
+            Constant(self._new(op.results[0]), *self._type(op.results[0], op), self._number(op, attribute))
+        )
+
+    def _number(self, op, attribute) -> int | str:
+        """Returns a number as a program holds it."""
+        if not isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr)):
+            raise _refusal(op, f"the constant {attribute}")
+        value = attribute.value
+        return float(value).hex() if isinstance(attribute, ir.FloatAttr) else int(value)
+
+    def _slice(self, op) -> None:
+        offsets, sizes, strides = (
+            _of_array(op.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides")
+        )
+        type_, shape = self._type(op.results[0], op)
+        kept, rest = [], list(shape)
+        for axis, size in enumerate(sizes):
+            if rest and size == rest[0]:
+                kept.append(axis)
+                rest.pop(0)
+        if len(op.operands) > 1 or rest:
+            raise _refusal(op, "a slice with offsets or sizes that are not constants")
+        self.instructions.append(
+            Slice(
+                self._held(op.operands[0]),
+                self._new(op.results[0]),
+                type_,
+                tuple(offsets),
+                tuple(sizes),
+                tuple(strides),
+                tuple(kept),
+            )
+        )
+
+    def _structured(self, op) -> None:
+        maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+        body = op.regions[0].blocks[0]
+        *inner, end = [item.operation for item in body.operations]
+        inputs = list(op.operands)[: len(op.operands) - len(end.operands)]
+        outputs = list(op.operands)[len(inputs) :]
+        for operand in op.operands:
+            if isinstance(operand.type, ir.MemRefType):
+                self._buffer(op, operand)
+        read = [self._held(operand) for operand in inputs]
+        start = [self._held(operand) for operand in outputs]
+        arguments = [self._new(argument) for argument in body.arguments]
+        operations = [self._operation(item) for item in inner]
+        yields = [self.numbers[operand] for operand in end.operands]
+        made = [self._new() for _ in outputs]
+        generic = Generic(
+            op.name,
+            diagnostics.location_text(op.location),
+            tuple(read),
+            tuple(start),
+            tuple(made),
+            tuple(self._type(operand, op)[0] for operand in outputs),
+            tuple(self._loops(op, map_) for map_ in maps),
+            self._sizes(op, maps),
+            tuple(arguments),
+            tuple(operations),
+            tuple(yields),
+        )
+        self._check_loops(op, generic)
+        for place, (output, number) in enumerate(zip(outputs, made)):
+            if isinstance(output.type, ir.MemRefType):
+                self._store(op, output, number)
+            else:
+                self.numbers[op.results[place]] = number
+        self.instructions.append(generic)
+
+    def _operation(self, op) -> Operation:
+        """Returns a scalar op of a body."""
+        known = op.name in OPERATIONS and len(op.results) == 1
+        attribute: int | str | None = None
+        if op.name in PREDICATES:
+            attribute = ir.IntegerAttr(op.attributes["predicate"]).value
+            known = attribute in PREDICATES[op.name]
+        elif op.name == "arith.constant":
+            attribute = self._number(op, op.attributes["value"])
+        elif op.name == "linalg.index":
+            attribute = ir.IntegerAttr(op.attributes["dim"]).value
+        types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
+        if not known or any(operand not in self.numbers for operand in op.operands):
+            raise _refusal(op, f"'{op.name}' in a linalg op")
+        return Operation(
+            op.name,
+            tuple(self.numbers[operand] for operand in op.operands),
+            self._new(op.results[0]),
+            types[-1],
+            types[-2] if len(types) > 1 else "",
+            attribute,
+        )
+
+    def _loops(self, op, map_) -> tuple[int | None, ...]:
+        """Returns the loops that run along the axes of an operand."""
+        loops: list[int | None] = []
+        for expression in map_.results:
+            if isinstance(expression, ir.AffineDimExpr):
+                loops.append(expression.position)
+            elif isinstance(expression, ir.AffineConstantExpr) and expression.value == 0:
+                loops.append(None)
+            else:
+                raise _refusal(op, f"'{op.name}' with the indexing map {map_}")
+        return tuple(loops)
+
+    def _sizes(self, op, maps) -> tuple[int, ...]:
+        """Returns how often each loop of a structured op runs."""
+        sizes = [0] * maps[0].n_dims
+        for operand, map_ in zip(op.operands, maps):
+            shape = self._type(operand, op)[1]
+            for size, loop in zip(shape, self._loops(op, map_)):
+                if loop is not None:
+                    sizes[loop] = size
+        return tuple(sizes)
+
+    def _check_loops(self, op, generic: Generic) -> None:
+        """Refuses loops over elements that no whole array has, and reductions that are no folds."""
+        for operand, loops in zip(op.operands, generic.maps):
+            named = [loop for loop in loops if loop is not None]
+            shape = self._type(operand, op)[1]
+            if len(set(named)) < len(named) or any(loop is None and size != 1 for loop, size in zip(loops, shape)):
+                raise _refusal(op, f"'{op.name}' whose loops run over a part of an operand")
+        reason = reduces(generic)
+        if reason:
+            raise _refusal(op, reason)

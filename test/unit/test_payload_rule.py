@@ -1,0 +1,310 @@
+"""The rule of payloads: each thing that a pipeline would lose is refused where it is, whatever the pipeline."""
+
+import re
+
+import pytest
+
+from stepladder.payload.problem import find_problem
+from stepladder.payload.rule import ACCEPTED
+from stepladder.pipeline import engine
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+
+A, B, C, H = "8x4xf16", "4x16xf16", "8x16xf32", "8x16xf16"
+TENSORS = f"ins(%A, %B : tensor<{A}>, tensor<{B}>)"
+BUFFERS = f"ins(%A, %B : memref<{A}>, memref<{B}>)"
+SUMS = f"%p = linalg.matmul {TENSORS} outs(%C : tensor<{C}>) -> tensor<{C}>"
+IN_PLACE = f"linalg.matmul {BUFFERS} outs(%C : memref<{C}>)"
+SAME = (
+    "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], "
+    'iterator_types = ["parallel", "parallel"]'
+)
+
+
+def on_tensors(*lines: str, result: str = "%p", type_: str = C, more: str = "", start: str = SUMS) -> str:
+    """A function on tensors: the matmul in line 2, then `lines`."""
+    return "\n".join(
+        [
+            f"func.func @f(%A: tensor<{A}>, %B: tensor<{B}>, %C: tensor<{C}>{more}) -> tensor<{type_}> {{",
+            start,
+            *lines,
+            f"return {result} : tensor<{type_}>",
+            "}",
+            "",
+        ]
+    )
+
+
+def on_buffers(*lines: str, more: str = "", name: str = "@f") -> str:
+    """A function on buffers, without its matmul."""
+    return "\n".join(
+        [f"func.func {name}(%A: memref<{A}>, %B: memref<{B}>, %C: memref<{C}>{more}) {{", *lines, "return", "}", ""]
+    )
+
+
+def between(*lines: str, more: str = "", c: str = "restrict writable", a: str = "restrict") -> str:
+    """Buffers at the boundary, tensors inside: three reads, then `lines`."""
+    reads = [
+        f"%{name} = bufferization.to_tensor %{name.upper()} {how} : memref<{shape}> to tensor<{shape}>"
+        for name, how, shape in (("a", a, A), ("b", "restrict", B), ("c", c, C))
+    ]
+    return on_buffers(*reads, *lines, more=more)
+
+
+PRODUCT = f"%p = linalg.matmul ins(%a, %b : tensor<{A}>, tensor<{B}>) outs(%c : tensor<{C}>) -> tensor<{C}>"
+
+
+def written(value: str = "%p", buffer: str = "%C", shape: str = C) -> str:
+    return (
+        f"bufferization.materialize_in_destination {value} in restrict writable {buffer} : (tensor<{shape}>, "
+        f"memref<{shape}>) -> ()"
+    )
+
+
+def elementwise(
+    body: str, of: str = "%p", to: str = "%e", types: tuple[str, str] = (C, C), kind: str = "tensor"
+) -> str:
+    scalars = [type_.split("x")[-1] for type_ in types]
+    head, tail = ("%r = ", f" -> tensor<{types[1]}>") if kind == "tensor" else ("", "")
+    return (
+        f"{head}linalg.generic {{{SAME}}} ins({of} : {kind}<{types[0]}>) outs({to} : {kind}<{types[1]}>) {{ "
+        f"^bb0(%x: {scalars[0]}, %y: {scalars[1]}): {body} linalg.yield %z : {scalars[1]} }}{tail}"
+    )
+
+
+RELU = "%o = arith.constant 0.0 : f32 %z = arith.maximumf %x, %o : f32"
+ROUND = "%z = arith.truncf %x : f32 to f16"
+EMPTY, EMPTY_HALF = f"%e = tensor.empty() : tensor<{C}>", f"%h = tensor.empty() : tensor<{H}>"
+NUMBER, PLACE = "%n = arith.constant 1.0 : f32", "%i = arith.constant 0 : index"
+
+
+def filled(number: str) -> str:
+    return (
+        f"%n = arith.constant {number} : f32\n"
+        f"%s = linalg.fill ins(%n : f32) outs(%C : tensor<{C}>) -> tensor<{C}>\n"
+        f"%p = linalg.matmul {TENSORS} outs(%s : tensor<{C}>) -> tensor<{C}>"
+    )
+
+
+# What is wrong: the payload, the line of it, and what the message says.
+REFUSED = {
+    "ReLU on tensors": (on_tensors(EMPTY, elementwise(RELU), result="%r"), 4, "something other than the rounding"),
+    "ReLU on buffers": (on_buffers(IN_PLACE, elementwise(RELU, "%C", "%C", kind="memref")), 3, "something other than"),
+    "linalg.add": (
+        on_tensors(
+            EMPTY,
+            f"%r = linalg.add ins(%p, %C : tensor<{C}>, tensor<{C}>) outs(%e : tensor<{C}>) -> tensor<{C}>",
+            result="%r",
+        ),
+        4,
+        "'linalg.add' beside linalg.matmul",
+    ),
+    "arith on tensors": (on_tensors(f"%r = arith.addf %p, %C : tensor<{C}>", result="%r"), 3, "'arith.addf' beside"),
+    "rounded towards zero": (
+        on_tensors(
+            EMPTY_HALF,
+            elementwise(ROUND.replace(" %x", " %x toward_zero"), to="%h", types=(C, H)),
+            result="%r",
+            type_=H,
+        ),
+        4,
+        "computes something other than the rounding",
+    ),
+    "rounded and written twice": (
+        on_tensors(EMPTY_HALF, elementwise(ROUND, to="%h", types=(C, H)), result="%r", type_=H),
+        4,
+        "the sums begin in argument 2 and are rounded",
+    ),
+    "store": (on_buffers(IN_PLACE, NUMBER, PLACE, f"memref.store %n, %C[%i, %i] : memref<{C}>"), 5, "'memref.store' b"),
+    "store in front": (
+        on_buffers(NUMBER, PLACE, f"memref.store %n, %C[%i, %i] : memref<{C}>", IN_PLACE),
+        4,
+        "'memref.store' beside",
+    ),
+    "copy of C": (
+        on_buffers(IN_PLACE, f"memref.copy %C, %D : memref<{C}> to memref<{C}>", more=f", %D: memref<{C}>"),
+        3,
+        "'memref.copy' beside",
+    ),
+    "linalg.copy of C": (
+        on_buffers(IN_PLACE, f"linalg.copy ins(%C : memref<{C}>) outs(%D : memref<{C}>)", more=f", %D: memref<{C}>"),
+        3,
+        "'linalg.copy' beside",
+    ),
+    "print": (on_buffers(IN_PLACE, NUMBER, "vector.print %n : f32"), 4, "'vector.print' beside"),
+    "assert": (on_buffers("%t = arith.constant true", 'cf.assert %t, "x"', IN_PLACE), 3, "'cf.assert' beside"),
+    "call": ("func.func private @g()\n" + on_buffers(IN_PLACE, "func.call @g() : () -> ()"), 2, "2 functions .* @g"),
+    "another function": (on_buffers(IN_PLACE) + "func.func @g() { return }\n", 1, "2 functions .* beside @f .* @g"),
+    "loop": (
+        on_buffers(PLACE, "%l = arith.constant 1 : index", "scf.for %s = %i to %l step %l {", IN_PLACE, "}"),
+        5,
+        "linalg.matmul is inside 'scf.for'",
+    ),
+    "condition": (
+        on_buffers("%t = arith.constant true", "scf.if %t {", IN_PLACE, "}"),
+        4,
+        "linalg.matmul is inside 'scf.if'",
+    ),
+    "branches": (on_buffers(IN_PLACE, "cf.br ^end", "^end:"), 1, "the function has 2 blocks"),
+    "nested module": ("module {\nmodule {\n" + on_buffers(IN_PLACE) + "}\n}\n", 2, "'builtin.module' beside"),
+    "global": (f"memref.global @g : memref<{C}>\n" + on_buffers(IN_PLACE), 1, "'memref.global' beside"),
+    "gpu.launch": (
+        on_buffers(
+            IN_PLACE,
+            "%l = arith.constant 1 : index",
+            "gpu.launch blocks(%x, %y, %z) in (%gx = %l, %gy = %l, %gz = %l) threads(%s, %t, %u) in "
+            "(%bx = %l, %by = %l, %bz = %l) {",
+            "gpu.terminator",
+            "}",
+        ),
+        4,
+        "'gpu.launch' beside",
+    ),
+    "quoted name": (on_buffers(IN_PLACE, name='@"my matmul"'), 1, "name 'my matmul' cannot be that of a kernel"),
+    "dots in the name": (on_buffers(IN_PLACE, name="@main.1"), 1, "name 'main.1' cannot be that of a kernel"),
+    "a step's symbol": (on_buffers(IN_PLACE, name="@shared_memory"), 1, "'shared_memory' is that of a symbol"),
+    "memory space": (on_buffers(IN_PLACE).replace(f"memref<{A}>", f"memref<{A}, 1>"), 1, "argument 0 .* global memory"),
+    "layout": (
+        on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[32, 1]>>"),
+        1,
+        "argument 2 .* row-major without gaps",
+    ),
+    "sparse": (
+        "#s = #sparse_tensor.encoding<{map = (i, j) -> (i : compressed, j : compressed)}>\n"
+        + on_tensors().replace(f"tensor<{A}>", f"tensor<{A}, #s>"),
+        2,
+        "argument 0 .* must be dense",
+    ),
+    "unused and of no shape": (on_buffers(IN_PLACE, more=", %D: memref<?xf32>"), 1, "argument 3 .* nothing uses"),
+    "used, and no operand": (
+        on_buffers(f"linalg.fill ins(%x : f32) outs(%C : memref<{C}>)", IN_PLACE, more=", %x: f32"),
+        2,
+        "something other than the constant 0",
+    ),
+    "-0.0": (on_tensors(start=filled("-0.0")), 3, "other than the constant 0: -0.0"),
+    "2.0": (on_tensors(start=filled("2.0")), 3, "other than the constant 0: 2.0"),
+    "zeros for more": (on_tensors(start=filled("0.0"), result="%s"), 3, "not, or not only, what linalg.matmul starts"),
+    "C filled behind": (
+        on_buffers(IN_PLACE, "%n = arith.constant 0.0 : f32", f"linalg.fill ins(%n : f32) outs(%C : memref<{C}>)"),
+        4,
+        "linalg.fill overwrites the sums",
+    ),
+    "from nothing": (on_tensors(start=EMPTY + "\n" + SUMS.replace("%C", "%e")), 3, "starts from tensor.empty"),
+    "a buffer of its own": (
+        on_buffers(f"%D = memref.alloc() : memref<{C}>", IN_PLACE.replace("%C", "%D")),
+        2,
+        "'memref.alloc' beside",
+    ),
+    "A is a constant": (
+        on_tensors(start=f"%a = arith.constant dense<1.0> : tensor<{A}>\n" + SUMS.replace("%A", "%a")),
+        3,
+        "A is a constant; it must be an argument",
+    ),
+    "result lost": (between(PRODUCT), 6, "nothing takes the result"),
+    "result written twice": (between(PRODUCT, written(), written()), 6, "used 2 times"),
+    "result written elsewhere": (
+        between(PRODUCT, written(buffer="%D"), more=f", %D: memref<{C}>"),
+        6,
+        "begins in argument 2 and ends in another place",
+    ),
+    "C written by something else": (between(PRODUCT, written("%c")), 6, "takes an argument; it must take the result"),
+    "two results": (
+        on_tensors()
+        .replace(f"-> tensor<{C}> {{", f"-> (tensor<{C}>, tensor<{C}>) {{")
+        .replace(f"return %p : tensor<{C}>", f"return %p, %p : tensor<{C}>, tensor<{C}>"),
+        3,
+        "returns 2 values",
+    ),
+    "C returned": (on_tensors(result="%C"), 3, "takes an argument; it must take the result"),
+    "C not writable": (between(PRODUCT, written(), c="restrict"), 4, "without 'writable'"),
+    "buffers that may overlap": (between(PRODUCT, written(), a=""), 2, "without 'restrict'"),
+    "a body of its own": (
+        on_tensors(
+            start=f"""%p = "linalg.matmul"(%A, %B, %C)
+        <{{operandSegmentSizes = array<i32: 2, 1>}}>
+        ({{ ^bb0(%x: f16, %y: f16, %z: f32): %s = arith.extf %x : f16 to f32 %t = arith.extf %y : f16 to f32
+        %u = arith.negf %s : f32 %v = arith.mulf %u, %t : f32 %w = arith.addf %z, %v : f32 linalg.yield %w : f32 }})
+        {{}} : (tensor<{A}>, tensor<{B}>, tensor<{C}>) -> tensor<{C}>"""
+        ),
+        2,
+        "a body that is not a product and a sum",
+    ),
+    "attributes about bufferization": (
+        on_tensors()
+        .replace("%C: ", "%C: ")
+        .replace(f"%C: tensor<{C}>", f"%C: tensor<{C}> {{bufferization.writable = false}}"),
+        1,
+        "argument 2 has the attribute",
+    ),
+    "no rows": (on_buffers(IN_PLACE).replace("8x", "0x"), 2, "0 x 16 x 4 has nothing to compute: m = 0"),
+    "no depth": (on_buffers(IN_PLACE).replace("8x4", "8x0").replace("4x16", "0x16"), 2, "8 x 16 x 0 .*: k = 0"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    text, line, message = REFUSED[name]
+    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as caught:
+        find_problem(engine.parse_payload(text, "payload.mlir"))
+    assert re.match(rf"payload.mlir:{line}:\d+$", caught.value.location), caught.value.location
+    assert caught.value.status == BAD_INPUT
+
+
+def test_what_is_accepted_is_said():
+    with engine.mlir_context(), pytest.raises(StepladderError) as caught:
+        find_problem(engine.parse_payload(REFUSED["print"][0], "payload.mlir"))
+    assert caught.value.notes == (ACCEPTED,)
+
+
+ROUNDED = f"%s = linalg.matmul {TENSORS} outs(%z0 : tensor<{C}>) -> tensor<{C}>"
+ZEROS = f"%n = arith.constant 0.0 : f32\n{EMPTY}\n%z0 = linalg.fill ins(%n : f32) outs(%e : tensor<{C}>) -> tensor<{C}>"
+
+
+@pytest.mark.parametrize(
+    "text, roles, c_type, accumulates, form",
+    [
+        (on_tensors(), {0: "a", 1: "b", 2: "c"}, "f32", True, "tensors"),
+        (on_tensors(start=filled("0.0")), {0: "a", 1: "b", 2: "c"}, "f32", False, "tensors"),
+        (
+            on_tensors(
+                EMPTY_HALF, elementwise(ROUND, "%s", "%h", (C, H)), start=ZEROS + "\n" + ROUNDED, result="%r", type_=H
+            ),
+            {0: "a", 1: "b", 3: "c"},
+            "f16",
+            False,
+            "tensors",
+        ),
+        (
+            on_tensors(
+                elementwise(ROUND, "%s", "%H", (C, H)),
+                start=ZEROS + "\n" + ROUNDED,
+                result="%r",
+                type_=H,
+                more=f", %unused: i1, %H: tensor<{H}>",
+            ),
+            {0: "a", 1: "b", 4: "c"},
+            "f16",
+            False,
+            "tensors",
+        ),
+        (
+            on_buffers(IN_PLACE, more=", %x: f32, %y: index, %D: memref<2xf32>, %E: tensor<3xi8>"),
+            {0: "a", 1: "b", 2: "c"},
+            "f32",
+            True,
+            "buffers",
+        ),
+        (between(PRODUCT, written()), {0: "a", 1: "b", 2: "c"}, "f32", True, "normal"),
+        (
+            "ml_program.global private mutable @seed(dense<0> : tensor<i64>) : tensor<i64>\n" + on_buffers(IN_PLACE),
+            {0: "a", 1: "b", 2: "c"},
+            "f32",
+            True,
+            "buffers",
+        ),
+    ],
+)
+def test_accepted(text, roles, c_type, accumulates, form):
+    with engine.mlir_context():
+        problem = find_problem(engine.parse_payload(text, "payload.mlir"))
+    assert (problem.roles, problem.c_type, problem.accumulate, problem.form) == (roles, c_type, accumulates, form)
+    assert problem.acc_type == "f32"
