@@ -13,8 +13,8 @@ import statistics
 from typing import Any
 
 from stepladder.measure.baselines import cublas
-from stepladder.measure.bench import MODES, Contestant, Runner
-from stepladder.runtime.launch import Device
+from stepladder.measure.timing import MODES, Contestant, Runner
+from stepladder.runtime.device import Device
 
 # Triton: block_m, block_n, block_k, stages, warps, whether the loop over tiles is flattened.
 TRITON_CONFIGS = (

@@ -19,10 +19,12 @@ from typing import Any
 
 from pieces import said_command
 from stepladder.measure.baselines import cublas
-from stepladder.measure.bench import Contestant, Mode, Runner, Spread, Timer
+from stepladder.measure.spread import Spread
+from stepladder.measure.timing import Contestant, Mode, Runner, Timer
 from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.launch import Device, MatmulBuffers
+from stepladder.runtime.launch import MatmulBuffers
 
 SCHEMA_VERSION = 1
 # A launch that has not ended by then never will: it waits for a barrier.

@@ -460,7 +460,7 @@ def _refusals(folder: Path) -> dict[str, str]:
 def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], limit: float, read, modes: dict) -> None:
     """Measures problem after problem; `read` gives the bundles in a problem's folder."""
     import duel
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     start = time.monotonic()
     with Device() as device:
@@ -482,7 +482,7 @@ def _over_problems(folder: Path, out: Path, types: list[str], only: list[str], l
 
 def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float, seconds: float) -> None:
     """Every candidate in bursts, the best of them sustained as well."""
-    from stepladder.measure.bench import Mode
+    from stepladder.measure.timing import Mode
     from stepladder.runtime.bundle import read_bundle
 
     def read(place: Path) -> dict:
@@ -506,7 +506,7 @@ def measure_sizes(
     folder: Path, out: Path, types: list[str], only: list[str], limit: float, rounds: int, seconds: float
 ) -> None:
     """The kernels with default knobs, in bursts and sustained."""
-    from stepladder.measure.bench import MODES, Mode
+    from stepladder.measure.timing import MODES, Mode
     from stepladder.runtime.bundle import read_bundle
 
     _over_problems(
@@ -556,9 +556,9 @@ def measure_ablation(folder: Path, out: Path) -> None:
 def measure_stages(folder: Path, out: Path) -> None:
     """Every number of stages at every k, in bursts."""
     import duel
-    from stepladder.measure.bench import Mode
+    from stepladder.measure.timing import Mode
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     with Device() as device:
         result = duel.header(device) | {"stages": list(STAGES), "problems": []}
@@ -575,9 +575,9 @@ def measure_beside(folder: Path, out: Path) -> None:
     """Ours, cuBLAS, Triton, and Pallas where it is."""
     import beside
     import duel
-    from stepladder.measure.bench import MODES, Mode
+    from stepladder.measure.timing import MODES, Mode
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     with Device() as device:
         result = duel.header(device) | {"problems": []}
@@ -606,9 +606,9 @@ def measure_beside(folder: Path, out: Path) -> None:
 def measure_few_rows(folder: Path, out: Path) -> None:
     """Every variant of FEW_ROWS_RUNGS, in bursts."""
     import duel
-    from stepladder.measure.bench import Mode
+    from stepladder.measure.timing import Mode
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     bundles = {str(number): read_bundle(folder / "few_rows" / str(number)) for number in range(len(FEW_ROWS_RUNGS))}
     with Device() as device:
@@ -619,10 +619,10 @@ def measure_few_rows(folder: Path, out: Path) -> None:
 
 def measure_clusters(out: Path) -> None:
     """How many clusters of each size a card has room for, of blocks that need a multiprocessor each."""
+    import duel
     from cuda.bindings import driver
 
-    import duel
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     with Device() as device:
         error, module = driver.cuModuleLoadData(CLUSTERS_KERNEL.encode() + b"\0")
@@ -652,7 +652,7 @@ def measure_clusters(out: Path) -> None:
 def measure_numbers(folder: Path, out: Path) -> None:
     """Checks every case with every seed, in processes of their own: a barrier that is wrong waits for ever."""
     import duel
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     place = folder / "numbers"
     cases = sorted(path for path in (place / "cases").iterdir() if path.is_dir())
@@ -710,7 +710,8 @@ def check(paths: list[Path]) -> None:
 
     import duel
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
 
     with Device() as device:
@@ -740,7 +741,7 @@ def repeat(path: Path) -> None:
     """Launches a kernel LAUNCHES times and compares the bits of C with an exact product's; prints a line of JSON."""
     import duel
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     bundle = read_bundle(path)
     with Device() as device, duel.Operands(device, bundle.manifest.problem) as operands:

@@ -152,7 +152,7 @@ class Gpu:
     def __init__(self) -> None:
         import torch
 
-        from stepladder.runtime.launch import Device
+        from stepladder.runtime.device import Device
 
         torch.zeros(1, device="cuda")
         self.torch, self.device = torch, Device()
@@ -176,7 +176,7 @@ class Gpu:
     def measure(self, built: Sequence[Built]) -> Iterator[tuple[Built, float, float]]:
         """Yields the kernels of a problem that are right, with their median time and that of cuBLAS in us."""
         from stepladder.measure.baselines import cublas
-        from stepladder.measure.bench import Contestant, Mode, Runner
+        from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle
         from stepladder.runtime.errors import StepladderError
         from stepladder.runtime.launch import MatmulBuffers
@@ -216,7 +216,8 @@ class Gpu:
 
     def _poison(self, buffer: Any) -> None:
         """Fills C with NaN."""
-        self.device.cuda.cuMemsetD8(buffer.address, 0xFF, buffer.size)
+        self.torch.as_tensor(buffer, device="cuda").fill_(0xFF)
+        self.torch.cuda.synchronize()
 
     @staticmethod
     def _times(own: Any, reference: Any, mode: Any) -> tuple[float, float]:

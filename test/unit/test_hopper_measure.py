@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from stepladder.measure.bench import Contestant, Mode
+from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.resources import transforms_dir
 
 MEASURE = transforms_dir().parent / "benchmarks"
