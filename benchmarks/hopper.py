@@ -619,9 +619,9 @@ def measure_few_rows(folder: Path, out: Path) -> None:
 
 def measure_clusters(out: Path) -> None:
     """How many clusters of each size a card has room for, of blocks that need a multiprocessor each."""
-    import duel
     from cuda.bindings import driver
 
+    import duel
     from stepladder.runtime.device import Device
 
     with Device() as device:
