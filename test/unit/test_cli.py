@@ -94,7 +94,7 @@ def test_bad_command_lines(arguments, message, capsys):
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
 def test_imports_no_mlir(arguments):
     script = (
-        "import sys\nfrom stepladder.cli import main\n"
+        "import sys\nfrom stepladder.cli.main import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
         "heavy = {'mlir', 'torch_mlir', 'torch', 'llvmlite'} & {name.split('.')[0] for name in sys.modules}\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
@@ -109,14 +109,14 @@ def test_interrupt(monkeypatch, capsys):
     def interrupt(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stepladder.commands.run.main", interrupt)
+    monkeypatch.setattr("stepladder.cli.commands.run.main", interrupt)
     assert cli.main(["run", "x"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_closed_pipe():
     script = (
-        "import sys\nfrom stepladder import cli\nfrom stepladder.commands import run\n"
+        "import sys\nfrom stepladder.cli import main as cli\nfrom stepladder.cli.commands import run\n"
         "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
     )
     process = subprocess.Popen(

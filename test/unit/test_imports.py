@@ -82,7 +82,7 @@ def test_help_imports_nothing_of_the_work(tmp_path):
 def test_linalg_is_whole_when_asked_for():
     """The place that is held for it gives way to the module itself, whoever asks."""
     script = (
-        "from stepladder import bindings\n"
+        "from stepladder.mlir import bindings\n"
         "import importlib, sys\n"
         "name = f'{bindings.PREFIX}.dialects.linalg'\n"
         "assert not [module for module in sys.modules if 'opdsl' in module]\n"
@@ -98,7 +98,7 @@ def test_linalg_is_whole_when_asked_for():
 
 def test_submodules_of_linalg_are_found_first():
     script = (
-        "from stepladder import bindings\n"
+        "from stepladder.mlir import bindings\n"
         "import importlib\n"
         "importlib.import_module(f'{bindings.PREFIX}.dialects.linalg.opdsl.lang')\n"
     )
@@ -107,7 +107,8 @@ def test_submodules_of_linalg_are_found_first():
 
 def test_ops_of_linalg_are_instances_of_their_classes():
     script = (
-        "from stepladder import bindings, engine, payload\n"
+        "from stepladder.payload import problem\n"
+        "from stepladder.pipeline import engine\n"
         "with engine.mlir_context():\n"
         "    module = engine.parse_payload(problem.matmul_text(64, 64, 64), 'x')\n"
         "    body = module.body.operations[0].regions[0].blocks[0]\n"

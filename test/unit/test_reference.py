@@ -13,9 +13,9 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.payload import reference_export
 from stepladder.payload.problem import find_problem, matmul_text
 from stepladder.pipeline import engine
-from stepladder.runtime.bundle import REFERENCE, read_bundle, write_bundle
+from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, OK, StepladderError
-from stepladder.runtime.reference import Program, from_text, matmul_program
+from stepladder.runtime.reference import REFERENCE, Program, from_text, matmul_program
 from stepladder.verify import arrays
 from stepladder.verify.reference_evaluation import Evaluation
 
@@ -104,7 +104,7 @@ func.func @f(%A: tensor<16x9xf32>, %S: tensor<16xf32>) -> tensor<16x9xf32> {
     %t = math.tanh %w : f32
     linalg.yield %t : f32 } -> tensor<16x9xf32>
   return %p : tensor<16x9xf32> }""",
-    "stages": """func.func @f(%A: memref<4x5xf32>, %B: memref<4x5xf32>, %C: memref<4x5xf32>) {
+    "buffers": """func.func @f(%A: memref<4x5xf32>, %B: memref<4x5xf32>, %C: memref<4x5xf32>) {
   %t = memref.alloc() : memref<4x5xf32>
   linalg.add ins(%A, %B : memref<4x5xf32>, memref<4x5xf32>) outs(%t : memref<4x5xf32>)
   memref.copy %B, %C : memref<4x5xf32> to memref<4x5xf32>
@@ -272,7 +272,7 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline):
         statuses.append(cli.main(["run", str(tmp_path / "bundle"), "--backend", "emulator"]))
     assert statuses == [OK, FAILED]
     said = capsys.readouterr().out
-    assert said.count("exact: pass") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
+    assert said.count("exact: PASS") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
 
 
 def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, capsys):
@@ -306,7 +306,7 @@ def test_other_files_are_refused(edit, message):
 
 def test_what_checks_numbers_imports_no_mlir():
     script = (
-        "import sys, stepladder.check, stepladder.bundle, stepladder.commands.run\n"
+        "import sys, stepladder.verify.check, stepladder.runtime.bundle, stepladder.cli.commands.run\n"
         "sys.exit(any('mlir' in name for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": ":".join(sys.path)})

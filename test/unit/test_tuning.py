@@ -232,7 +232,7 @@ def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_pat
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
     lines = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, lines.append)
-    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks' requires" in line for line in lines) == 1
+    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks': m must be" in line for line in lines) == 1
     assert sorted(path.name for path in (tmp_path / "000").iterdir()) == ["00", "01", "09.refused"]
     again = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, again.append)

@@ -6,7 +6,7 @@ then.
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import re
 import sys
 import types
@@ -18,7 +18,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ext, ir
 from stepladder.runtime.errors import StepladderError, suggest
 
-ENTRY_POINTS = "stepladder.extension.plugins"
+ENTRY_POINTS = "stepladder.plugins"
 
 # What MLIR's parser and verifier say of an op in a script that they do not know.
 _UNKNOWN_OP = ("unregistered dialect", "expected children ops to implement TransformOpInterface")
@@ -77,7 +77,7 @@ def load_file(path: str) -> None:
 
 
 def load_installed() -> None:
-    """Loads the plug-ins of installed packages: the modules that their entry points `stepladder.extension.plugins` name.
+    """Loads the plug-ins of installed packages: the modules that their entry points `stepladder.plugins` name.
 
     Once a process. One that cannot be loaded is warned about and left out: an installed package must not stop commands
     that do not need it.
@@ -86,12 +86,26 @@ def load_installed() -> None:
     if _installed_are_loaded:
         return
     _installed_are_loaded = True
+    if not _any_package_declares_plugins():
+        return
+    import importlib.metadata  # slow to import
+
     for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         package = f" of package '{entry.dist.name}'" if entry.dist else ""
         try:
             _register(f"plug-in '{entry.name}'{package}", entry.load)
         except StepladderError as error:
             print(f"warning: {error.location + ': ' if error.location else ''}{error.message}", file=sys.stderr)
+
+
+def _any_package_declares_plugins() -> bool:
+    """Tells whether any installed package may have an entry point of the group, from the texts on disk."""
+    for folder in sys.path:
+        for path in Path(folder or ".").glob("*-info/entry_points.txt"):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                if ENTRY_POINTS in path.read_text():
+                    return True
+    return False
 
 
 def _register(owner: str, run: Callable[[], object]) -> None:

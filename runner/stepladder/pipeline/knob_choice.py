@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepladder.codegen import kernel as codegen
 from stepladder.measure.tuning.database import Database, problem_key
 from stepladder.payload.problem import Problem
 from stepladder.pipeline import library, measured_knobs
@@ -152,6 +151,8 @@ def _tuned(asked: Asked, database: Path) -> Iterator[Choice]:
     )
     if not entries:
         return
+    from stepladder.codegen import kernel as codegen  # only where a database has the problem
+
     versions = codegen.tool_versions()
     entry = next((entry for entry in entries if entry.tool_versions == versions), None)
     if entry is None:

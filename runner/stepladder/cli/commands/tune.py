@@ -101,8 +101,8 @@ def _say(line: str) -> None:
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
     from stepladder.codegen import kernel as codegen
-    from stepladder.measure.tuning import building
     from stepladder.pipeline import engine
+    from stepladder.pipeline import tuning_build as building
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir

@@ -146,10 +146,10 @@ class Problem:
         return 2 * self.m * self.n * self.k
 
     def describe(self) -> str:
-        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 sums)`.
+        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 accumulation)`.
 
         Products in another type than the operands' and operands that are not row-major are mentioned too:
-        `..., f32 x f32 -> f32 (tf32 products, f32 sums), A column-major`.
+        `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`.
         """
         formula = "C = AB + C" if self.accumulate else "C = AB"
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
@@ -157,7 +157,7 @@ class Problem:
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
         return (
             f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
-            f"({products}{self.acc_type} sums){layouts}"
+            f"({products}{self.acc_type} accumulation){layouts}"
         )
 
 
