@@ -10,9 +10,9 @@ from conftest import make_manifest
 
 from stepladder import __version__
 from stepladder.cli import main as cli
-from stepladder.cli.files import check_writable, write_json
 from stepladder.runtime.bundle import write_bundle
 from stepladder.runtime.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
+from stepladder.runtime.files import check_writable, write_json
 
 RUNNER = Path(cli.__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 RENDER = transforms_dir().parent / "benchmarks" / "render.py"
 

@@ -11,8 +11,8 @@ from chosen import chosen_steps
 from stepladder.emulator import matmul
 from stepladder.payload.problem import find_problem, matmul_text
 from stepladder.pipeline import build, engine, library
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1}

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from stepladder.measure.bench import Contestant, Mode
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 MEASURE = transforms_dir().parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not MEASURE.is_dir(), reason="not a checkout")

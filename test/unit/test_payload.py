@@ -13,8 +13,8 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload.facts import type_bits, type_facts
 from stepladder.payload.problem import FACTS, find_problem, matmul_text, walk
 from stepladder.pipeline import engine
-from stepladder.pipeline.resources import payloads_dir
 from stepladder.runtime.errors import BAD_INPUT, OK, StepladderError
+from stepladder.runtime.resources import payloads_dir
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "payloads"
 sizes = st.integers(1, 20000)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from stepladder.pipeline import engine, library
-from stepladder.pipeline.resources import transforms_dir
+from stepladder.runtime.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
 PIPELINES = sorted(transforms_dir().glob("*.mlir"))

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from stepladder import __version__
-from stepladder.cli.files import read_text, write_folder, write_text
 from stepladder.cli.guard import guarded
 from stepladder.cli.options import Formatter, add_pipeline_options, flat
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.files import read_text, write_folder, write_text
 
 _EPILOG = """\
 examples:

@@ -20,8 +20,8 @@ from pathlib import Path
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline.resources import transforms_dir
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.resources import transforms_dir
 
 _SEQUENCE = "transform.named_sequence"
 _ALTERNATIVES = "transform.tune.alternatives"

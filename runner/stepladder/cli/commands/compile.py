@@ -40,9 +40,9 @@ def add_parser(subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.cli.files import read_text
     from stepladder.pipeline import build, engine
     from stepladder.runtime import targets
+    from stepladder.runtime.files import read_text
 
     settings = dict(args.settings)
     if args.target is not None:

@@ -48,7 +48,7 @@ def add_parser(subparsers) -> None:
 
 
 def _payload(layer: str) -> Path:
-    from stepladder.pipeline.resources import payloads_dir
+    from stepladder.runtime.resources import payloads_dir
 
     folder = payloads_dir() / "bert_large"
     path = folder / f"{layer}.mlir"

@@ -17,6 +17,8 @@ them. The sanitizer reports races, deadlocks, accesses out of bounds or to memor
 shared memory that nothing wrote, barriers that not all threads come to; the counters say what memory traffic and bank
 conflicts each access costs.
 
+What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
+
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
 exit status: 0 it ran and nothing was found; 1 findings, or more than --max-steps; 2 the input or an option is not
@@ -147,9 +149,9 @@ def print_counters(counters, file=None) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
-    from stepladder.cli.files import check_writable, read_text, write_json
     from stepladder.emulator.core.emulation import Emulation
     from stepladder.pipeline import engine
+    from stepladder.runtime.files import check_writable, read_text, write_json
 
     text, name = read_text(args.input)
     if args.report:
@@ -165,6 +167,7 @@ def main(args: argparse.Namespace) -> int:
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
     if args.report:
         write_json(args.report, report_of(outcome, name))
+    print(outcome.output, end="")
     print_counters(outcome.counters)
     for finding in outcome.findings:
         print(finding.render())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from stepladder.cli.files import write_text
 from stepladder.cli.options import Formatter, positive
 from stepladder.runtime.errors import OK, StepladderError
+from stepladder.runtime.files import write_text
 
 _TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8", "i32")
 

@@ -64,8 +64,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from dataclasses import asdict
 
-    from stepladder.cli.files import check_writable, write_json
     from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.files import check_writable, write_json
 
     bundle = read_bundle(args.bundle)
     if args.json:
