@@ -13,7 +13,7 @@ from stepladder.cli import main as cli
 from stepladder.cli import opt
 from stepladder.cli.commands import run
 from stepladder.emulator import matmul
-from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.emulator.memory.findings import Finding
 from stepladder.payload import problem
 from stepladder.pipeline import engine
 from stepladder.runtime.bundle import write_bundle

@@ -213,7 +213,8 @@ def test_blocks_that_do_not_wait_for_each_other_race():
     assert kinds(outcome) == {"race"}
 
 
-@pytest.mark.parametrize("threads, found", [(32, {"deadlock"}), (5, {"deadlock", "divergent-barrier"})])
+# PTX: threads that have ended count as arrived; a warp comes to a barrier as a whole.
+@pytest.mark.parametrize("threads, found", [(32, set()), (5, {"deadlock", "divergent-barrier"})])
 def test_a_barrier_that_not_all_come_to(threads, found):
     _, outcome = run(
         kernel(f"""
@@ -224,9 +225,9 @@ def test_a_barrier_that_not_all_come_to(threads, found):
     }}""")
     )
     assert kinds(outcome) == found
-    deadlock = next(finding for finding in outcome.findings if finding.kind == "deadlock")
-    assert "warp 0 of block (0, 0, 0) at gpu.barrier" in deadlock.message
-    assert f"{threads} of {THREADS} threads are there" in deadlock.message
+    for deadlock in (finding for finding in outcome.findings if finding.kind == "deadlock"):
+        assert "warp 0 of block (0, 0, 0) at gpu.barrier" in deadlock.message
+        assert f"{threads} of {THREADS} threads are there" in deadlock.message
 
 
 def test_barriers_at_different_places_are_divergent():

@@ -6,7 +6,7 @@ import pytest
 
 from faults import BASES, FAULTS
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.emulator.memory.findings import Finding
 from stepladder.payload import problem as payload
 from stepladder.pipeline import engine
 from stepladder.runtime.bundle import Problem

@@ -288,9 +288,20 @@ module attributes {gpu.container_module} {
 
 
 def test_an_unknown_op_is_an_error_that_names_it():
-    with pytest.raises(StepladderError, match="llvm.alloca") as caught:
-        run_clean("%p = llvm.alloca %c1 x i32 : (i32) -> !llvm.ptr\n llvm.return")
+    with pytest.raises(StepladderError, match="llvm.intr.stacksave") as caught:
+        run_clean("%p = llvm.intr.stacksave : !llvm.ptr\n llvm.return")
     assert caught.value.location.startswith("kernel.mlir:")
+
+
+def test_all_unknown_ops_are_named_at_once():
+    with pytest.raises(StepladderError) as caught:
+        run_clean("""%p = llvm.intr.stacksave : !llvm.ptr
+            llvm.intr.stackrestore %p : !llvm.ptr
+            llvm.intr.stackrestore %p : !llvm.ptr
+            llvm.return""")
+    assert "llvm.intr.stacksave" in caught.value.message
+    (note,) = caught.value.notes
+    assert "llvm.intr.stackrestore" in note and "1 more place" in note
 
 
 # Addresses.

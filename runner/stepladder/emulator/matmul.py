@@ -10,9 +10,9 @@ import numpy as np
 
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.hardware.counters import Counters
-from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.emulator.memory.findings import Finding
 from stepladder.payload import problem as payload
 from stepladder.payload import reference_export
 from stepladder.pipeline import build, engine, library

@@ -29,6 +29,8 @@ them. The sanitizer reports races, deadlocks, accesses out of bounds or to memor
 shared memory that nothing wrote, barriers that not all threads come to; the counters say what memory traffic and bank
 conflicts each access costs.
 
+What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
+
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
 exit status: 0 it ran and nothing was found; 1 findings, or more than --max-steps; 2 the input or an option is not
@@ -194,6 +196,7 @@ def main(args: argparse.Namespace) -> int:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
     with text_for_people(args.json):
+        print(outcome.output, end="")
         print_counters(outcome.counters)
         for finding in outcome.findings:
             print(finding.render())

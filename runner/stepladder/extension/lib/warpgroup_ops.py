@@ -30,7 +30,11 @@ class Product(Tc.Operation, name="warpgroup_mma"):
 
 
 class Store(Tc.Operation, name="warpgroup_mma_store"):
-    """As `nvgpu.warpgroup.mma.store`, of sums of any type."""
+    """As `nvgpu.warpgroup.mma.store`, of sums of any type, to a destination of each warpgroup's own.
+
+    What MLIR makes of nvgpu's op adds the 64 rows of each warpgroup before the thread's to the destination; here a
+    warpgroup stores from the destination's first row on.
+    """
 
     matrix_d: ext.Operand[typing.Any]
     destination: ext.Operand[typing.Any]
@@ -73,9 +77,9 @@ def multiply(a, b, sums, *, transpose_a: bool, transpose_b: bool, in_flight: int
     ).results[0]
 
 
-def store(sums, destination) -> None:
-    """Stores an accumulator to a tile."""
-    if str(ir.MemRefType(destination.type).element_type) == "f32":
+def store(sums, destination, *, one_warpgroup: bool) -> None:
+    """Stores an accumulator to a tile, which each warpgroup has its own of unless there is but one."""
+    if one_warpgroup and str(ir.MemRefType(destination.type).element_type) == "f32":
         nvgpu.warpgroup_mma_store(sums, destination)
     else:
         ir.Operation.create(Store.OPERATION_NAME, operands=[sums, destination])

@@ -181,4 +181,4 @@ def convert_to_warpgroup_mma(payload, op, rewriter) -> None:
         result, behind = list(loop.results)[-1], loop
     with ir.InsertionPoint.after(behind), behind.location:
         own = building.view(sums, [_own(share, warpgroups), 0], [share, n])
-        warpgroup_ops.store(result, own)
+        warpgroup_ops.store(result, own, one_warpgroup=warpgroups == 1)

@@ -1,6 +1,6 @@
 """`tc.pingpong_consumers`: two consumer warpgroups take tiles in turn, so that one stores while the other multiplies."""
 
-from stepladder.extension.lib import building, pipeline, tma
+from stepladder.extension.lib import building, pipeline, tma, warpgroup_ops
 from stepladder.extension.lib.building import WARPGROUP, index, integer
 from stepladder.extension.lib.dialect import Refusal, Tc, producer, transform_op
 from stepladder.extension.lib.epilogue import find_epilogues
@@ -126,6 +126,10 @@ def _divide_sums(launch, warpgroup, rewriter) -> None:
             _move_view(view, own, rewriter)
         old.replace_all_uses_with(own)
         rewriter.erase_op(sums)
+    for op in walk(launch, "nvgpu.warpgroup.mma.store"):
+        with ir.InsertionPoint(op), op.location:
+            warpgroup_ops.store(*op.operands, one_warpgroup=False)
+        rewriter.erase_op(op)
 
 
 def _move_view(view, source, rewriter) -> None:
