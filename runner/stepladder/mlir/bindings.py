@@ -1,13 +1,15 @@
 """The MLIR Python bindings, under whichever name they are installed.
 
-The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI that holds the same modules calls it
-`torch_mlir`. This is the one module that knows: everything else imports MLIR from here.
+The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI with the same modules calls it `torch_mlir`.
+Every other module imports MLIR from this one. Neither wheel has type stubs for `ir`, `transform` and `ext`: those in
+`stubs/` cover what this package uses.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
+from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import StepladderError
 
@@ -27,10 +29,13 @@ def _find_prefix() -> str:
 
 PREFIX = _find_prefix()
 
-ir = importlib.import_module(f"{PREFIX}.ir")
+if TYPE_CHECKING:
+    from stepladder.mlir.stubs import ext, ir, transform  # pyright: ignore[reportMissingModuleSource]
+else:
+    ir = importlib.import_module(f"{PREFIX}.ir")
+    ext = importlib.import_module(f"{PREFIX}.dialects.ext")
+    transform = importlib.import_module(f"{PREFIX}.dialects.transform")
 interpreter = importlib.import_module(f"{PREFIX}.dialects.transform.interpreter")
-transform = importlib.import_module(f"{PREFIX}.dialects.transform")
-ext = importlib.import_module(f"{PREFIX}.dialects.ext")
 affine = importlib.import_module(f"{PREFIX}.dialects.affine")
 arith = importlib.import_module(f"{PREFIX}.dialects.arith")
 builtin = importlib.import_module(f"{PREFIX}.dialects.builtin")
@@ -46,13 +51,13 @@ bufferization = importlib.import_module(f"{PREFIX}.dialects.bufferization")
 passmanager = importlib.import_module(f"{PREFIX}.passmanager")
 
 
-def translate_to_llvm_ir(module_like) -> str:
+def translate_to_llvm_ir(module_like: ir.Operation) -> str:
     """Returns the LLVM IR text of an op that holds `llvm.func` ops, such as a lowered `gpu.module`."""
     return llvm.translate_module_to_llvmir(module_like)
 
 
 def version() -> str:
-    """Returns the distribution the bindings come from and its version, as "name version"."""
+    """Returns the distribution that the bindings are installed from and its version, as "name version"."""
     for distribution in ("mlir-python-bindings", "torch-mlir"):
         try:
             return f"{distribution} {importlib.metadata.version(distribution)}"
