@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from conftest import examples
 from indices import index_of, offsets_of, sizes_of
-from stepladder.extension.lib import building, tma
+from stepladder.extension.lib import launches, tma
+from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.problem import matmul_text
@@ -32,8 +33,8 @@ def ids(x, y, size):
 
 def blocks_of(launch):
     """Yields what each block of a launch knows of its place."""
-    width, height, _ = building.launch_sizes(launch, building.GRID)
-    size = building.launch_sizes(launch, building.CLUSTER)[0]
+    width, height, _ = launches.launch_sizes(launch, launches.GRID)
+    size = launches.launch_sizes(launch, launches.CLUSTER)[0]
     for y in range(height):
         for x in range(width):
             yield ids(x, y, size)
@@ -83,20 +84,20 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
         run = engine.run(
             matmul_text(m, n, 64), "matmul.mlir", engine.Request("wgmma", knobs, through="make_persistent")
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         view = view_of_c(launch, launch)
         loops = walk(launch, "scf.for")
         assert len(loops) == (1 if blocks else 0)
         computed = Counter()
         for known in blocks_of(launch):
             for tile in range_of(loops[0], known) if loops else [None]:
-                here = known if tile is None else {**known, building.body_of(loops[0]).arguments[0]: tile}
+                here = known if tile is None else {**known, body_of(loops[0]).arguments[0]: tile}
                 (row, column), extents = offsets_of(view, here), sizes_of(view, here)
                 assert min(extents) >= 0
                 if min(extents) > 0:
                     assert extents == [min(64, m - row), min(32, n - column)]
                     computed[row, column] += 1
-        assert building.launch_sizes(launch, building.GRID)[0] <= (blocks or 10**6)
+        assert launches.launch_sizes(launch, launches.GRID)[0] <= (blocks or 10**6)
     assert computed == Counter({(64 * i, 32 * j): 1 for i in range(height) for j in range(width)})
 
 
@@ -136,7 +137,7 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         run = engine.run(
             text, "matmul.mlir", engine.Request("wgmma", knobs, without=without, through="multicast_tiles")
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         loads = walk(launch, tma.LOAD)
         view = view_of_c(launch, launch)
         (expected,) = {index_of(op.operands[1], {}) for op in walk(launch, tma.EXPECT)}
@@ -150,9 +151,9 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
             for ring in rings
         }
         for load in loads:
-            (loop,) = building.loops_around(load)
+            (loop,) = enclosing_loops(load)
             for rank, known in place.items():
-                body = building.body_of(loop)
+                body = body_of(loop)
                 known = {**known, body.arguments[0]: step * block_k, **dict.fromkeys(list(body.arguments)[1:], 0)}
                 tile = producer_of(load)
                 box, shape = offsets_of(tile, known), sizes_of(tile, known)
@@ -227,7 +228,7 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
             "matmul.mlir",
             engine.Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         load = walk(launch, tma.LOAD)
         store = walk(launch, tma.STORE)[0]
         product = walk(launch, "nvgpu.warpgroup.mma")[0]
@@ -270,12 +271,12 @@ def rounds(op, known, place):
         known: the block's place.
         place: tells the tile's row and column, given what is known in a round.
     """
-    loops = building.loops_around(op)
+    loops = enclosing_loops(op)
     tiles, steps = loops
     for number in range_of(tiles, known):
-        here = {**known, building.body_of(tiles).arguments[0]: number}
+        here = {**known, body_of(tiles).arguments[0]: number}
         ks = range_of(steps, here)
-        yield place({**here, building.body_of(steps).arguments[0]: ks[0] if ks else 0}), ks
+        yield place({**here, body_of(steps).arguments[0]: ks[0] if ks else 0}), ks
 
 
 SWIZZLE_MODES = {1: 128, 2: 64, 3: 32}
@@ -382,7 +383,7 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
             "matmul.mlir",
             engine.Request("wgmma", knobs, through="tma_store_epilogue"),
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         boxes = next(op for op in walk(launch, "memref.alloc") if mark(op) == "c")
         rows, width = ir.MemRefType(boxes.results[0].type).shape[2:]
         bytes_ = 4 if c_type == "f32" else 2

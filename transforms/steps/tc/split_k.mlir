@@ -32,19 +32,19 @@
 //   gpu.launch clusters(...) in (4, 1, 1) blocks(...) in (16, 4, 1) {
 //     %part = gpu.cluster_block_id x
 //     scf.for %k = %part * 1024 to %part * 1024 + 1024 step 64 { ... }
-//     linalg.copy ins(%sums : ...) outs(%partial_sums : memref<128x128xf32, strided<[136, 1]>, workgroup>)
+//     linalg.copy ins(%sums : ...) outs(%split_k_workspace : memref<128x128xf32, strided<[136, 1]>, workgroup>)
 //     nvvm.cluster.arrive; nvvm.cluster.wait
-//     %tile0 = nvvm.mapa %partial_sums, 0; ...
+//     %tile0 = nvvm.mapa %split_k_workspace, 0; ...
 //     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %tile0[...] + ... + %tile3[...] }
 //     nvvm.cluster.arrive; nvvm.cluster.wait
 // After, with split_k = 4 and split_k_workspace = memory:
-//   memref.global @partial_sums : memref<16x4x4096x4xf32, global>      // tiles x parts x units of 4
+//   memref.global @split_k_workspace : memref<16x4x4096x4xf32, global>      // tiles x parts x units of 4
 //   gpu.launch blocks(...) in (16, 4, 1) {
 //     %part = (gpu.block_id x) mod 4
 //     scf.for %k = %part * 1024 to %part * 1024 + 1024 step 64 { ... }
-//     linalg.transpose ins(%sums : ...) outs(%partial_sums[%tile, %part] : memref<8x2x8x8x4x2x2xf32, global>)
+//     linalg.transpose ins(%sums : ...) outs(%split_k_workspace[%tile, %part] : memref<8x2x8x8x4x2x2xf32, global>)
 //     if %thread == 0 { add one to the tile's counter; wait until all have }
-//     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %partial_sums[%tile, 0, %unit] + ... }
+//     scf.for %unit = %part * 256 + %thread to 4096 step 1024 { C = %split_k_workspace[%tile, 0, %unit] + ... }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_k(%module: !transform.any_op {transform.readonly})
@@ -67,8 +67,8 @@ module attributes {transform.with_named_sequence} {
          message = "each of the split_k parts of the reduction must have a step of the k loop (k_steps)"},
         {condition = "split_k == 1 or n % 4 == 0", message = "with split_k above 1, n must be a multiple of 4"}
       ]} {
-    "tc.split_k"(%module) {parts = 1 : i64, threads = 256 : i64, within = "cluster",
-      knobs = {parts = "split_k", threads = "consumers * 128", within = "split_k_workspace"}} : (!transform.any_op) -> ()
+    "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
+      knobs = {splits = "split_k", threads = "consumers * 128", workspace = "split_k_workspace"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {

@@ -21,8 +21,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly}) {
-    "tc.tma_store_epilogue"(%module) {buffers = 2 : i64, warpgroups = 2 : i64,
-      knobs = {buffers = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
+    "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64,
+      knobs = {stages = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
