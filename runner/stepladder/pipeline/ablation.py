@@ -22,9 +22,10 @@ class Ablation:
         """Returns the settings of a variant: a step that is left out decides its own knob."""
         settings = {**self.settings, **knobs}
         for step, knob in (
-            ("multi_buffer", "buffers"),
+            ("multi_buffer", "stages"),
             ("pad_shared_memory", "padding"),
-            ("make_persistent", "blocks"),
+            ("make_persistent", "persistent_blocks"),
+            ("enable_dependent_launch", "dependent_launch"),
             ("form_clusters", "cluster_m"),
             ("form_clusters", "cluster_n"),
         ):

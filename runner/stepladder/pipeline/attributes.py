@@ -59,6 +59,14 @@ def _is_values_by_name(attribute: ir.Attribute) -> bool:
     )
 
 
+def _is_text(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.StringAttr)
+
+
+def _text(attribute: ir.Attribute) -> list[str]:
+    return [attribute.value]
+
+
 def _texts(attribute: ir.Attribute) -> list[str]:
     return [element.value for element in attribute]
 
@@ -73,6 +81,7 @@ OF_STEPS = {
     "requires": Attribute(
         "a list of expressions over knobs", 'requires = ["block_m % warp_m == 0"]', _is_texts, _texts
     ),
+    "when": Attribute("an expression over knobs", 'when = "split_k > 1"', _is_text, _text),
     "left_out": Attribute("numbers, booleans or texts by knob", "left_out = {stages = 1 : i64}", _is_values_by_name),
 }
 OF_PIPELINES = {
@@ -111,6 +120,21 @@ def check_declaration(sequence: ir.Operation, name: str) -> None:
             f"attribute '{attribute}' stands on the declaration of step '{name}'",
             location=diagnostics.location_text(sequence.location),
             notes=["attributes of a step stand where it is defined"],
+        )
+
+
+def check_included(sequence: ir.Operation, name: str, step: str) -> None:
+    """Checks that a sequence which a step includes has no attributes of steps, since only a pipeline's includes read
+    them.
+
+    Raises:
+        StepladderError: it has one.
+    """
+    for attribute in _own_attributes(sequence):
+        raise StepladderError(
+            f"attribute '{attribute}' stands on sequence '{name}', which step '{step}' includes",
+            location=diagnostics.location_text(sequence.location),
+            notes=["attributes of a step are read where a pipeline includes it"],
         )
 
 

@@ -3,7 +3,7 @@
 Upstream transform ops take many parameters only as attributes. Such an op carries a discardable dictionary `knobs` that
 maps an attribute's name to an expression over knob names:
 
-    transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "buffers"}}
+    transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "stages"}}
 
 The literal in the attribute is the value for the default knobs, so the text runs unchanged in a stock mlir-opt; the
 runner evaluates the expression for the knobs at hand and overwrites the literal. The language is a small part of

@@ -116,7 +116,7 @@ def _lost(knobs: Knobs, m: int, n: int) -> float:
         return 1.0
     block_m, block_n = int(knobs["block_m"]), int(knobs["block_n"])
     tiles = math.ceil(m / block_m) * math.ceil(n / block_n)
-    parts = 2 if knobs.get("tile_scheduler") == "shared" else 1
+    parts = 2 if knobs.get("tile_scheduler") == "stream_k" else 1
     return math.ceil(parts * tiles / blocks) / parts * blocks * block_m * block_n / (m * n)
 
 
