@@ -40,7 +40,10 @@ def test_nothing_measured(tmp_path):
 def test_the_measured_problem_itself_comes_first(pipeline):
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
-        *(entry(*size, block_m=128, block_n=256, blocks=132, raster=number) for number, size in enumerate(sizes))
+        *(
+            entry(*size, block_m=128, block_n=256, persistent_blocks=132, raster=number)
+            for number, size in enumerate(sizes)
+        )
     )
     for number, size in enumerate(sizes):
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
@@ -71,8 +74,8 @@ def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
 def test_tiles_that_come_out_uneven_are_avoided(pipeline):
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(
-        entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
-        entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128),
+        entry(8448, 8448, 8448, block_m=256, block_n=192, persistent_blocks=132),
+        entry(10240, 10240, 10240, block_m=128, block_n=256, persistent_blocks=128),
     )
     assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 
@@ -150,7 +153,6 @@ def test_a_copy_keeps_measured_knobs(copy, name):
 
 
 INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()\n"
-DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})\n"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.
     [
         ([(INCLUDE, "")], "it has no step 'pad_shared_memory'"),
         (
-            [(INCLUDE, INCLUDE.replace("pad", "swizzle")), (DECLARATION, DECLARATION.replace("pad", "swizzle"))],
+            [(INCLUDE, INCLUDE.replace("pad", "swizzle"))],
             "it has a step 'swizzle_shared_memory'",
         ),
         ([('"block_k"> = 32', '"block_k"> = 64')], "knob 'block_k' is 64 by default, and 32 there"),
@@ -194,6 +196,17 @@ def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path):
     own.parent.mkdir()
     own.write_text(step.read_text().replace("transform.structured.eliminate_empty_tensors", "transform.print"))
     assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
+
+
+def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path):
+    step = transforms_dir() / "steps" / "canonicalize.mlir"
+    own = tmp_path / "own" / "canonicalize.mlir"
+    own.parent.mkdir()
+    own.write_text(step.read_text().replace("transform.apply_cse to", "transform.print"))
+    include = INCLUDE.replace("pad_shared_memory", "canonicalize")
+    first = "    transform.include @normalize_payload"
+    assert copy("wmma", (first, include + first), step=own).source is None
+    assert copy("wmma", (INCLUDE, INCLUDE + include)).source is None
 
 
 def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path):

@@ -8,8 +8,9 @@ attributes of the sequences (`script_attributes` checks them):
     on a knob       description = "text"                    what it is, for `stepladder list knobs`
     on a step       optimization                            it may be left out
                     requires = [{condition = "expression", message = "text"}, ...]
-                                                            what must hold for knobs, payload and target, as an
-                                                            expression and as a sentence for whom it refuses
+                                                            what must hold for knobs, payload and target, and the
+                                                            message where it does not
+                    when = "expression"                     the case in which `requires` applies; always without it
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
 """
@@ -17,21 +18,19 @@ attributes of the sequences (`script_attributes` checks them):
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepladder.extension import plugins
-from stepladder.extension.lib import faults
 from stepladder.extension.lib.dialect import python_dialects_in
 from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import interpreter, ir
-from stepladder.mlir.nesting import check_nesting
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline import attributes as script_attributes
+from stepladder.pipeline import scripts
 from stepladder.runtime.errors import StepladderError, suggest
 from stepladder.runtime.resources import transforms_dir
 
-_SEQUENCE = "transform.named_sequence"
 _ALTERNATIVES = "transform.tune.alternatives"
 _SELECTED = "selected_region_attr"
 
@@ -181,34 +180,6 @@ def _pipeline_path(name: str) -> Path:
     return path
 
 
-def _parse(path: Path):
-    try:
-        check_nesting(path.read_text(), str(path))
-        return ir.Module.parseFile(str(path))
-    except ir.MLIRError as error:
-        first = diagnostics.from_error(error)[0]
-        raise StepladderError(
-            first.message,
-            location=first.location or str(path),
-            traceback=faults.take(),
-            notes=[*first.notes, *plugins.unknown_op_notes(first, path.read_text())],
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StepladderError(f"cannot read '{path}': {error}") from None
-
-
-def _sequences(module) -> dict[str, object]:
-    return {
-        op.operation.attributes["sym_name"].value: op.operation
-        for op in module.body.operations
-        if op.operation.name == _SEQUENCE
-    }
-
-
-def _is_declaration(sequence) -> bool:
-    return not sequence.regions[0].blocks
-
-
 def _plain(attribute):
     match attribute:
         case ir.BoolAttr() | ir.IntegerAttr() | ir.StringAttr():
@@ -220,11 +191,11 @@ def _plain(attribute):
     raise StepladderError(f"attribute {attribute} is neither a number, a text, a list nor a dictionary")
 
 
-def _attribute(operation, name: str, default):
+def _attribute(operation: ir.Operation, name: str, default):
     return _plain(operation.attributes[name]) if name in operation.attributes else default
 
 
-def _read_knob(operation) -> Knob:
+def _read_knob(operation: ir.Operation) -> Knob:
     attributes = operation.attributes
     location = diagnostics.location_text(operation.location)
     name = _plain(attributes["name"])
@@ -244,8 +215,13 @@ def _read_knob(operation) -> Knob:
     )
 
 
-def _read_requirements(sequence) -> tuple[Requirement, ...]:
-    return tuple(Requirement(entry["condition"], entry["message"]) for entry in _attribute(sequence, "requires", []))
+def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
+    """Returns what a step requires, each condition under the step's `when`."""
+    when = _attribute(sequence, "when", None)
+    entries = _attribute(sequence, "requires", [])
+    if when is None:
+        return tuple(Requirement(entry["condition"], entry["message"]) for entry in entries)
+    return tuple(Requirement(f"not ({when}) or ({entry['condition']})", entry["message"]) for entry in entries)
 
 
 def knob_ops(pipeline: Pipeline) -> list:
@@ -253,21 +229,32 @@ def knob_ops(pipeline: Pipeline) -> list:
     return walk(pipeline.sequence, "transform.tune.knob")
 
 
-def include_ops(sequence) -> list:
+def include_ops(sequence: ir.Operation) -> list[ir.Operation]:
     """Returns the `transform.include` ops of a named sequence, in order."""
     return walk(sequence, "transform.include")
 
 
-def sequences_of(pipeline: Pipeline, steps: list[Step]) -> list:
-    """Returns the named sequences of some steps of a pipeline."""
-    sequences = _sequences(pipeline.module)
-    return [sequences[name] for name in dict.fromkeys(step.name for step in steps)]
+def _with_included(pipeline: Pipeline, names: Iterable[str]) -> dict[str, ir.Operation]:
+    """Returns some named sequences and those that they include, directly or not, by name."""
+    sequences = scripts.sequences(pipeline.module)
+    found: dict[str, ir.Operation] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = sequences[name]
+            waiting += [included_name(include) for include in include_ops(sequences[name])]
+    return found
+
+
+def sequences_of(pipeline: Pipeline, steps: list[Step]) -> list[ir.Operation]:
+    """Returns the named sequences of some steps of a pipeline, and those that they include."""
+    return list(_with_included(pipeline, (step.name for step in steps)).values())
 
 
 def texts_of_steps(pipeline: Pipeline) -> dict[str, str]:
-    """Returns the definition of every step of a pipeline as MLIR prints it."""
-    sequences = _sequences(pipeline.module)
-    return {step.name: str(sequences[step.name]) for step in pipeline.steps}
+    """Returns the definition of every step of a pipeline, and of what it includes, as MLIR prints them."""
+    return {step.name: "\n".join(map(str, sequences_of(pipeline, [step]))) for step in pipeline.steps}
 
 
 def text_of_sequence(pipeline: Pipeline) -> str:
@@ -275,32 +262,9 @@ def text_of_sequence(pipeline: Pipeline) -> str:
     return str(pipeline.sequence).replace(f"@{pipeline.name}(", "@pipeline(", 1)
 
 
-def included_name(include) -> str:
+def included_name(include: ir.Operation) -> str:
     """Returns the name of the sequence that a `transform.include` op includes."""
     return include.attributes["target"].value
-
-
-def _step_folders(near: Path) -> list[Path]:
-    return [near.parent / "steps", near.parent, transforms_dir() / "steps"]
-
-
-def _find_step(name: str, near: Path) -> Path | None:
-    for folder in _step_folders(near):
-        for path in (folder / f"{name}.mlir", folder / "tc" / f"{name}.mlir"):
-            if path.is_file() and path != near:
-                return path
-    return None
-
-
-def _step_path(name: str, near: Path) -> Path:
-    path = _find_step(name, near)
-    if path is not None:
-        return path
-    folders = _step_folders(near)
-    raise StepladderError(
-        f"'{near}' includes step '{name}', and no file {name}.mlir defines it",
-        notes=[f"looked in {', '.join(str(folder) for folder in folders)}"],
-    )
 
 
 def load(name: str) -> Pipeline:
@@ -314,13 +278,12 @@ def load(name: str) -> Pipeline:
             or a pipeline without steps.
     """
     path = _pipeline_path(name)
-    module = _parse(path)
-    sequences = _sequences(module)
-    sequence = sequences.get(path.stem)
-    if sequence is None or _is_declaration(sequence):
+    module = scripts.parse(path)
+    sequence = scripts.sequences(module).get(path.stem)
+    if sequence is None or scripts.is_declaration(sequence):
         raise StepladderError(
             f"pipeline file '{path}' defines no named sequence @{path.stem}",
-            notes=[f"it defines: {', '.join(sequences) or 'none'}"],
+            notes=[f"it defines: {', '.join(scripts.sequences(module)) or 'none'}"],
         )
     knobs = {}
     for op in walk(sequence, "transform.tune.knob"):
@@ -353,7 +316,7 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
     location = diagnostics.location_text(sequences_of(pipeline, [step])[0].location)
     names = [other.name for other in pipeline.steps]
     for name in step.needs:
-        if name not in names and _find_step(name, pipeline.path) is None:
+        if name not in names and scripts.find(name, pipeline.path) is None:
             raise StepladderError(
                 f"step '{step.name}' needs '{name}', and there is no such step{suggest(name, names)}", location=location
             )
@@ -368,15 +331,16 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
                 location=location,
                 notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
             )
-        if isinstance(value, str) != isinstance(knob.default, str):
+        # A number need not be among the options: with a step left out, a knob may hold what no step could run with.
+        if type(value) is not type(knob.default) or (isinstance(value, str) and not knob.accepts(value)):
             raise StepladderError(
-                f"step '{step.name}' says that knob '{name}' is {value} when it is left out, and its "
+                f"step '{step.name}' says that knob '{name}' is {value_text(value)} when it is left out, and its "
                 f"options are: {knob.options_text()}",
                 location=location,
             )
 
 
-def _condition(include) -> Condition | None:
+def _condition(include: ir.Operation) -> Condition | None:
     """Returns when an include runs: None for always, else the region of the alternatives that it stands in."""
     parent = include.parent
     if parent is None or parent.name != _ALTERNATIVES:
@@ -387,42 +351,39 @@ def _condition(include) -> Condition | None:
     return Condition(expression, region, len(parent.regions), diagnostics.location_text(parent.location))
 
 
+def _define(pipeline: Pipeline, name: str, near: Path) -> ir.Operation:
+    """Returns the definition of a sequence that the script `near` includes, in the pipeline's module, into which it is
+    merged with all that it includes unless it is there."""
+    sequence = scripts.sequences(pipeline.module).get(name)
+    if sequence is None or scripts.is_declaration(sequence):
+        if sequence is not None:
+            script_attributes.check_declaration(sequence, name)
+        del sequence  # merging erases the declaration, and no object of it may outlive it
+        scripts.merge(pipeline.module, name, scripts.path_of(name, near))
+        sequence = scripts.sequences(pipeline.module)[name]
+    for include in include_ops(sequence):
+        included = included_name(include)
+        if scripts.is_declaration(scripts.sequences(pipeline.module)[included]):
+            _define(pipeline, included, scripts.file_of(sequence))
+    return sequence
+
+
 def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> Step:
-    own = _sequences(pipeline.module).get(name)
-    if own is not None and not _is_declaration(own):
-        path, sequence = pipeline.path, own
-    else:
-        if own is not None:
-            script_attributes.check_declaration(own, name)
-        path = _step_path(name, pipeline.path)
-        script = _parse(path)
-        sequence = _sequences(script).get(name)
-        if sequence is None:
-            raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
-        with diagnostics.collect(pipeline.module.context) as errors:
-            try:
-                interpreter.copy_symbols_and_merge_into(pipeline.module, script)
-            except ValueError as error:
-                first = (
-                    errors[0]
-                    if errors
-                    else diagnostics.from_text(str(error))
-                    or diagnostics.Diagnostic(str(path), "the step does not fit the pipeline")
-                )
-                raise StepladderError(
-                    f"step '{name}': {first.message}", location=first.location, notes=first.notes
-                ) from None
-        sequence = _sequences(pipeline.module)[name]
+    sequence = _define(pipeline, name, pipeline.path)
     script_attributes.check_step(sequence, name)
-    for op in walk(sequence):
+    bodies = _with_included(pipeline, [name])
+    for included, body in list(bodies.items())[1:]:
+        script_attributes.check_included(body, included, name)
+    ops = [op for body in bodies.values() for op in walk(body)]
+    for op in ops:
         script_attributes.check_knobs(op)
     return Step(
         name,
-        path,
+        scripts.file_of(sequence),
         "optimization" in sequence.attributes,
         _read_requirements(sequence),
         tuple(_attribute(sequence, "needs", [])),
         _attribute(sequence, "left_out", {}),
-        python_dialects_in(walk(sequence)),
+        python_dialects_in(ops),
         condition,
     )
