@@ -9,8 +9,8 @@
 // CHECK-NEXT: [[b:%.+]] = memref.get_global @[[B:\w+]] : memref<2x16x40xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT: vector.store %x, [[a]][
 // CHECK-NEXT: vector.store %x, [[b]][
-// CHECK-DAG: memref.global "private" @[[A]] : memref<2x16x24xf16, #gpu.address_space<workgroup>> {alignment = 128 : i64}
-// CHECK-DAG: memref.global "private" @[[B]] : memref<2x16x40xf16, #gpu.address_space<workgroup>> {alignment = 128 : i64}
+// CHECK-DAG: memref.global "private" @[[A]] : memref<2x16x24xf16, {{.*}}> {alignment = 128 : i64}
+// CHECK-DAG: memref.global "private" @[[B]] : memref<2x16x40xf16, {{.*}}> {alignment = 128 : i64}
 // CHECK: // -----
 func.func @launch(%x: vector<8xf16>) {
   %c0 = arith.constant 0 : index

@@ -1,11 +1,12 @@
-// No tensors are left, and C is updated in place: its tile is a view of the argument, and nothing is allocated or copied
-// but the tile in shared memory.
+// No tensors are left, and C is updated in place: its tile is a view of the argument, and nothing is allocated or
+// copied but the tile in shared memory.
 //
 // RUN: %stepladder-opt %s --pipeline wmma --step bufferize --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @accumulate(
 // CHECK-NOT: {{tensor<|bufferization}}
-// CHECK: [[c:%.+]] = memref.subview %C{{\[}}%{{.*}}, 0] [16, 32] [1, 1] : memref<32x32xf32> to memref<16x32xf32, strided<[32, 1], offset: ?>>
+// CHECK: [[c:%.+]] = memref.subview %C{{\[}}%{{.*}}, 0] [16, 32] [1, 1] : memref<32x32xf32>
+// CHECK-SAME: to memref<16x32xf32, strided<[32, 1], offset: ?>>
 // CHECK: scf.for %{{[^:]*}} {
 // CHECK: memref.subview %{{.*}}[0, %{{.*}}] [16, 16] [1, 1] : {{.*}} to memref<16x16xf16, strided<[64, 1], offset: ?>>
 // CHECK: memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
@@ -27,10 +28,14 @@ func.func @accumulate(%A: memref<32x64xf16>, %B: memref<64x32xf16>, %C: memref<3
       %a_tile = tensor.extract_slice %a_rows[0, %k] [16, 16] [1, 1] : tensor<16x64xf16> to tensor<16x16xf16>
       %b_tile = tensor.extract_slice %b[%k, 0] [16, 32] [1, 1] : tensor<64x32xf16> to tensor<16x32xf16>
       %shared = memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
-      %from = bufferization.to_buffer %a_tile read_only : tensor<16x16xf16> to memref<16x16xf16, strided<[?, ?], offset: ?>>
-      linalg.copy {operand_a} ins(%from : memref<16x16xf16, strided<[?, ?], offset: ?>>) outs(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
-      %staged = bufferization.to_tensor %shared restrict writable : memref<16x16xf16, #gpu.address_space<workgroup>> to tensor<16x16xf16>
-      %next = linalg.matmul ins(%staged, %b_tile : tensor<16x16xf16>, tensor<16x32xf16>) outs(%sum : tensor<16x32xf32>) -> tensor<16x32xf32>
+      %from = bufferization.to_buffer %a_tile read_only : tensor<16x16xf16>
+          to memref<16x16xf16, strided<[?, ?], offset: ?>>
+      linalg.copy {operand_a} ins(%from : memref<16x16xf16, strided<[?, ?], offset: ?>>)
+          outs(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
+      %staged = bufferization.to_tensor %shared restrict writable
+          : memref<16x16xf16, #gpu.address_space<workgroup>> to tensor<16x16xf16>
+      %next = linalg.matmul ins(%staged, %b_tile : tensor<16x16xf16>, tensor<16x32xf16>)
+          outs(%sum : tensor<16x32xf32>) -> tensor<16x32xf32>
       scf.yield %next : tensor<16x32xf32>
     }
     scf.forall.in_parallel {
@@ -54,7 +59,8 @@ func.func @from_zero(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: memref<16x3
   %b = bufferization.to_tensor %B restrict : memref<8x32xf16> to tensor<8x32xf16>
   %c = bufferization.to_tensor %C restrict writable : memref<16x32xf32> to tensor<16x32xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
-  %d = linalg.matmul ins(%a, %b : tensor<16x8xf16>, tensor<8x32xf16>) outs(%zeros : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<16x8xf16>, tensor<8x32xf16>)
+      outs(%zeros : tensor<16x32xf32>) -> tensor<16x32xf32>
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<16x32xf32>, memref<16x32xf32>) -> ()
   return
 }

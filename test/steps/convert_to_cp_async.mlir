@@ -1,12 +1,14 @@
-// Every copy of eight elements is one asynchronous copy of 16 bytes; one group holds those in front of a barrier, which a
-// wait for it precedes. No tile passes through registers.
+// Every copy of eight elements is one asynchronous copy of 16 bytes; one group holds those in front of a barrier, which
+// a wait for it precedes. No tile passes through registers.
 //
 // RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_cp_async --split-input-file | FileCheck %s
-// RUN: %stepladder-opt %s --pipeline wmma --set prefetch=cp_async --step convert_to_cp_async --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --set prefetch=cp_async --step convert_to_cp_async \
+// RUN:   --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @copies(
 // CHECK-NOT: vector.transfer_write
-// CHECK: [[first:%.+]] = nvgpu.device_async_copy %A[%c0, %c0], %S[%i, %c0, %c0], 8 : memref<16x64xf16> to memref<2x16x16xf16, #gpu.address_space<workgroup>>
+// CHECK: [[first:%.+]] = nvgpu.device_async_copy %A[%c0, %c0], %S[%i, %c0, %c0], 8 : memref<16x64xf16>
+// CHECK-SAME: to memref<2x16x16xf16, #gpu.address_space<workgroup>>
 // CHECK: [[second:%.+]] = nvgpu.device_async_copy %A[%c0, %c8], %S[%i, %c0, %c8], 8 :
 // CHECK: [[last:%.+]] = nvgpu.device_async_copy %B[%c8, %c0], %T[%i, %c8, %c0], 8 :
 // CHECK-NEXT: [[group:%.+]] = nvgpu.device_async_create_group [[first]], [[second]], [[last]]
@@ -15,7 +17,8 @@
 // CHECK-NOT: {{nvgpu.device_async|vector.transfer_write|gpu.barrier}}
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
-func.func @copies(%A: memref<16x64xf16>, %B: memref<64x16xf16>, %S: memref<2x16x16xf16, #space>, %T: memref<2x16x16xf16, #space>, %i: index) {
+func.func @copies(%A: memref<16x64xf16>, %B: memref<64x16xf16>, %S: memref<2x16x16xf16, #space>,
+                  %T: memref<2x16x16xf16, #space>, %i: index) {
   %pad = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index

@@ -1,7 +1,8 @@
-// Fragments are registers with a known layout: A's by one ldmatrix of four tiles, B's by a transposed one of two, C's by
-// each lane on its own, and products are mma.sync of 16 x 8 x 16. Copies stay.
+// Fragments are registers with a known layout: A's by one ldmatrix of four tiles, B's by a transposed one of two, C's
+// by each lane on its own, and products are mma.sync of 16 x 8 x 16. Copies stay.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>
 // CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 2 - (s0 floordiv 4) * 8)>
@@ -13,12 +14,14 @@
 // CHECK: [[j:%.+]] = affine.apply #[[column]]()[[[lane]]]
 // CHECK: [[upper:%.+]] = vector.load %C{{\[}}[[i]], [[j]]] {alignment = 8 : i64} : memref<16x16xf32>, vector<2xf32>
 // CHECK: [[i_lower:%.+]] = affine.apply #[[lower_row]]()[[[lane]]]
-// CHECK: [[lower:%.+]] = vector.load %C{{\[}}[[i_lower]], [[j]]] {alignment = 8 : i64} : memref<16x16xf32>, vector<2xf32>
+// CHECK: [[lower:%.+]] = vector.load %C{{\[}}[[i_lower]], [[j]]] {alignment = 8 : i64}
+// CHECK-SAME: : memref<16x16xf32>, vector<2xf32>
 // CHECK: [[c:%.+]] = vector.from_elements {{.*}} : vector<2x2xf32>
 // CHECK: vector.transfer_write %x, %A{{.*}} : vector<8xf16>
 // CHECK: [[a:%.+]] = nvgpu.ldmatrix %A{{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x2xf16>
 // CHECK: [[b:%.+]] = nvgpu.ldmatrix %B{{.*}} {numTiles = 2 : i32, transpose = true} : {{.*}} -> vector<2x2xf16>
-// CHECK: [[d:%.+]] = nvgpu.mma.sync([[a]], [[b]], [[c]]) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
+// CHECK: [[d:%.+]] = nvgpu.mma.sync([[a]], [[b]], [[c]]) {mmaShape = [16, 8, 16]}
+// CHECK-SAME: : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
 // CHECK: [[upper:%.+]] = vector.extract [[d]][0]
 // CHECK: vector.store [[upper]], %C{{\[}}[[i]], [[j]]] {alignment = 8 : i64}
 // CHECK: [[lower:%.+]] = vector.extract [[d]][1]
@@ -29,16 +32,18 @@
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>
 #c = affine_map<(i, j, k) -> (i, j)>
-func.func @f16_f32(%A: memref<16x32xf16, #space>, %B: memref<16x16xf16, #space>, %C: memref<16x16xf32>, %x: vector<8xf16>) {
+func.func @f16_f32(%A: memref<16x32xf16, #space>, %B: memref<16x16xf16, #space>, %C: memref<16x16xf32>,
+                   %x: vector<8xf16>) {
   %zero = arith.constant 0.0 : f16
   %zero_c = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c = vector.transfer_read %C[%c0, %c0], %zero_c {in_bounds = [true, true]} : memref<16x16xf32>, vector<16x8xf32>
   vector.transfer_write %x, %A[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x32xf16, #space>
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x32xf16, #space>, vector<16x16xf16>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x32xf16, #space>, vector<16x16xf16>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16, #space>, vector<16x8xf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %c : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %c : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -49,7 +54,8 @@ func.func @f16_f32(%A: memref<16x32xf16, #space>, %B: memref<16x16xf16, #space>,
 // CHECK-LABEL: func.func @f16_f16(
 // CHECK: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<2x2xf16>
 // CHECK-NOT: vector.load
-// CHECK: nvgpu.mma.sync({{.*}}, {{.*}}, [[zeros]]) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>
+// CHECK: nvgpu.mma.sync({{.*}}, {{.*}}, [[zeros]]) {mmaShape = [16, 8, 16]}
+// CHECK-SAME: : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>
 // CHECK: vector.store {{.*}}, %C[{{.*}} {alignment = 4 : i64} : memref<16x16xf16>, vector<2xf16>
 // CHECK: vector.store
 // CHECK: // -----
@@ -61,10 +67,11 @@ func.func @f16_f16(%A: memref<16x64xf16, #space>, %B: memref<64x16xf16, #space>,
   %zero = arith.constant 0.0 : f16
   %zeros = arith.constant dense<0.0> : vector<16x8xf16>
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf16, #space>, vector<16x16xf16>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xf16, #space>, vector<16x16xf16>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf16, #space>, vector<16x8xf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf16>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf16>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf16>, memref<16x16xf16>
   return
 }
@@ -74,7 +81,8 @@ func.func @f16_f16(%A: memref<16x64xf16, #space>, %B: memref<64x16xf16, #space>,
 // bf16 all the way, though upstream sees f16.
 // CHECK-LABEL: func.func @bf16(
 // CHECK-NOT: {{[x:( ]f16}}
-// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xbf16>, vector<2x2xbf16>, vector<2x2xf32>) -> vector<2x2xf32>
+// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 16]} : (vector<4x2xbf16>, vector<2x2xbf16>, vector<2x2xf32>)
+// CHECK-SAME: -> vector<2x2xf32>
 // CHECK-NOT: {{[x:( ]f16}}
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
@@ -85,10 +93,12 @@ func.func @bf16(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #space>, 
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : vector<16x8xf32>
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xbf16, #space>, vector<16x16xbf16>
-  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xbf16, #space>, vector<16x8xbf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xbf16, #space>, vector<16x16xbf16>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<64x16xbf16, #space>, vector<16x8xbf16>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -97,7 +107,8 @@ func.func @bf16(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #space>, 
 
 // CHECK-LABEL: func.func @tf32(
 // CHECK: nvgpu.ldmatrix %B{{.*}} {numTiles = 2 : i32, transpose = false} : {{.*}} -> vector<2x1xf32>
-// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 8], tf32Enabled} : (vector<4x1xf32>, vector<2x1xf32>, vector<2x2xf32>) -> vector<2x2xf32>
+// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 8], tf32Enabled}
+// CHECK-SAME: : (vector<4x1xf32>, vector<2x1xf32>, vector<2x2xf32>) -> vector<2x2xf32>
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
@@ -109,8 +120,8 @@ func.func @tf32(%A: memref<16x64xf32, #space>, %B: memref<16x64xf32, #space>, %C
   %c0 = arith.constant 0 : index
   %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf32, #space>, vector<16x8xf32>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf32, #space>, vector<8x8xf32>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x8xf32>, vector<8x8xf32> into vector<16x8xf32>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x8xf32>, vector<8x8xf32> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -136,8 +147,8 @@ func.func @tf32_rows(%A: memref<16x64xf32, #space>, %B: memref<64x16xf32, #space
   %c0 = arith.constant 0 : index
   %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf32, #space>, vector<16x8xf32>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf32, #space>, vector<8x8xf32>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x8xf32>, vector<8x8xf32> into vector<16x8xf32>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x8xf32>, vector<8x8xf32> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -145,7 +156,8 @@ func.func @tf32_rows(%A: memref<16x64xf32, #space>, %B: memref<64x16xf32, #space
 // -----
 
 // CHECK-LABEL: func.func @i8(
-// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 32]} : (vector<4x4xi8>, vector<2x4xi8>, vector<2x2xi32>) -> vector<2x2xi32>
+// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 32]} : (vector<4x4xi8>, vector<2x4xi8>, vector<2x2xi32>)
+// CHECK-SAME: -> vector<2x2xi32>
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
@@ -157,8 +169,8 @@ func.func @i8(%A: memref<16x64xi8, #space>, %B: memref<16x64xi8, #space>, %C: me
   %c0 = arith.constant 0 : index
   %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xi8, #space>, vector<16x32xi8>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xi8, #space>, vector<8x32xi8>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x32xi8>, vector<8x32xi8> into vector<16x8xi32>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x32xi8>, vector<8x32xi8> into vector<16x8xi32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xi32>, memref<16x16xi32>
   return
 }
@@ -183,10 +195,11 @@ func.func @column_major_a(%A: memref<64x16xf16, #space>, %B: memref<64x16xf16, #
   %zero = arith.constant 0.0 : f16
   %zeros = arith.constant dense<0.0> : vector<16x8xf32>
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf16, #space>, vector<16x16xf16>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<64x16xf16, #space>, vector<16x16xf16>
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf16, #space>, vector<16x8xf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -203,10 +216,12 @@ func.func @constant(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #spac
   // expected-error@+1 {{tc.reinterpret_elements: a constant other than zero of type bf16}}
   %one = arith.constant 1.0 : bf16
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xbf16, #space>, vector<16x16xbf16>
-  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xbf16, #space>, vector<16x8xbf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xbf16, #space>, vector<16x16xbf16>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<64x16xbf16, #space>, vector<16x8xbf16>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   memref.store %one, %A[%c0, %c0] : memref<16x64xbf16, #space>
   return
@@ -222,10 +237,12 @@ func.func @arithmetic(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #sp
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : vector<16x8xf32>
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xbf16, #space>, vector<16x16xbf16>
-  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xbf16, #space>, vector<16x8xbf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xbf16, #space>, vector<16x16xbf16>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<64x16xbf16, #space>, vector<16x8xbf16>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   %x = memref.load %A[%c0, %c0] : memref<16x64xbf16, #space>
   // expected-error@+1 {{tc.reinterpret_elements: arith.addf computes with elements of type bf16}}
@@ -245,10 +262,12 @@ func.func @bf16_sums(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #spa
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : vector<16x8xbf16>
   %c0 = arith.constant 0 : index
-  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xbf16, #space>, vector<16x16xbf16>
-  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xbf16, #space>, vector<16x8xbf16>
-  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-    %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xbf16>
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xbf16, #space>, vector<16x16xbf16>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<64x16xbf16, #space>, vector<16x8xbf16>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xbf16>, vector<16x8xbf16> into vector<16x8xbf16>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xbf16>, memref<16x16xbf16>
   return
 }

@@ -4,12 +4,15 @@
 
 // CHECK-LABEL: gpu.func @accumulate(
 // CHECK-NOT: {{vector.contract|vector<16x16}}
-// CHECK: [[c:%.+]] = gpu.subgroup_mma_load_matrix %C[%c16, %c0] {leadDimension = 16 : index} : memref<32x16xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
+// CHECK: [[c:%.+]] = gpu.subgroup_mma_load_matrix %C[%c16, %c0] {leadDimension = 16 : index} : memref<32x16xf32>
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf32, "COp">
 // CHECK: [[d:%.+]] = scf.for {{.*}} iter_args([[sum:%.+]] = [[c]]) -> (!gpu.mma_matrix<16x16xf32, "COp">)
 // CHECK: vector.transfer_write %x, %A{{.*}} : vector<8xf16>
 // CHECK: gpu.barrier
-// CHECK: [[a:%.+]] = gpu.subgroup_mma_load_matrix %A{{.*}} {leadDimension = 40 : index} : {{.*}} -> !gpu.mma_matrix<16x16xf16, "AOp">
-// CHECK: [[b:%.+]] = gpu.subgroup_mma_load_matrix %B{{.*}} {leadDimension = 24 : index} : {{.*}} -> !gpu.mma_matrix<16x16xf16, "BOp">
+// CHECK: [[a:%.+]] = gpu.subgroup_mma_load_matrix %A{{.*}} {leadDimension = 40 : index}
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf16, "AOp">
+// CHECK: [[b:%.+]] = gpu.subgroup_mma_load_matrix %B{{.*}} {leadDimension = 24 : index}
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf16, "BOp">
 // CHECK: [[e:%.+]] = gpu.subgroup_mma_compute [[a]], [[b]], [[sum]] : {{.*}} -> !gpu.mma_matrix<16x16xf32, "COp">
 // CHECK: scf.yield [[e]]
 // CHECK: gpu.subgroup_mma_store_matrix [[d]], %C[%c16, %c0] {leadDimension = 16 : index}
@@ -20,7 +23,8 @@
 #b = affine_map<(i, j, k) -> (k, j)>
 #c = affine_map<(i, j, k) -> (i, j)>
 gpu.module @kernels {
-  gpu.func @accumulate(%C: memref<32x16xf32>, %A: memref<2x16x40xf16, #space>, %B: memref<2x16x24xf16, #space>, %x: vector<8xf16>) kernel {
+  gpu.func @accumulate(%C: memref<32x16xf32>, %A: memref<2x16x40xf16, #space>, %B: memref<2x16x24xf16, #space>,
+                       %x: vector<8xf16>) kernel {
     %zero = arith.constant 0.0 : f16
     %zero_c = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
@@ -30,10 +34,12 @@ gpu.module @kernels {
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (vector<16x16xf32>) {
       vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<2x16x40xf16, #space>
       gpu.barrier
-      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]} : memref<2x16x40xf16, #space>, vector<16x16xf16>
-      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]} : memref<2x16x24xf16, #space>, vector<16x16xf16>
-      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-        %0, %1, %sum : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x40xf16, #space>, vector<16x16xf16>
+      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x24xf16, #space>, vector<16x16xf16>
+      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
       scf.yield %2 : vector<16x16xf32>
     }
     vector.transfer_write %d, %C[%c16, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>
@@ -59,8 +65,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
     %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
-    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-      %0, %1, %zeros : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
+    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
     vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
     gpu.return
   }
@@ -74,7 +80,8 @@ gpu.module @kernels {
 #b = affine_map<(i, j, k) -> (k, j)>
 #c = affine_map<(i, j, k) -> (i, j)>
 gpu.module @kernels {
-  gpu.func @bf16(%C: memref<32x16xf32>, %A: memref<2x16x40xbf16, #space>, %B: memref<2x16x24xbf16, #space>, %x: vector<8xbf16>) kernel {
+  gpu.func @bf16(%C: memref<32x16xf32>, %A: memref<2x16x40xbf16, #space>, %B: memref<2x16x24xbf16, #space>,
+                 %x: vector<8xbf16>) kernel {
     %zero = arith.constant 0.0 : bf16
     %zero_c = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
@@ -84,10 +91,12 @@ gpu.module @kernels {
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (vector<16x16xf32>) {
       vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xbf16>, memref<2x16x40xbf16, #space>
       gpu.barrier
-      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]} : memref<2x16x40xbf16, #space>, vector<16x16xbf16>
-      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]} : memref<2x16x24xbf16, #space>, vector<16x16xbf16>
-      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-        %0, %1, %sum : vector<16x16xbf16>, vector<16x16xbf16> into vector<16x16xf32>
+      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x40xbf16, #space>, vector<16x16xbf16>
+      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x24xbf16, #space>, vector<16x16xbf16>
+      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xbf16>, vector<16x16xbf16> into vector<16x16xf32>
       scf.yield %2 : vector<16x16xf32>
     }
     vector.transfer_write %d, %C[%c16, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>

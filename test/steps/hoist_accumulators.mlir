@@ -28,8 +28,8 @@ func.func @accumulate(%A: memref<16x64xf16>, %B: memref<64x16xf16>, %C: memref<3
     %0 = vector.transfer_read %A[%c0, %k], %zero {in_bounds = [true, true]} : memref<16x64xf16>, vector<16x16xf16>
     %1 = vector.transfer_read %B[%k, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf16>, vector<16x16xf16>
     %2 = vector.transfer_read %C[%row, %c0], %zero_c {in_bounds = [true, true]} : memref<32x16xf32>, vector<16x16xf32>
-    %3 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-      %0, %1, %2 : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    %3 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %2 : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
     vector.transfer_write %3, %C[%row, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>
   }
   return
@@ -61,8 +61,8 @@ func.func @from_zero(%A: memref<16x64xf16>, %B: memref<64x16xf16>, %C: memref<16
     %0 = vector.transfer_read %A[%c0, %k], %zero {in_bounds = [true, true]} : memref<16x64xf16>, vector<16x16xf16>
     %1 = vector.transfer_read %B[%k, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf16>, vector<16x16xf16>
     %2 = vector.transfer_read %C[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
-    %3 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-      %0, %1, %2 : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
+    %3 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %2 : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
     vector.transfer_write %3, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
   }
   return

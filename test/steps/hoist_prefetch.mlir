@@ -19,7 +19,8 @@
 !c = !gpu.mma_matrix<16x16xf32, "COp">
 #column = affine_map<(d0) -> (d0 + 8)>
 gpu.module @kernels {
-  gpu.func @one_barrier(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c, %first: vector<8xf16>, %C: memref<16x16xf32>) kernel {
+  gpu.func @one_barrier(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c, %first: vector<8xf16>,
+                        %C: memref<16x16xf32>) kernel {
     %pad = arith.constant 0.0 : f16
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -58,7 +59,8 @@ gpu.module @kernels {
 !c = !gpu.mma_matrix<16x16xf32, "COp">
 #column = affine_map<(d0) -> (d0 + 8)>
 gpu.module @kernels {
-  gpu.func @two_barriers(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c, %first: vector<8xf16>, %C: memref<16x16xf32>) kernel {
+  gpu.func @two_barriers(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c, %first: vector<8xf16>,
+                         %C: memref<16x16xf32>) kernel {
     %pad = arith.constant 0.0 : f16
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -96,10 +98,12 @@ func.func @no_prefetch(%A: memref<64xf16>, %S: memref<64xf16, #gpu.address_space
   %c64 = arith.constant 64 : index
   %pad = arith.constant 0.0 : f16
   scf.for %i = %c0 to %c64 step %c8 {
-    %shared = vector.transfer_read %S[%i], %pad {in_bounds = [true]} : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+    %shared = vector.transfer_read %S[%i], %pad {in_bounds = [true]}
+        : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
     vector.transfer_write %shared, %C[%i] {in_bounds = [true]} : vector<8xf16>, memref<64xf16>
     %tile = vector.transfer_read %A[%i], %pad {in_bounds = [true]} : memref<64xf16>, vector<8xf16>
-    vector.transfer_write %tile, %S[%i] {in_bounds = [true]} : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
+    vector.transfer_write %tile, %S[%i] {in_bounds = [true]}
+        : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
   }
   return
 }
@@ -112,8 +116,10 @@ func.func @loads_from_c(%C: memref<64xf16>, %S: memref<64xf16, #gpu.address_spac
   %c64 = arith.constant 64 : index
   %pad = arith.constant 0.0 : f16
   %last = scf.for %i = %c0 to %c64 step %c8 iter_args(%tile = %first) -> (vector<8xf16>) {
-    vector.transfer_write %tile, %S[%i] {in_bounds = [true]} : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
-    %read = vector.transfer_read %S[%c0], %pad {in_bounds = [true]} : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+    vector.transfer_write %tile, %S[%i] {in_bounds = [true]}
+        : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
+    %read = vector.transfer_read %S[%c0], %pad {in_bounds = [true]}
+        : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
     vector.transfer_write %read, %C[%i] {in_bounds = [true]} : vector<8xf16>, memref<64xf16>
     // expected-error@+1 {{tc.hoist_prefetch: the kernel writes the memory that this load reads, so it cannot move}}
     %next = vector.transfer_read %C[%i], %pad {in_bounds = [true]} : memref<64xf16>, vector<8xf16>

@@ -1,7 +1,8 @@
 // The copies of an iteration go out a share a sub-step, behind its loads and in front of its products, in all sub-steps
 // but the last; the group closes behind the last share, in front of the wait.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step interleave_copies --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step interleave_copies --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // Three sub-steps, three copies: two, one, none.
 // CHECK-LABEL: gpu.func @three_substeps(
@@ -35,13 +36,16 @@ gpu.module @kernels {
       %copy1 = nvgpu.device_async_copy %A[%c8, %k], %S[%c8, %k], 8 : memref<16x64xf16> to memref<16x64xf16, #space>
       %copy2 = nvgpu.device_async_copy %A[%c16, %k], %S[%c16, %k], 8 : memref<16x64xf16> to memref<16x64xf16, #space>
       %group = nvgpu.device_async_create_group %copy0, %copy1, %copy2
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x64xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x64xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
-      %a2 = nvgpu.ldmatrix %S[%c0, %c32] {numTiles = 4 : i32, transpose = false} : memref<16x64xf16, #space> -> !fragment
+      %a2 = nvgpu.ldmatrix %S[%c0, %c32] {numTiles = 4 : i32, transpose = false}
+          : memref<16x64xf16, #space> -> !fragment
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       nvgpu.device_async_wait %earlier {numGroups = 1 : i32}
       gpu.barrier
-      %next = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x64xf16, #space> -> !fragment
+      %next = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<16x64xf16, #space> -> !fragment
       %d2 = nvgpu.mma.sync(%a2, %b, %d1) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d2, %next : !sum, !fragment
     }
@@ -68,7 +72,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @two_substeps(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>,
+  gpu.func @two_substeps(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                         %C: memref<16x2xf32>,
                          %A: memref<64xf16>, %T: memref<64xf16, #space>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -79,7 +84,8 @@ gpu.module @kernels {
       %group = nvgpu.device_async_create_group %copy0, %copy1
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       nvgpu.device_async_wait %g
       gpu.barrier
@@ -131,7 +137,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @one_substep(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>,
+  gpu.func @one_substep(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                        %C: memref<16x2xf32>,
                         %A: memref<64xf16>, %T: memref<64xf16, #space>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -155,7 +162,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @two_main_loops(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @two_main_loops(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                           %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -163,7 +171,8 @@ gpu.module @kernels {
       nvgpu.device_async_wait %g
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
@@ -173,7 +182,8 @@ gpu.module @kernels {
       nvgpu.device_async_wait %g
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum

@@ -1,18 +1,20 @@
-// The copies are plain vector loads and stores, and all of them say that they are aligned to 16 bytes: without that, LLVM
-// takes a 128-bit access apart.
+// The copies are plain vector loads and stores, and all of them say that they are aligned to 16 bytes: without that,
+// LLVM takes a 128-bit access apart.
 //
 // RUN: %stepladder-opt %s --pipeline mma_sync --step lower_transfers --split-input-file | FileCheck %s
 
 // CHECK-LABEL: gpu.func @copy(
 // CHECK: [[x:%.+]] = vector.load %A[%c0] {alignment = 16 : i64} : memref<64xf16>, vector<8xf16>
-// CHECK-NEXT: vector.store [[x]], %S[%c0] {alignment = 16 : i64} : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+// CHECK-NEXT: vector.store [[x]], %S[%c0] {alignment = 16 : i64}
+// CHECK-SAME: : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
 // CHECK-NEXT: gpu.return
 gpu.module @kernels {
   gpu.func @copy(%A: memref<64xf16>, %S: memref<64xf16, #gpu.address_space<workgroup>>) kernel {
     %pad = arith.constant 0.0 : f16
     %c0 = arith.constant 0 : index
     %0 = vector.transfer_read %A[%c0], %pad {in_bounds = [true]} : memref<64xf16>, vector<8xf16>
-    vector.transfer_write %0, %S[%c0] {in_bounds = [true]} : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
+    vector.transfer_write %0, %S[%c0] {in_bounds = [true]}
+        : vector<8xf16>, memref<64xf16, #gpu.address_space<workgroup>>
     gpu.return
   }
 }

@@ -1,5 +1,5 @@
-// Each thread copies runs of eight elements of A's and B's tile, in rows that are a pass of the whole block apart. Exactly
-// one barrier, behind all of them and in front of the matmul.
+// Each thread copies runs of eight elements of A's and B's tile, in rows that are a pass of the whole block apart.
+// Exactly one barrier, behind all of them and in front of the matmul.
 //
 // DEFINE: %{sizes} = --set block_m=32 --set block_n=64 --set block_k=32 --set warp_m=32
 // DEFINE: %{step} = --step map_copies_cyclically %{sizes} --split-input-file --verify-diagnostics

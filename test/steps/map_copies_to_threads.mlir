@@ -1,11 +1,12 @@
-// A thread copies rows that follow each other, neighbours next to each other in a row, and one barrier stands behind both
-// copies.
+// A thread copies rows that follow each other, neighbours next to each other in a row, and one barrier stands behind
+// both copies.
 //
 // DEFINE: %{sizes} = --set block_m=32 --set block_n=64 --set block_k=32 --set warp_m=32
 // DEFINE: %{step} = --step map_copies_to_threads %{sizes} --split-input-file
 // RUN: %stepladder-opt %s --pipeline wmma %{step} --set warp_n=32 | FileCheck %s
 // RUN: %stepladder-opt %s --pipeline wmma %{step} --set warp_n=64 | FileCheck %s --check-prefix=ONE-WARP
-// RUN: %stepladder-opt %s --pipeline mma_sync --without map_copies_cyclically %{step} --set warp_n=32 | FileCheck %s --check-prefixes=CHECK,I8
+// RUN: %stepladder-opt %s --pipeline mma_sync --without map_copies_cyclically %{step} --set warp_n=32 \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,I8
 
 // 64 threads: four a row of A's tile, eight a row of B's.
 // CHECK-DAG: #[[rows_a:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) * 2)>

@@ -1,10 +1,11 @@
-// Each warp takes warp_m x warp_n of the block's tile of C, and a fill of C is cut the same way. A second barrier stands
-// behind the matmul.
+// Each warp takes warp_m x warp_n of the block's tile of C, and a fill of C is cut the same way. A second barrier
+// stands behind the matmul.
 //
 // DEFINE: %{opt} = %stepladder-opt %s --pipeline wmma --step map_matmul_to_warps --split-input-file
 // DEFINE: %{sizes} = --set block_m=64 --set block_n=64 --set warp_n=32
 // RUN: %{opt} %{sizes} --set warp_m=32 | FileCheck %s
-// RUN: %{opt} %{sizes} --set warp_m=16 --without stage_in_shared_memory,prefetch_to_registers | FileCheck %s --check-prefix=UNSTAGED
+// RUN: %{opt} %{sizes} --set warp_m=16 --without stage_in_shared_memory,prefetch_to_registers \
+// RUN:   | FileCheck %s --check-prefix=UNSTAGED
 
 // Warps 0 and 1 in the first row of warps, 2 and 3 in the second.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (((s0 floordiv 32) floordiv 2) * 32)>
@@ -26,7 +27,8 @@
 
 // Tiles that are not in shared memory need no barrier behind the matmul.
 // UNSTAGED: threads({{.*}}) in (%{{.*}} = %c256, %{{.*}} = %c1, %{{.*}} = %c1)
-// UNSTAGED: linalg.matmul ins(%{{.*}} : memref<16x16xf16, {{.*}}, memref<16x32xf16, {{.*}}) outs(%{{.*}} : memref<16x32xf32,
+// UNSTAGED: linalg.matmul ins(%{{.*}} : memref<16x16xf16, {{.*}}, memref<16x32xf16, {{.*}}) outs(%
+// UNSTAGED-SAME: : memref<16x32xf32,
 // UNSTAGED-NEXT: gpu.terminator
 func.func @accumulate(%A: memref<64x16xf16>, %B: memref<16x64xf16>, %C: memref<64x64xf32>) {
   %c1 = arith.constant 1 : index

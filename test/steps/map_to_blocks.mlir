@@ -24,12 +24,16 @@ func.func @matmul(%A: memref<32x64xf16>, %C: memref<32x48xf16>) {
   scf.forall (%i, %j) in (2, 3) {
     %row = affine.apply #tile(%i)
     %column = affine.apply #tile(%j)
-    %c = memref.subview %C[%row, %column] [16, 16] [1, 1] : memref<32x48xf16> to memref<16x16xf16, strided<[48, 1], offset: ?>>
+    %c = memref.subview %C[%row, %column] [16, 16] [1, 1] : memref<32x48xf16>
+        to memref<16x16xf16, strided<[48, 1], offset: ?>>
     scf.for %k = %c0 to %c64 step %c32 {
       %shared = memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
-      %a = memref.subview %A[%row, %k] [16, 16] [1, 1] : memref<32x64xf16> to memref<16x16xf16, strided<[64, 1], offset: ?>>
-      linalg.copy ins(%a : memref<16x16xf16, strided<[64, 1], offset: ?>>) outs(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
-      linalg.copy ins(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>) outs(%c : memref<16x16xf16, strided<[48, 1], offset: ?>>)
+      %a = memref.subview %A[%row, %k] [16, 16] [1, 1] : memref<32x64xf16>
+          to memref<16x16xf16, strided<[64, 1], offset: ?>>
+      linalg.copy ins(%a : memref<16x16xf16, strided<[64, 1], offset: ?>>)
+          outs(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
+      linalg.copy ins(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
+          outs(%c : memref<16x16xf16, strided<[48, 1], offset: ?>>)
     }
   } {mapping = [#gpu.block<y>, #gpu.block<x>]}
   return

@@ -1,16 +1,16 @@
-// A warp's 32 x 32 x 32 becomes products of 16 x 16 x 16, k outermost: all four of the first slice of k come before those
-// of the second, and each fragment is read once. Fragments of C are read in front of the products.
+// A warp's 32 x 32 x 32 becomes products of 16 x 16 x 16, k outermost: all four of the first slice of k come before
+// those of the second, and each fragment is read once. Fragments of C are read in front of the products.
 //
 // DEFINE: %{opt} = %stepladder-opt %s --step map_to_fragments --split-input-file --pipeline
 // RUN: %{opt} wmma | FileCheck %s
 // RUN: %{opt} mma_sync | FileCheck %s --check-prefix=MMA-SYNC
 
 // CHECK-LABEL: func.func @accumulate(
-// CHECK-DAG: [[a0:%.+]] = vector.transfer_read %A[%c0, %c0], %{{.*}} {in_bounds = [true, true]} : memref<32x32xf16>, vector<16x16xf16>
+// CHECK-DAG: [[a0:%.+]] = vector.transfer_read %A[%c0, %c0], %{{.*}} : memref<32x32xf16>, vector<16x16xf16>
 // CHECK-DAG: [[a0_next:%.+]] = vector.transfer_read %A[%c0, %c16]
 // CHECK-DAG: [[a1:%.+]] = vector.transfer_read %A[%c16, %c0]
 // CHECK-DAG: [[a1_next:%.+]] = vector.transfer_read %A[%c16, %c16]
-// CHECK-DAG: [[b0:%.+]] = vector.transfer_read %B[%c0, %c0], %{{.*}} {in_bounds = [true, true]} : memref<32x32xf16>, vector<16x16xf16>
+// CHECK-DAG: [[b0:%.+]] = vector.transfer_read %B[%c0, %c0], %{{.*}} : memref<32x32xf16>, vector<16x16xf16>
 // CHECK-DAG: [[b1:%.+]] = vector.transfer_read %B[%c0, %c16]
 // CHECK-DAG: [[b0_next:%.+]] = vector.transfer_read %B[%c16, %c0]
 // CHECK-DAG: [[b1_next:%.+]] = vector.transfer_read %B[%c16, %c16]
@@ -19,7 +19,8 @@
 // CHECK-DAG: [[c2:%.+]] = vector.transfer_read %C[%c16, %c0]
 // CHECK-DAG: [[c3:%.+]] = vector.transfer_read %C[%c16, %c16]
 // CHECK-NOT: vector.transfer_read
-// CHECK: [[d0:%.+]] = vector.contract {{.*}} [[a0]], [[b0]], [[c0]] : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+// CHECK: [[d0:%.+]] = vector.contract {{.*}} [[a0]], [[b0]], [[c0]] : vector<16x16xf16>, vector<16x16xf16>
+// CHECK-SAME: into vector<16x16xf32>
 // CHECK: [[d1:%.+]] = vector.contract {{.*}} [[a0]], [[b1]], [[c1]] :
 // CHECK: [[d2:%.+]] = vector.contract {{.*}} [[a1]], [[b0]], [[c2]] :
 // CHECK: [[d3:%.+]] = vector.contract {{.*}} [[a1]], [[b1]], [[c3]] :
@@ -27,7 +28,8 @@
 // CHECK: [[e1:%.+]] = vector.contract {{.*}} [[a0_next]], [[b1_next]], [[d1]] :
 // CHECK: [[e2:%.+]] = vector.contract {{.*}} [[a1_next]], [[b0_next]], [[d2]] :
 // CHECK: [[e3:%.+]] = vector.contract {{.*}} [[a1_next]], [[b1_next]], [[d3]] :
-// CHECK-NEXT: vector.transfer_write [[e0]], %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x32xf32>
+// CHECK-NEXT: vector.transfer_write [[e0]], %C[%c0, %c0] {in_bounds = [true, true]}
+// CHECK-SAME: : vector<16x16xf32>, memref<32x32xf32>
 // CHECK-NEXT: vector.transfer_write [[e1]], %C[%c0, %c16]
 // CHECK-NEXT: vector.transfer_write [[e2]], %C[%c16, %c0]
 // CHECK-NEXT: vector.transfer_write [[e3]], %C[%c16, %c16]

@@ -1,5 +1,5 @@
-// Each shared tile has a stage for each of successive iterations: one barrier an iteration is then enough. With one stage
-// there is a second barrier.
+// Each shared tile has a stage for each of successive iterations: one barrier an iteration is then enough. With one
+// stage there is a second barrier.
 //
 // DEFINE: %{opt} = %stepladder-opt %s --pipeline wmma --step multi_buffer --split-input-file
 // RUN: %{opt} --verify-diagnostics | FileCheck %s
@@ -39,8 +39,10 @@ func.func @loop(%x: vector<8xf16>, %C: memref<16x16xf16>) {
     vector.transfer_write %x, %a[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #space>
     vector.transfer_write %x, %b[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #space>
     gpu.barrier
-    %0 = vector.transfer_read %a[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16, #space>, vector<16x16xf16>
-    %1 = vector.transfer_read %b[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16, #space>, vector<16x16xf16>
+    %0 = vector.transfer_read %a[%c0, %c0], %zero {in_bounds = [true, true]}
+        : memref<16x16xf16, #space>, vector<16x16xf16>
+    %1 = vector.transfer_read %b[%c0, %c0], %zero {in_bounds = [true, true]}
+        : memref<16x16xf16, #space>, vector<16x16xf16>
     %2 = arith.addf %0, %1 : vector<16x16xf16>
     vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
     gpu.barrier

@@ -1,6 +1,7 @@
 // Every way to write the matmul becomes the normal form: buffers at the boundary, tensors inside, C updated in place.
 //
-// RUN: %stepladder-opt %s --pipeline wmma --step normalize_payload --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --step normalize_payload --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @on_memrefs(
 // CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<8x32xf16>, [[C:%.+]]: memref<16x32xf32>) {
@@ -133,7 +134,8 @@ func.func @local_a(%B: memref<8x32xf16>, %C: memref<16x32xf32>) {
 // -----
 
 // expected-error@+1 {{a function on tensors returns one tensor, the product}}
-func.func @two_results(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>) -> (tensor<16x32xf32>, tensor<16x32xf32>) {
+func.func @two_results(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>)
+                       -> (tensor<16x32xf32>, tensor<16x32xf32>) {
   %d = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
                            outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>
   return %d, %C : tensor<16x32xf32>, tensor<16x32xf32>

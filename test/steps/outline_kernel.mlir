@@ -6,9 +6,11 @@
 // CHECK: module attributes {gpu.container_module}
 // CHECK: func.func @matmul(
 // CHECK-NOT: gpu.launch{{ }}
-// CHECK: gpu.launch_func @matmul_kernel::@matmul_kernel blocks in (%c1, %c2, %c1) threads in (%c64, %c1, %c1) args(%C : memref<32x16xf32>, %A : memref<32x16xf16>, %B : memref<16x16xf16>)
+// CHECK: gpu.launch_func @matmul_kernel::@matmul_kernel blocks in (%c1, %c2, %c1) threads in (%c64, %c1, %c1) args(%C
+// CHECK-SAME: : memref<32x16xf32>, %A : memref<32x16xf16>, %B : memref<16x16xf16>)
 // CHECK: gpu.module @matmul_kernel {
-// CHECK-NEXT: gpu.func @matmul_kernel(%C: memref<32x16xf32>, %A: memref<32x16xf16>, %B: memref<16x16xf16>) kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 2, 1>}
+// CHECK-NEXT: gpu.func @matmul_kernel(%C: memref<32x16xf32>, %A: memref<32x16xf16>, %B: memref<16x16xf16>) kernel
+// CHECK-SAME: attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 2, 1>}
 // CHECK: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<8xf32>
 // CHECK: [[row:%.+]] = affine.apply
 // CHECK: memref.get_global @shared_memory
@@ -30,12 +32,15 @@ func.func @matmul(%A: memref<32x16xf16>, %B: memref<16x16xf16>, %C: memref<32x16
     %y = gpu.block_id y
     %row = affine.apply #row()[%y]
     %shared = memref.get_global @shared_memory : memref<512xi8, #gpu.address_space<workgroup>>
-    %tile = memref.view %shared[%c0][] : memref<512xi8, #gpu.address_space<workgroup>> to memref<16x16xf16, #gpu.address_space<workgroup>>
+    %tile = memref.view %shared[%c0][] : memref<512xi8, #gpu.address_space<workgroup>>
+        to memref<16x16xf16, #gpu.address_space<workgroup>>
     vector.transfer_write %zeros, %C[%row, %c0] {in_bounds = [true]} : vector<8xf32>, memref<32x16xf32>
     %a = vector.transfer_read %A[%row, %c0], %pad {in_bounds = [true]} : memref<32x16xf16>, vector<8xf16>
-    vector.transfer_write %a, %tile[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
+    vector.transfer_write %a, %tile[%c0, %c0] {in_bounds = [true]}
+        : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
     %b = vector.transfer_read %B[%c0, %c0], %pad {in_bounds = [true]} : memref<16x16xf16>, vector<8xf16>
-    vector.transfer_write %b, %tile[%c1, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
+    vector.transfer_write %b, %tile[%c1, %c0] {in_bounds = [true]}
+        : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
     gpu.terminator
   }
   return

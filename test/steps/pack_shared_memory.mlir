@@ -1,16 +1,20 @@
-// The shared tiles are views of one array, one behind the other. Up to 48 KB it is static; above, it is dynamic: external
-// and without a size, and the launch says how many bytes it needs.
+// The shared tiles are views of one array, one behind the other. Up to 48 KB it is static; above, it is dynamic:
+// external and without a size, and the launch says how many bytes it needs.
 //
-// RUN: %stepladder-opt %s --pipeline wmma --step pack_shared_memory --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --step pack_shared_memory --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // A's tiles take 2 * 16 * 24 * 2 = 1536 bytes, B's 2 * 16 * 40 * 2 = 2560.
-// CHECK: memref.global "private" @shared_memory : memref<4096xi8, #gpu.address_space<workgroup>> = uninitialized {alignment = 128 : i64}
+// CHECK: memref.global "private" @shared_memory : memref<4096xi8, #gpu.address_space<workgroup>> = uninitialized
+// CHECK-SAME: {alignment = 128 : i64}
 // CHECK-LABEL: func.func @static(
 // CHECK-NOT: {{memref.alloc|dynamic_shared_memory}}
 // CHECK: gpu.launch
 // CHECK: [[array:%.+]] = memref.get_global @shared_memory
-// CHECK: [[a:%.+]] = memref.view [[array]][%c0{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>> to memref<2x16x24xf16, #gpu.address_space<workgroup>>
-// CHECK: [[b:%.+]] = memref.view [[array]][%c1536{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>> to memref<2x16x40xf16, #gpu.address_space<workgroup>>
+// CHECK: [[a:%.+]] = memref.view [[array]][%c0{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>>
+// CHECK-SAME: to memref<2x16x24xf16, #gpu.address_space<workgroup>>
+// CHECK: [[b:%.+]] = memref.view [[array]][%c1536{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>>
+// CHECK-SAME: to memref<2x16x40xf16, #gpu.address_space<workgroup>>
 // CHECK: vector.store %x, [[a]][
 // CHECK: vector.store %x, [[b]][
 // CHECK-NOT: {{memref.alloc|dynamic_shared_memory}}

@@ -2,7 +2,8 @@
 //
 // DEFINE: %{sizes} = --set block_m=16 --set block_n=32 --set block_k=16
 // RUN: %stepladder-opt %s --pipeline wmma --step pad_shared_memory %{sizes} | FileCheck %s
-// RUN: %stepladder-opt %s --pipeline wmma --step pad_shared_memory %{sizes} --set padding=0 | FileCheck %s --check-prefix=NONE
+// RUN: %stepladder-opt %s --pipeline wmma --step pad_shared_memory %{sizes} --set padding=0 \
+// RUN:   | FileCheck %s --check-prefix=NONE
 
 // CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<16x24xf16, #gpu.address_space<workgroup>>
 // CHECK: [[B:%.+]] = memref.alloc() {operand_b} : memref<16x40xf16, #gpu.address_space<workgroup>>
@@ -21,8 +22,10 @@ func.func @tiles(%x: vector<8xf16>, %C: memref<16x16xf16>) {
   %b = memref.alloc() {operand_b} : memref<16x32xf16, #space>
   %other = memref.alloc() : memref<16x16xf16, #space>
   vector.transfer_write %x, %a[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #space>
-  %0 = vector.transfer_read %a[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16, #space>, vector<16x16xf16>
-  %1 = vector.transfer_read %b[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x32xf16, #space>, vector<16x16xf16>
+  %0 = vector.transfer_read %a[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x16xf16, #space>, vector<16x16xf16>
+  %1 = vector.transfer_read %b[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x32xf16, #space>, vector<16x16xf16>
   vector.transfer_write %0, %other[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16, #space>
   vector.transfer_write %1, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
   return

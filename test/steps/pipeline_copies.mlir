@@ -1,6 +1,6 @@
-// With three stages copies run two tiles ahead: the first two groups stand in front of the loop, an iteration waits until
-// one group is in flight, and copies the tile after the next to the stage that was read an iteration ago. Copies behind
-// the last tile are predicated: they read no elements.
+// With three stages copies run two tiles ahead: the first two groups stand in front of the loop, an iteration waits
+// until one group is in flight, and copies the tile after the next to the stage that was read an iteration ago. Copies
+// behind the last tile are predicated: they read no elements.
 //
 // DEFINE: %{opt} = %stepladder-opt %s --step pipeline_copies --split-input-file --pipeline
 // RUN: %{opt} mma_sync | FileCheck %s
@@ -13,7 +13,9 @@
 // CHECK: nvgpu.device_async_copy %A[%c0, %c16], %S[%c1, %c0, %c0], 8 :
 // CHECK: [[second:%.+]] = nvgpu.device_async_create_group
 // CHECK-NOT: nvgpu.device_async
-// CHECK: scf.for [[k:%.+]] = %c0 to %c64 step %c16 iter_args([[oldest:%.+]] = [[first]], [[younger:%.+]] = [[second]], [[here:%.+]] = %c0, [[next:%.+]] = %c1)
+// CHECK: scf.for [[k:%.+]] = %c0 to %c64 step %c16
+// CHECK-SAME: iter_args([[oldest:%\w+]] = [[first]], [[younger:%\w+]] = [[second]], [[here:%\w+]] = %c0,
+// CHECK-SAME: [[next:%\w+]] = %c1)
 // CHECK-DAG: [[more:%.+]] = arith.cmpi slt, [[k]], %c32
 // CHECK: nvgpu.device_async_wait [[oldest]] {numGroups = 1 : i32}
 // CHECK-NEXT: gpu.barrier
@@ -50,11 +52,13 @@ gpu.module @kernels {
     %c64 = arith.constant 64 : index
     scf.for %k = %c0 to %c64 step %c16 {
       %stage = affine.apply #stage(%k)
-      %copy = nvgpu.device_async_copy %A[%c0, %k], %S[%stage, %c0, %c0], 8 : memref<16x64xf16> to memref<3x16x16xf16, #space>
+      %copy = nvgpu.device_async_copy %A[%c0, %k], %S[%stage, %c0, %c0], 8
+          : memref<16x64xf16> to memref<3x16x16xf16, #space>
       %group = nvgpu.device_async_create_group %copy
       nvgpu.device_async_wait %group
       gpu.barrier
-      %a = nvgpu.ldmatrix %S[%stage, %c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<3x16x16xf16, #space> -> vector<4x2xf16>
+      %a = nvgpu.ldmatrix %S[%stage, %c0, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x16xf16, #space> -> vector<4x2xf16>
       %row = vector.extract %a[0] : vector<2xf16> from vector<4x2xf16>
       vector.store %row, %C[%c0, %k] : memref<16x64xf16>, vector<2xf16>
     }
@@ -76,7 +80,8 @@ gpu.module @kernels {
 gpu.module @kernels {
   gpu.func @one_step(%A: memref<16x16xf16>, %S: memref<3x16x16xf16, #space>) kernel {
     %c0 = arith.constant 0 : index
-    %copy = nvgpu.device_async_copy %A[%c0, %c0], %S[%c0, %c0, %c0], 8 : memref<16x16xf16> to memref<3x16x16xf16, #space>
+    %copy = nvgpu.device_async_copy %A[%c0, %c0], %S[%c0, %c0, %c0], 8
+        : memref<16x16xf16> to memref<3x16x16xf16, #space>
     %group = nvgpu.device_async_create_group %copy
     nvgpu.device_async_wait %group
     gpu.barrier

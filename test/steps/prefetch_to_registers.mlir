@@ -1,12 +1,14 @@
-// The load of iteration i + 1 is issued in iteration i and carried to the next one, which stores it: the first load stands
-// in front of the loop, the last store and products behind it, and the loop is one iteration shorter.
+// The load of iteration i + 1 is issued in iteration i and carried to the next one, which stores it: the first load
+// stands in front of the loop, the last store and products behind it, and the loop is one iteration shorter.
 //
-// RUN: %stepladder-opt %s --pipeline wmma --step prefetch_to_registers --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --step prefetch_to_registers --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: gpu.func @two_stages(
 // CHECK: [[first:%.+]] = vector.transfer_read %A[%c0, %c0]
 // CHECK-NOT: vector.transfer
-// CHECK: [[last:%.+]]:2 = scf.for [[k:%.+]] = %c0 to %c48 step %c16 iter_args([[sum:%.+]] = %c, [[carried:%.+]] = [[first]])
+// CHECK: [[last:%.+]]:2 = scf.for [[k:%.+]] = %c0 to %c48 step %c16
+// CHECK-SAME: iter_args([[sum:%.+]] = %c, [[carried:%.+]] = [[first]])
 // CHECK: vector.transfer_write [[carried]], %S[
 // CHECK-NEXT: gpu.barrier
 // CHECK-NOT: vector.transfer
@@ -27,7 +29,8 @@
 !c = !gpu.mma_matrix<16x16xf32, "COp">
 #stage = affine_map<(d0) -> ((d0 floordiv 16) mod 2)>
 gpu.module @kernels {
-  gpu.func @two_stages(%A: memref<16x64xf16>, %S: memref<2x16x16xf16, #space>, %b: !b, %c: !c, %C: memref<16x16xf32>) kernel {
+  gpu.func @two_stages(%A: memref<16x64xf16>, %S: memref<2x16x16xf16, #space>, %b: !b, %c: !c,
+                       %C: memref<16x16xf32>) kernel {
     %pad = arith.constant 0.0 : f16
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -35,9 +38,11 @@ gpu.module @kernels {
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!c) {
       %stage = affine.apply #stage(%k)
       %tile = vector.transfer_read %A[%c0, %k], %pad {in_bounds = [true]} : memref<16x64xf16>, vector<8xf16>
-      vector.transfer_write %tile, %S[%stage, %c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<2x16x16xf16, #space>
+      vector.transfer_write %tile, %S[%stage, %c0, %c0] {in_bounds = [true]}
+          : vector<8xf16>, memref<2x16x16xf16, #space>
       gpu.barrier
-      %a = gpu.subgroup_mma_load_matrix %S[%stage, %c0, %c0] {leadDimension = 16 : index} : memref<2x16x16xf16, #space> -> !a
+      %a = gpu.subgroup_mma_load_matrix %S[%stage, %c0, %c0] {leadDimension = 16 : index}
+          : memref<2x16x16xf16, #space> -> !a
       %next = gpu.subgroup_mma_compute %a, %b, %sum : !a, !b -> !c
       scf.yield %next : !c
     }
@@ -69,7 +74,8 @@ gpu.module @kernels {
 !b = !gpu.mma_matrix<16x16xf16, "BOp">
 !c = !gpu.mma_matrix<16x16xf32, "COp">
 gpu.module @kernels {
-  gpu.func @one_stage(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c, %C: memref<16x16xf32>) kernel {
+  gpu.func @one_stage(%A: memref<16x64xf16>, %S: memref<16x16xf16, #space>, %b: !b, %c: !c,
+                      %C: memref<16x16xf32>) kernel {
     %pad = arith.constant 0.0 : f16
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index

@@ -1,8 +1,9 @@
-// Blocks are numbered down columns of `raster_group` block rows: the grid stays, and the tile of a block follows from its
-// number. Where the group does not divide the grid's height, the last group has fewer rows. With a group of one row
+// Blocks are numbered down columns of `raster_group` block rows: the grid stays, and the tile of a block follows from
+// its number. Where the group does not divide the grid's height, the last group has fewer rows. With a group of one row
 // nothing changes.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline mma_sync --step rasterize_blocks --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline mma_sync --step rasterize_blocks --split-input-file \
+// DEFINE:   --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 // RUN: %{opt} --set raster_group=2 | FileCheck %s --check-prefix=TWO
 // RUN: %{opt} --set raster_group=1 | FileCheck %s --check-prefix=ONE

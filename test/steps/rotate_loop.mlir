@@ -1,16 +1,18 @@
 // Fragments of sub-step s + 1 are loaded in front of the products of s. The first ones are loaded in front of the loop,
-// behind a wait and a barrier of their own, and in the last sub-step for the next iteration: wait, barrier, loads, products.
-// They travel as iter_args.
+// behind a wait and a barrier of their own, and in the last sub-step for the next iteration: wait, barrier, loads,
+// products. They travel as iter_args.
 //
 // RUN: %stepladder-opt %s --pipeline mma_sync --step rotate_loop --split-input-file --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: gpu.func @two_substeps(
-// CHECK: nvgpu.device_async_wait [[first:%.+]] {numGroups = 1 : i32}
+// CHECK: nvgpu.device_async_wait %first {numGroups = 1 : i32}
 // CHECK-NEXT: gpu.barrier
 // CHECK-NEXT: [[head:%.+]] = nvgpu.ldmatrix %S[%c0, [[row:%.+]], %c0]
 // CHECK-NOT: nvgpu
 // The group and the stage that only the head needs are carried no longer; the fragment is.
-// CHECK: scf.for [[k:%.+]] = %c0 to %c128 step %c32 iter_args([[sum:%.+]] = %c, [[group:%.+]] = {{%.+}}, [[here:%.+]] = %c0, [[next:%.+]] = %c1, [[carried:%.+]] = [[head]])
+// CHECK: scf.for [[k:%.+]] = %c0 to %c128 step %c32
+// CHECK-SAME: iter_args([[sum:%\w+]] = %c, [[group:%\w+]] = %second, [[here:%\w+]] = %c0, [[next:%\w+]] = %c1,
+// CHECK-SAME: [[carried:%\w+]] = [[head]])
 // CHECK-NOT: {{nvgpu.device_async_wait|gpu.barrier|nvgpu.ldmatrix|nvgpu.mma.sync}}
 // CHECK: [[copy:%.+]] = nvgpu.device_async_copy %A
 // CHECK-NEXT: [[issued:%.+]] = nvgpu.device_async_create_group [[copy]]
@@ -29,7 +31,8 @@
 #stage = affine_map<(d0) -> ((d0 floordiv 32) mod 3)>
 gpu.module @kernels {
   gpu.func @two_substeps(%A: memref<16x128xf16>, %S: memref<3x16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum,
-                         %first: !nvgpu.device.async.token, %second: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+                         %first: !nvgpu.device.async.token, %second: !nvgpu.device.async.token,
+                             %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c16 = arith.constant 16 : index
@@ -37,19 +40,24 @@ gpu.module @kernels {
     %c64 = arith.constant 64 : index
     %c128 = arith.constant 128 : index
     %lane = gpu.lane_id
-    %d:5 = scf.for %k = %c0 to %c128 step %c32 iter_args(%sum = %c, %g0 = %first, %g1 = %second, %here = %c0, %next = %c1)
+    %d:5 = scf.for %k = %c0 to %c128 step %c32 iter_args(%sum = %c, %g0 = %first, %g1 = %second, %here = %c0,
+        %next = %c1)
         -> (!sum, !nvgpu.device.async.token, !nvgpu.device.async.token, index, index) {
       nvgpu.device_async_wait %g0 {numGroups = 1 : i32}
       gpu.barrier
-      %a0 = nvgpu.ldmatrix %S[%here, %lane, %c0] {numTiles = 4 : i32, transpose = false} : memref<3x16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%here, %lane, %c16] {numTiles = 4 : i32, transpose = false} : memref<3x16x32xf16, #space> -> !fragment
+      %a0 = nvgpu.ldmatrix %S[%here, %lane, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%here, %lane, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %ahead = arith.addi %k, %c64 : index
       %stage = affine.apply #stage(%ahead)
-      %copy = nvgpu.device_async_copy %A[%c0, %ahead], %S[%stage, %c0, %c0], 8 : memref<16x128xf16> to memref<3x16x32xf16, #space>
+      %copy = nvgpu.device_async_copy %A[%c0, %ahead], %S[%stage, %c0, %c0], 8
+          : memref<16x128xf16> to memref<3x16x32xf16, #space>
       %group = nvgpu.device_async_create_group %copy
-      scf.yield %d1, %g1, %group, %next, %stage : !sum, !nvgpu.device.async.token, !nvgpu.device.async.token, index, index
+      scf.yield %d1, %g1, %group, %next, %stage
+          : !sum, !nvgpu.device.async.token, !nvgpu.device.async.token, index, index
     }
     %row = vector.extract %d#0[0] : vector<2xf32> from !sum
     vector.store %row, %C[%lane, %c0] : memref<16x2xf32>, vector<2xf32>
@@ -80,7 +88,8 @@ gpu.module @kernels {
 !b = !gpu.mma_matrix<16x16xf16, "BOp">
 !c = !gpu.mma_matrix<16x16xf32, "COp">
 gpu.module @kernels {
-  gpu.func @three_substeps_wmma(%A: memref<16x64xf16>, %S: memref<16x64xf16, #space>, %b: !b, %c: !c, %C: memref<16x16xf32>,
+  gpu.func @three_substeps_wmma(%A: memref<16x64xf16>, %S: memref<16x64xf16, #space>, %b: !b, %c: !c,
+                                %C: memref<16x16xf32>,
                                  %g: !nvgpu.device.async.token) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
@@ -117,7 +126,8 @@ gpu.module @kernels {
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
     scf.for %k = %c0 to %c64 step %c16 {
-      %copy = nvgpu.device_async_copy %A[%k], %S[%k], 8 : memref<64xf16> to memref<64xf16, #gpu.address_space<workgroup>>
+      %copy = nvgpu.device_async_copy %A[%k], %S[%k], 8 : memref<64xf16>
+          to memref<64xf16, #gpu.address_space<workgroup>>
       gpu.barrier
     }
     gpu.return
@@ -130,7 +140,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @one_substep(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @one_substep(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                        %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -154,7 +165,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @two_main_loops(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @two_main_loops(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                           %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -162,7 +174,8 @@ gpu.module @kernels {
       nvgpu.device_async_wait %g
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
@@ -172,7 +185,8 @@ gpu.module @kernels {
       nvgpu.device_async_wait %g
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
@@ -189,7 +203,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @no_wait(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @no_wait(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                    %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -197,7 +212,8 @@ gpu.module @kernels {
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
@@ -215,7 +231,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @barrier_first(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @barrier_first(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                          %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -224,7 +241,8 @@ gpu.module @kernels {
       gpu.barrier
       nvgpu.device_async_wait %g
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
@@ -241,7 +259,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @two_barriers(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @two_barriers(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                         %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -250,7 +269,8 @@ gpu.module @kernels {
       nvgpu.device_async_wait %g
       gpu.barrier
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       gpu.barrier
@@ -268,7 +288,8 @@ gpu.module @kernels {
 !fragment = vector<4x2xf16>
 !sum = vector<2x2xf32>
 gpu.module @kernels {
-  gpu.func @load_in_front(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token, %C: memref<16x2xf32>) kernel {
+  gpu.func @load_in_front(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                          %C: memref<16x2xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
@@ -277,7 +298,8 @@ gpu.module @kernels {
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
       nvgpu.device_async_wait %g
       gpu.barrier
-      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
       %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum

@@ -32,9 +32,11 @@ func.func @ragged(%A: tensor<100x24xf16>, %B: tensor<24x20xf16>, %C: tensor<100x
     %rows = affine.min #rows(%i)
     %a = tensor.extract_slice %A[%row, 0] [%rows, 24] [1, 1] : tensor<100x24xf16> to tensor<?x24xf16>
     %c = tensor.extract_slice %out[%row, 0] [%rows, 20] [1, 1] : tensor<100x20xf32> to tensor<?x20xf32>
-    %sums = linalg.matmul ins(%a, %B : tensor<?x24xf16>, tensor<24x20xf16>) outs(%c : tensor<?x20xf32>) -> tensor<?x20xf32>
+    %sums = linalg.matmul ins(%a, %B : tensor<?x24xf16>, tensor<24x20xf16>)
+        outs(%c : tensor<?x20xf32>) -> tensor<?x20xf32>
     scf.forall.in_parallel {
-      tensor.parallel_insert_slice %sums into %out[%row, 0] [%rows, 20] [1, 1] : tensor<?x20xf32> into tensor<100x20xf32>
+      tensor.parallel_insert_slice %sums into %out[%row, 0] [%rows, 20] [1, 1] : tensor<?x20xf32>
+          into tensor<100x20xf32>
     }
   } {mapping = [#gpu.block<y>]}
   return %d : tensor<100x20xf32>
@@ -55,7 +57,8 @@ func.func @from_zero(%A: tensor<60x16xf16>, %B: tensor<16x20xf16>, %C: tensor<60
   %zero = arith.constant 0.0 : f32
   %d = scf.forall (%i) in (1) shared_outs(%out = %C) -> (tensor<60x20xf32>) {
     %zeros = linalg.fill ins(%zero : f32) outs(%out : tensor<60x20xf32>) -> tensor<60x20xf32>
-    %sums = linalg.matmul ins(%A, %B : tensor<60x16xf16>, tensor<16x20xf16>) outs(%zeros : tensor<60x20xf32>) -> tensor<60x20xf32>
+    %sums = linalg.matmul ins(%A, %B : tensor<60x16xf16>, tensor<16x20xf16>)
+        outs(%zeros : tensor<60x20xf32>) -> tensor<60x20xf32>
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %sums into %out[0, 0] [60, 20] [1, 1] : tensor<60x20xf32> into tensor<60x20xf32>
     }
@@ -81,7 +84,8 @@ func.func @rounded(%A: tensor<60x16xf16>, %B: tensor<16x20xf16>, %C: tensor<60x2
   %d = scf.forall (%i) in (1) shared_outs(%out = %C) -> (tensor<60x20xf16>) {
     %empty = tensor.empty() : tensor<60x20xf32>
     %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<60x20xf32>) -> tensor<60x20xf32>
-    %sums = linalg.matmul ins(%A, %B : tensor<60x16xf16>, tensor<16x20xf16>) outs(%zeros : tensor<60x20xf32>) -> tensor<60x20xf32>
+    %sums = linalg.matmul ins(%A, %B : tensor<60x16xf16>, tensor<16x20xf16>)
+        outs(%zeros : tensor<60x20xf32>) -> tensor<60x20xf32>
     %rounded = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
         ins(%sums : tensor<60x20xf32>) outs(%out : tensor<60x20xf16>) {
     ^bb0(%sum: f32, %old: f16):
@@ -108,7 +112,8 @@ func.func @rounded(%A: tensor<60x16xf16>, %B: tensor<16x20xf16>, %C: tensor<60x2
 // CHECK: // -----
 func.func @whole(%A: tensor<64x16xf16>, %B: tensor<16x32xf16>, %C: tensor<64x32xf32>) -> tensor<64x32xf32> {
   %d = scf.forall (%i) in (1) shared_outs(%out = %C) -> (tensor<64x32xf32>) {
-    %sums = linalg.matmul ins(%A, %B : tensor<64x16xf16>, tensor<16x32xf16>) outs(%out : tensor<64x32xf32>) -> tensor<64x32xf32>
+    %sums = linalg.matmul ins(%A, %B : tensor<64x16xf16>, tensor<16x32xf16>)
+        outs(%out : tensor<64x32xf32>) -> tensor<64x32xf32>
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %sums into %out[0, 0] [64, 32] [1, 1] : tensor<64x32xf32> into tensor<64x32xf32>
     }
@@ -128,7 +133,8 @@ func.func @whole_from_zero(%A: tensor<64x16xf16>, %B: tensor<16x32xf16>, %C: ten
   %zero = arith.constant 0.0 : f32
   %d = scf.forall (%i) in (1) shared_outs(%out = %C) -> (tensor<64x32xf32>) {
     %zeros = linalg.fill ins(%zero : f32) outs(%out : tensor<64x32xf32>) -> tensor<64x32xf32>
-    %sums = linalg.matmul ins(%A, %B : tensor<64x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<64x32xf32>) -> tensor<64x32xf32>
+    %sums = linalg.matmul ins(%A, %B : tensor<64x16xf16>, tensor<16x32xf16>)
+        outs(%zeros : tensor<64x32xf32>) -> tensor<64x32xf32>
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %sums into %out[0, 0] [64, 32] [1, 1] : tensor<64x32xf32> into tensor<64x32xf32>
     }

@@ -36,7 +36,8 @@ func.func @loop(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x32xf
   %d = scf.for %k = %c0 to %c16 step %c8 iter_args(%sum = %c) -> (tensor<16x32xf32>) {
     %a_tile = tensor.extract_slice %a[0, %k] [16, 8] [1, 1] : tensor<16x16xf16> to tensor<16x8xf16>
     %b_tile = tensor.extract_slice %b[%k, 0] [8, 32] [1, 1] : tensor<16x32xf16> to tensor<8x32xf16>
-    %next = linalg.matmul ins(%a_tile, %b_tile : tensor<16x8xf16>, tensor<8x32xf16>) outs(%sum : tensor<16x32xf32>) -> tensor<16x32xf32>
+    %next = linalg.matmul ins(%a_tile, %b_tile : tensor<16x8xf16>, tensor<8x32xf16>)
+        outs(%sum : tensor<16x32xf32>) -> tensor<16x32xf32>
     scf.yield %next : tensor<16x32xf32>
   }
   return %d : tensor<16x32xf32>

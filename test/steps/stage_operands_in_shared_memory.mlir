@@ -23,7 +23,8 @@
 // CHECK: [[INSIDE_B:%.+]] = memref.subview [[SHARED_B]][0, 0] {{\[}}[[DEPTH]], 20]
 // CHECK: linalg.copy {operand_b} {{.*}} outs([[INSIDE_B]] :
 // CHECK: [[TILE_B:%.+]] = bufferization.to_tensor [[SHARED_B]]
-// CHECK: linalg.matmul ins([[TILE_A]], [[TILE_B]] : tensor<64x16xf16>, tensor<16x32xf16>) outs([[C]] : tensor<64x32xf32>)
+// CHECK: linalg.matmul ins([[TILE_A]], [[TILE_B]] : tensor<64x16xf16>, tensor<16x32xf16>) outs([[C]]
+// CHECK-SAME: : tensor<64x32xf32>)
 // CHECK-NOT: {{tensor.pad|scf.if}}
 // CHECK: // -----
 #tile = affine_map<(d0) -> (d0 * 64)>
@@ -51,7 +52,8 @@ func.func @ragged(%A: tensor<100x24xf16>, %B: tensor<24x20xf16>, %C: tensor<128x
     %d = scf.for %k = %c0 to %c32 step %c16 iter_args(%sum = %c) -> (tensor<64x32xf32>) {
       %a_tile = tensor.extract_slice %a_padded[0, %k] [64, 16] [1, 1] : tensor<64x32xf16> to tensor<64x16xf16>
       %b_tile = tensor.extract_slice %b_padded[%k, 0] [16, 32] [1, 1] : tensor<32x32xf16> to tensor<16x32xf16>
-      %next = linalg.matmul ins(%a_tile, %b_tile : tensor<64x16xf16>, tensor<16x32xf16>) outs(%sum : tensor<64x32xf32>) -> tensor<64x32xf32>
+      %next = linalg.matmul ins(%a_tile, %b_tile : tensor<64x16xf16>, tensor<16x32xf16>)
+          outs(%sum : tensor<64x32xf32>) -> tensor<64x32xf32>
       scf.yield %next : tensor<64x32xf32>
     }
     scf.forall.in_parallel {
@@ -89,7 +91,8 @@ func.func @whole_steps(%a: tensor<60x32xf16>, %b: tensor<32x32xf16>, %c: tensor<
   %d = scf.for %k = %c0 to %c32 step %c16 iter_args(%sum = %c) -> (tensor<64x32xf32>) {
     %a_tile = tensor.extract_slice %a_padded[0, %k] [64, 16] [1, 1] : tensor<64x32xf16> to tensor<64x16xf16>
     %b_tile = tensor.extract_slice %b_padded[%k, 0] [16, 32] [1, 1] : tensor<32x32xf16> to tensor<16x32xf16>
-    %next = linalg.matmul ins(%a_tile, %b_tile : tensor<64x16xf16>, tensor<16x32xf16>) outs(%sum : tensor<64x32xf32>) -> tensor<64x32xf32>
+    %next = linalg.matmul ins(%a_tile, %b_tile : tensor<64x16xf16>, tensor<16x32xf16>)
+        outs(%sum : tensor<64x32xf32>) -> tensor<64x32xf32>
     scf.yield %next : tensor<64x32xf32>
   }
   return %d : tensor<64x32xf32>
@@ -116,7 +119,8 @@ func.func @one_step(%a: tensor<16x64xf16>, %b: tensor<32x16xf16>, %c: tensor<64x
   ^bb0(%i: index, %j: index):
     tensor.yield %zero : f16
   } : tensor<32x16xf16> to tensor<32x16xf16>
-  %d = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
+  %d = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k)
+      -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
     ins(%a_padded, %b_padded : tensor<16x64xf16>, tensor<32x16xf16>) outs(%c : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %d : tensor<64x32xf32>
 }

@@ -1,5 +1,5 @@
-// The columns of the shared tiles are permuted by the row, in every access alike: in the copies that fill them and in the
-// fragment loads.
+// The columns of the shared tiles are permuted by the row, in every access alike: in the copies that fill them and in
+// the fragment loads.
 //
 // RUN: %stepladder-opt %s --pipeline mma_sync --step swizzle_shared_memory --split-input-file | FileCheck %s
 
@@ -15,7 +15,8 @@ func.func @short_rows(%A: memref<64x64xf16>, %i: index, %j: index) -> vector<4x2
   %c0 = arith.constant 0 : index
   %S = memref.alloc() : memref<3x64x32xf16, #space>
   %copy = nvgpu.device_async_copy %A[%i, %j], %S[%c0, %i, %j], 8 : memref<64x64xf16> to memref<3x64x32xf16, #space>
-  %0 = nvgpu.ldmatrix %S[%c0, %i, %j] {numTiles = 4 : i32, transpose = false} : memref<3x64x32xf16, #space> -> vector<4x2xf16>
+  %0 = nvgpu.ldmatrix %S[%c0, %i, %j] {numTiles = 4 : i32, transpose = false}
+      : memref<3x64x32xf16, #space> -> vector<4x2xf16>
   return %0 : vector<4x2xf16>
 }
 

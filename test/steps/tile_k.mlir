@@ -19,7 +19,8 @@
 // DEEP: scf.for %{{.*}} = %c0 to %c128 step %c64 iter_args
 // DEEP: linalg.matmul ins({{.*}} : tensor<16x64xf16>, tensor<64x16xf16>)
 func.func @matmul(%a: tensor<16x128xf16>, %b: tensor<128x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
-  %d = linalg.matmul ins(%a, %b : tensor<16x128xf16>, tensor<128x16xf16>) outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
   return %d : tensor<16x16xf32>
 }
 
@@ -31,7 +32,8 @@ func.func @matmul(%a: tensor<16x128xf16>, %b: tensor<128x16xf16>, %c: tensor<16x
 // CHECK: linalg.matmul ins(%a, %b :
 // CHECK: // -----
 func.func @one_step(%a: tensor<16x32xf16>, %b: tensor<32x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
-  %d = linalg.matmul ins(%a, %b : tensor<16x32xf16>, tensor<32x16xf16>) outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<16x32xf16>, tensor<32x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
   return %d : tensor<16x16xf32>
 }
 
@@ -49,6 +51,7 @@ func.func @padded(%a: tensor<16x100xf16>, %b: tensor<128x16xf16>, %c: tensor<16x
   ^bb0(%i: index, %j: index):
     tensor.yield %zero : f16
   } : tensor<16x100xf16> to tensor<16x128xf16>
-  %d = linalg.matmul ins(%a_padded, %b : tensor<16x128xf16>, tensor<128x16xf16>) outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %d = linalg.matmul ins(%a_padded, %b : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
   return %d : tensor<16x16xf32>
 }

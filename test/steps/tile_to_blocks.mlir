@@ -25,7 +25,8 @@
 // WIDE: linalg.matmul ins({{.*}} : tensor<64x8xf16>, tensor<8x64xf16>) outs(%{{.*}} : tensor<64x64xf32>)
 func.func @accumulate(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %C: memref<128x128xf32>) {
   %c = bufferization.to_tensor %C restrict writable : memref<128x128xf32> to tensor<128x128xf32>
-  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>) outs(%c : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%c : tensor<128x128xf32>) -> tensor<128x128xf32>
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<128x128xf32>, memref<128x128xf32>) -> ()
   return
 }
@@ -44,7 +45,8 @@ func.func @from_zero(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %C: memref<12
   %zero = arith.constant 0.0 : f32
   %c = bufferization.to_tensor %C restrict writable : memref<128x128xf32> to tensor<128x128xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%c : tensor<128x128xf32>) -> tensor<128x128xf32>
-  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>) outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<128x128xf32>, memref<128x128xf32>) -> ()
   return
 }
@@ -74,7 +76,8 @@ func.func @rounded(%A: tensor<100x8xf16>, %B: tensor<8x40xf16>, %C: memref<100x4
   %c = bufferization.to_tensor %C restrict writable : memref<100x40xf16> to tensor<100x40xf16>
   %empty = tensor.empty() : tensor<100x40xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<100x40xf32>) -> tensor<100x40xf32>
-  %sums = linalg.matmul ins(%A, %B : tensor<100x8xf16>, tensor<8x40xf16>) outs(%zeros : tensor<100x40xf32>) -> tensor<100x40xf32>
+  %sums = linalg.matmul ins(%A, %B : tensor<100x8xf16>, tensor<8x40xf16>)
+      outs(%zeros : tensor<100x40xf32>) -> tensor<100x40xf32>
   %d = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
       ins(%sums : tensor<100x40xf32>) outs(%c : tensor<100x40xf16>) {
   ^bb0(%sum: f32, %old: f16):

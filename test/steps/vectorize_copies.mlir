@@ -10,12 +10,14 @@
 // CHECK: [[B:%.+]] = memref.alloc() {operand_b}
 // CHECK-NOT: {{scf.for|linalg.copy}}
 // CHECK: [[a:%.+]] = vector.transfer_read %A[%i, %j], %{{.*}} {in_bounds = [true]} : memref<32x32xf16>, vector<8xf16>
-// CHECK: vector.transfer_write [[a]], [[A]][%i, %j] {in_bounds = [true]} : vector<8xf16>, memref<32x32xf16, #gpu.address_space<workgroup>>
+// CHECK: vector.transfer_write [[a]], [[A]][%i, %j] {in_bounds = [true]}
+// CHECK-SAME: : vector<8xf16>, memref<32x32xf16, #gpu.address_space<workgroup>>
 // CHECK: [[i:%.+]] = affine.apply #[[next]]()[%i]
 // CHECK: [[a:%.+]] = vector.transfer_read %A{{\[}}[[i]], %j]
 // CHECK: vector.transfer_write [[a]], [[A]]{{\[}}[[i]], %j]
 // CHECK: [[b:%.+]] = vector.transfer_read %B[%i, %j], %{{.*}} {in_bounds = [true]} : memref<32x64xf16>, vector<8xf16>
-// CHECK: vector.transfer_write [[b]], [[B]][%i, %j] {in_bounds = [true]} : vector<8xf16>, memref<32x64xf16, #gpu.address_space<workgroup>>
+// CHECK: vector.transfer_write [[b]], [[B]][%i, %j] {in_bounds = [true]}
+// CHECK-SAME: : vector<8xf16>, memref<32x64xf16, #gpu.address_space<workgroup>>
 // CHECK-COUNT-3: vector.transfer_write %{{.*}}, [[B]]
 // CHECK-NOT: {{vector.transfer|linalg.copy}}
 // CHECK: gpu.barrier
@@ -33,6 +35,7 @@ func.func @copies(%A: memref<32x32xf16>, %B: memref<32x64xf16>, %C: memref<32x64
   %to_b = memref.subview %shared_b[%i, %j] [4, 8] [1, 1] : memref<32x64xf16, #space> to memref<4x8xf16, #from_b, #space>
   linalg.copy {operand_b} ins(%b : memref<4x8xf16, #from_b>) outs(%to_b : memref<4x8xf16, #from_b, #space>)
   gpu.barrier
-  linalg.matmul ins(%shared_a, %shared_b : memref<32x32xf16, #space>, memref<32x64xf16, #space>) outs(%C : memref<32x64xf32>)
+  linalg.matmul ins(%shared_a, %shared_b : memref<32x32xf16, #space>, memref<32x64xf16, #space>)
+      outs(%C : memref<32x64xf32>)
   return
 }
