@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder import __version__
 from stepladder.cli import split_input, verify_diagnostics
@@ -18,6 +19,9 @@ from stepladder.cli.options import (
     flat,
 )
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.engine import Request
 
 _EPILOG = """\
 exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
@@ -90,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
+def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) -> str:
     """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
     from stepladder.pipeline import engine
     from stepladder.pipeline.dumps import DumpFolder
@@ -109,7 +113,7 @@ def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
     return engine.text_of(run.module)
 
 
-def _check_each_step(text: str, name: str, request) -> None:
+def _check_each_step(text: str, name: str, request: Request) -> None:
     """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error.
 
     Raises:
