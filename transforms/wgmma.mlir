@@ -91,11 +91,12 @@ module attributes {transform.with_named_sequence} {
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
       {description = "shared-memory buffers of a consumer warpgroup for TMA stores, with epilogue = tma"}
       -> !transform.param<i64>
-    %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel" from options = ["data_parallel", "stream_k"]
+    %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
+      from options = ["data_parallel", "stream_k"]
       {description = "data_parallel: whole tiles; stream_k: the last, partial wave is split along k over all blocks"}
       -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
-      {description = "programmatic dependent launch: the prologue overlaps the end of the kernel before it in the stream"}
+      {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param

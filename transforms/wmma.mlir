@@ -44,7 +44,7 @@ module attributes {transform.with_named_sequence} {
       {description = "how the next tiles are prefetched: through registers (CC'22) or by cp.async"}
       -> !transform.any_param
     %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2, 3, 4, 5]
-      {description = "stages of the shared-memory pipeline: 1 is the two-barrier form of CC'22; cp.async pays with 3 or 4"}
+      {description = "stages of the shared-memory pipeline: 1 is CC'22's two-barrier form; cp.async pays with 3 or 4"}
       -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 1 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}

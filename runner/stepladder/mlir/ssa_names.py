@@ -12,7 +12,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
-_SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(([^\n]*)")
+_SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(")
 _ARGUMENT = re.compile(r"%([A-Za-z_$][\w$.-]*)\s*:")
 _UNNAMED = re.compile(r"arg\d+")
 
@@ -31,9 +31,19 @@ def _name_of(value) -> str | None:
     return found.group(1) if found else None
 
 
+def _in_parentheses(text: str, start: int) -> str:
+    """Returns what stands between an opening parenthesis, which ends at `start`, and the one that closes it."""
+    depth = 1
+    for end in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            return text[start:end]
+    return text[start:]
+
+
 def restore(module, text: str) -> None:
     """Gives the functions' arguments in a parsed module the names that they have in its text."""
-    written = {symbol: _ARGUMENT.findall(rest) for symbol, rest in _SIGNATURE.findall(text)}
+    written = {found[1]: _ARGUMENT.findall(_in_parentheses(text, found.end())) for found in _SIGNATURE.finditer(text)}
     for function in walk(module, *_FUNCTIONS):
         names = written.get(function.attributes["sym_name"].value, [])
         for argument, name in zip(_arguments(function), names):
