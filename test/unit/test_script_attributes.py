@@ -97,9 +97,12 @@ def test_the_known_ones_are_named(load):
 
 
 def test_requirements_apply_in_the_case_that_when_names(load):
-    (step,) = load(step='when = "size > 24", requires = ["mode == 1", "size % 32 == 0 or mode == 2"]')
+    (step,) = load(
+        step='when = "size > 24", requires = [{condition = "mode == 1", message = "mode"}, '
+        '{condition = "size % 32 == 0 or mode == 2", message = "size"}]'
+    )
     holds = [
-        [bool(evaluate(requirement, Scope({"size": size, "mode": mode}, {}))) for requirement in step.requires]
+        [bool(evaluate(requirement.condition, Scope({"size": size, "mode": mode}, {}))) for requirement in step.requires]
         for size, mode in ((24, 0), (32, 1), (32, 0), (48, 0))
     ]
     assert holds == [[True, True], [True, True], [False, True], [False, False]]
