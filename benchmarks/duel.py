@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from statistics import median
 from typing import Any
 
-from pieces import said_command
+from common import command_line
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import Contestant, Mode, Runner, Spread, Timer
 from stepladder.runtime.bundle import Bundle, Problem
@@ -203,7 +203,7 @@ def header(device: Device) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": said_command(),
+        "command": command_line(),
         "card": device.describe(),
     }
 

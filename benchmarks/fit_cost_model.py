@@ -1,7 +1,7 @@
-"""Fits the constants of the cost model to measured kernels, and says how well they choose.
+"""Fits the constants of the cost model to measured kernels, and reports how well they choose.
 
     python benchmarks/fit_cost_model.py                         from docs/results, into the GPU's file
-    python benchmarks/fit_cost_model.py --data FILE... --gpu h200 --dry-run
+    python benchmarks/fit_cost_model.py --data FILE ... --gpu h200 --dry-run
 
 Problems are divided into quarters at random, with a fixed seed. Constants fitted to three of them choose for the
 fourth, in turn, and these choices are what a fit is judged by; what is written is fitted to all. A fit makes the choice good
@@ -22,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from common import new_parser, run  # noqa: E402  (a plain checkout is enough)
 from measured_kernels import RESULTS, Kernel, kernels_of  # noqa: E402  (a plain checkout is enough)
 from stepladder.pipeline.cost_model import gpu as gpus  # noqa: E402
 from stepladder.pipeline.cost_model import warp, warpgroup  # noqa: E402
@@ -227,14 +228,19 @@ def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: i
     return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
 
 
-def main() -> None:
-    """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
     parser.add_argument("--generations", type=int, default=150, metavar="N", help="of the search (default: 150)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
-    args = parser.parse_args()
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fits the constants and writes the GPU's file."""
+    args = make_parser().parse_args(argv)
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
     kernels = [
         kernel
@@ -286,4 +292,4 @@ def _values(data: object, name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,17 +1,17 @@
-"""Measures how well knobs are chosen for problems that nothing was tuned for (`draw.py`), beside cuBLAS.
+"""Measures how well knobs are chosen for random problems (`draw.py`), beside cuBLAS.
 
 Where both MLIR and a GPU are, with PyTorch:
 
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen [--limit 540]
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part held-out
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen --everything 40
-    python benchmarks/model_choice.py report RESULT.json...
+    python benchmarks/model_choice.py report RESULT.json ...
 
-For every problem: what `stepladder compile` takes and the model's first four; with `--everything N`, for the first N
-problems only, all kinds of settings that the model puts within a factor of 1.5 of its first, 48 at most. Kernels are
-built on all cores, some problems at a time, compared with the result of cuBLAS, and timed in turn with it. Results are
-written after every group of problems, and the same command goes on from there: none begins after `--limit` seconds.
-`fit_cost_model.py` reads these results too.
+For every problem it measures the knobs that `stepladder compile` takes and the model's first four settings; with
+`--everything N`, for the first N problems only, up to 48 settings that the model predicts within a factor of 1.5 of its
+first. Kernels are built on all cores, a group of problems at a time, compared with the result of cuBLAS, and timed in
+turn with it. The result is written after every group; the same command continues it, and starts no group after
+`--limit` seconds. `fit_cost_model.py` reads these results too.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from draw import COUNT, Drawn, draw  # noqa: E402  (a plain checkout is enough)
+from common import new_parser, run  # noqa: E402  (a plain checkout is enough)
+from draw import COUNT, Drawn, draw  # noqa: E402
 from measured_kernels import write_table  # noqa: E402
+from model_report import DEFAULT, FIRST, MOST, report  # noqa: E402
 
-# Element types of A and B, of the sums and of C.
+# Element types of A and B, of the accumulator and of C.
 TYPES = {"bf16-bf16": ("bf16", "f32", "bf16"), "f16-f32": ("f16", "f32", "f32")}
 PIPELINE, TARGET = "wgmma", "sm_90a"
-FIRST, MOST, FACTOR = 4, 48, 1.5
+FACTOR = 1.5
 GROUP = 30
 ROUNDS, SECONDS = 4, 0.004
-# How far C may be from that of cuBLAS, as a part of its largest element: both round the same sums, in other orders.
+# Largest difference of C from that of cuBLAS, as a fraction of its largest element: the order of additions differs.
 TOLERANCE = {"bf16": 2e-2, "f32": 1e-3}
-DEFAULT = -1  # the place of what `compile` takes, before the model's first
 KNOBS = (
     "block_m",
     "block_n",
@@ -304,91 +305,40 @@ def measure(args: argparse.Namespace) -> None:
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
-def _line(name: str, values: Sequence[float]) -> str:
-    ordered = sorted(values)
-    return (
-        f"{name:38} {len(values):4} problems: geometric mean {_mean(values):.3f}, least {ordered[0]:.3f}, "
-        f"nine in ten {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="PART")
+    own = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
+    own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
+    own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
+    own.add_argument(
+        "--part", choices=("seen", "held-out"), default="seen", help="half of the problems (default: seen)"
     )
-
-
-def report(args: argparse.Namespace) -> None:
-    """Prints what results say of the choice."""
-    for path in args.results:
-        data = json.loads(Path(path).read_text())
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
-        problems: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
-        for cell in cells:
-            problems.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
-        print(
-            f"{path}: {data['problem']['a_type']} -> {data['problem']['c_type']}, {data['card']['name']}, "
-            f"{data['date'][:10]}"
-        )
-        for part in (lambda cell: True, *(_of_kind(kind) for kind in ("large", "eights", "layers"))):
-            own = [found for found in problems.values() if part(found[0])]
-            if own:
-                _report(own, "all" if len(own) == len(problems) else own[0][0]["kind"])
-        losers = sorted((best[1], size) for size, found in problems.items() if (best := _best(found, (DEFAULT,))))
-        print("  losers: " + ", ".join(f"{m}x{n}x{k} {ratio:.2f}" for ratio, (m, n, k) in losers[:12]))
-
-
-def _of_kind(kind: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda cell: cell["kind"] == kind
-
-
-def _best(found: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
-    """Returns the least time of the choices at some places, and cuBLAS's as a multiple of it; None if none is there."""
-    own = [
-        (cell["microseconds"], cell["cublas_microseconds"] / cell["microseconds"])
-        for cell in found
-        if cell["place"] in places
-    ]
-    return min(own) if own else None
-
-
-def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
-    places = {
-        "default": (DEFAULT,),
-        "first of the model": (0,),
-        "best of its first four": range(FIRST),
-        "best that was measured": range(DEFAULT, MOST),
-    }
-    for title, chosen in places.items():
-        ratios = [best[1] for found in problems if (best := _best(found, tuple(chosen)))]
-        print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
-    many = [found for found in problems if len(found) > FIRST + 2]
-    for title in ("first of the model", "best of its first four") if many else ():
-        fractions = [
-            best[0] / own[0]
-            for found in many
-            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MOST)))
-        ]
-        print("  " + _line(f"{name}, {title}, of the best", fractions))
-
-
-def main() -> None:
-    """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    own = commands.add_parser("measure")
-    own.add_argument("result", metavar="RESULT.json")
-    own.add_argument("--types", choices=TYPES, default="bf16-bf16")
-    own.add_argument("--part", choices=("seen", "held-out"), default="seen")
-    own.add_argument("--everything", type=int, default=0, metavar="N")
-    own.add_argument("--count", type=int, default=COUNT, metavar="N", help="problems that are drawn")
-    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-    own.add_argument("--limit", type=float, default=540, metavar="SECONDS")
+    own.add_argument("--everything", type=int, default=0, metavar="N", help="many settings of the first N problems")
+    own.add_argument(
+        "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"
+    )
+    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
+    own.add_argument(
+        "--limit",
+        type=float,
+        default=540,
+        metavar="SECONDS",
+        help="start no group of problems after these (default: 540)",
+    )
     own.set_defaults(run=measure)
-    said = commands.add_parser("report")
-    said.add_argument("results", nargs="+", metavar="RESULT.json")
-    said.set_defaults(run=report)
-    args = parser.parse_args()
+    reporting = commands.add_parser("report", help="print how good the choices of results are")
+    reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")
+    reporting.set_defaults(run=report)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures or reports."""
+    args = make_parser().parse_args(argv)
     args.run(args)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import render_hopper
-from pieces import (
+from common import (
     DOCS,
     ROOT,
     median,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from statistics import geometric_mean
 
+from common import DOCS, median, ratio, result, save, table, where
 from hopper import SQUARES
-from pieces import DOCS, median, ratio, result, save, table, where
 
 RESULTS = DOCS / "results"
 PLOTS = DOCS / "plots"
