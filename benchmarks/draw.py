@@ -2,8 +2,8 @@
 
     python benchmarks/draw.py [--count 300] [--seed 20261122]       prints them as JSON
 
-Kinds: `large` has squares and other large products, long reductions among them; `eights` has sizes that are multiples
-of 8, from 48 to 9728; `layers` has linear layers of language models, 8 to 12,000 rows on 768 to 28,672 columns. A model is
+Kinds: `large` has squares and other large products, some with a long k; `eights` has sizes that are multiples of 8,
+from 48 to 9728; `layers` has linear layers of language models, 8 to 12,000 rows on 768 to 28,672 columns. Models are
 not fitted to the held-out half.
 """
 

@@ -3,10 +3,10 @@
     python benchmarks/fit_cost_model.py                         from docs/results, into the GPU's file
     python benchmarks/fit_cost_model.py --data FILE ... --gpu h200 --dry-run
 
-Problems are divided into quarters at random, with a fixed seed. Constants fitted to three of them choose for the
-fourth, in turn, and these choices are what a fit is judged by; what is written is fitted to all. A fit makes the choice good
-first, and the times second: it minimizes the time that the first choice loses to the best measured setting of a
-problem, and a third of the mean error of the logarithm of times.
+The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
+three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
+time that the first choice loses to the best measured setting of a problem, plus a third of the mean error of the
+logarithm of times.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import new_parser, run  # noqa: E402  (a plain checkout is enough)
-from measured_kernels import RESULTS, Kernel, kernels_of  # noqa: E402  (a plain checkout is enough)
-from stepladder.pipeline.cost_model import gpu as gpus  # noqa: E402
-from stepladder.pipeline.cost_model import warp, warpgroup  # noqa: E402
-from stepladder.pipeline.cost_model.columns import Array, Columns  # noqa: E402
-from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP  # noqa: E402
-from stepladder.pipeline.cost_model.terms import Size  # noqa: E402
+from common import new_parser, run
+from measured_kernels import RESULTS, Kernel, kernels_of
+from stepladder.pipeline.cost_model import gpu as gpus
+from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP
+from stepladder.pipeline.cost_model.terms import Size
 
 FAMILIES = {"wgmma": WARPGROUP, "mma_sync": WARP, "wmma": WARP}
 PATTERNS = (
@@ -104,7 +104,7 @@ class Group:
 class Data:
     """Measured kernels, grouped for prediction, and by problem for judgement."""
 
-    def __init__(self, kernels: Sequence[Kernel]):
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
         grouped: dict[tuple[str, ...], list[Kernel]] = {}
         for kernel in kernels:
             problem = kernel.problem

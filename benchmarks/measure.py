@@ -18,11 +18,15 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import command_line, new_parser, run, write_result
 from stepladder.pipeline import ablation
+
+if TYPE_CHECKING:
+    from stepladder.runtime.bundle import Bundle
 
 TARGET = "sm_90a"
 # A setting is a tuple of values of these, as far as the pipeline has them.
@@ -224,7 +228,7 @@ def build_jobs(jobs: list[Job], workers: int | None = None) -> None:
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
 
 
-def _bundles(folder: Path) -> list:
+def _bundles(folder: Path) -> list[Bundle]:
     from stepladder.runtime.bundle import read_bundle
 
     return [read_bundle(path) for path in sorted(folder.iterdir()) if path.is_dir()]
@@ -260,7 +264,7 @@ def _best(result: dict) -> str:
     )
 
 
-def _check(bundle) -> list[dict]:
+def _check(bundle: Bundle) -> list[dict]:
     from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
 

@@ -59,7 +59,7 @@ class Kernel:
         return f"{self.problem.get('a_layout', 'row')}-{self.problem.get('b_layout', 'row')}"
 
 
-def _measurements(data: Any) -> Iterator[dict[str, Any]]:
+def _measurements(data: object) -> Iterator[dict[str, Any]]:
     """Returns all parts of a result that hold a problem, its kernels and their times."""
     if isinstance(data, dict) and "modes" in data and "problem" in data:
         yield data

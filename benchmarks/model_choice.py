@@ -18,26 +18,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import new_parser, run  # noqa: E402  (a plain checkout is enough)
-from draw import COUNT, Drawn, draw  # noqa: E402
-from measured_kernels import write_table  # noqa: E402
-from model_report import DEFAULT, FIRST, MOST, report  # noqa: E402
+from common import new_parser, run
+from draw import COUNT, Drawn, draw
+from measured_kernels import write_table
+from model_report import DEFAULT, FIRST, MOST, report
+
+if TYPE_CHECKING:
+    import torch
+
+    from stepladder.measure.bench import Mode, Runner
+    from stepladder.runtime.launch import Buffer, MatmulBuffers
 
 # Element types of A and B, of the accumulator and of C.
 TYPES = {"bf16-bf16": ("bf16", "f32", "bf16"), "f16-f32": ("f16", "f32", "f32")}
@@ -158,18 +164,16 @@ class Gpu:
         torch.zeros(1, device="cuda")
         self.torch, self.device = torch, Device()
 
-    def _view(self, buffer: Any, shape: tuple[int, int], element: str) -> Any:
+    def _view(self, buffer: Buffer, shape: tuple[int, int], element: str) -> torch.Tensor:
         """Returns a buffer as a tensor of its elements."""
         forms = {"bf16": ("<i2", self.torch.bfloat16), "f16": ("<f2", None), "f32": ("<f4", None)}
         form, viewed = forms[element]
 
-        class Array:
-            __cuda_array_interface__ = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
-
-        tensor = self.torch.as_tensor(Array(), device="cuda")
+        interface = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
+        tensor = self.torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         return tensor if viewed is None else tensor.view(viewed)
 
-    def _result(self, buffers: Any) -> Any:
+    def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
         """Returns a copy of C, as f32."""
         problem = buffers.problem
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
@@ -215,12 +219,12 @@ class Gpu:
                     print(f"{one.job.problem.name} {one.knobs}: {error.message}", flush=True)
             reference.free()
 
-    def _poison(self, buffer: Any) -> None:
+    def _poison(self, buffer: Buffer) -> None:
         """Fills C with NaN."""
         self.device.cuda.cuMemsetD8(buffer.address, 0xFF, buffer.size)
 
     @staticmethod
-    def _times(own: Any, reference: Any, mode: Any) -> tuple[float, float]:
+    def _times(own: Runner, reference: Runner, mode: Mode) -> tuple[float, float]:
         """Returns the median times in us, after a first round that does not count."""
         times: list[tuple[float, float]] = []
         for _ in range(ROUNDS):
