@@ -50,10 +50,8 @@ def emulator_beside_profiler() -> str:
                     "ncu, H200": kernel["metrics"][column],
                 }
             )
-    return (
-        f"{counted['profiled_size']}^3; the emulator ran a smaller problem with the same tiles, and its counts are scaled.\n\n"
-        + table(rows)
-    )
+    note = "the emulator runs a smaller problem with the same tiles, and its counts are scaled"
+    return f"{counted['profiled_size']}^3; {note}.\n\n" + table(rows)
 
 
 def emulator_seconds() -> str:
