@@ -54,7 +54,7 @@ def has_gpu() -> bool:
         from cuda.bindings import driver
 
         return driver.cuInit(0)[0] == driver.CUresult.CUDA_SUCCESS and driver.cuDeviceGetCount()[1] > 0
-    except (ImportError, RuntimeError):  # no cuda-python; cuda-python and no driver
+    except (ImportError, RuntimeError):  # no bindings, or bindings without a driver
         return False
 
 

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from stepladder.measure.baselines import cublas
-from stepladder.measure.bench import MODES, Contestant, Runner
-from stepladder.runtime.launch import Device
+from stepladder.measure.timing import MODES, Contestant, Runner
+from stepladder.runtime.device import Device
 
 if TYPE_CHECKING:
     from triton.tools.tensor_descriptor import TensorDescriptor

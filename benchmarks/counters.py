@@ -39,7 +39,8 @@ SECONDS = 60
 def launch(place: Path) -> None:
     """Launches a kernel twice on uninitialized memory: the counters do not depend on the numbers."""
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device, MatmulBuffers
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.launch import MatmulBuffers
 
     bundle = read_bundle(place)
     with Device() as device, MatmulBuffers(device, bundle.manifest.problem) as buffers:
@@ -118,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if args.result is None:
         parser.error("name the file for the result")
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()
     with Device() as device:

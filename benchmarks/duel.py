@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from common import command_line
 from stepladder.measure.baselines import cublas
-from stepladder.measure.bench import Contestant, Mode, Runner, Spread, Timer
+from stepladder.measure.spread import Spread
+from stepladder.measure.timing import Contestant, Mode, Runner, Timer
 from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.launch import Device, MatmulBuffers
+from stepladder.runtime.launch import MatmulBuffers
 
 if TYPE_CHECKING:
     import torch

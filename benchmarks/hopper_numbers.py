@@ -18,7 +18,8 @@ from common import write_result
 from hopper_cases import SEEDS
 from hopper_timing import refusals
 from stepladder.runtime.bundle import read_bundle
-from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.runtime.device import Device
+from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.verify.check import check_matmul
 
 LAUNCHES = 1000

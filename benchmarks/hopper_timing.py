@@ -11,9 +11,10 @@ from typing import Any
 import duel
 import hopper_cases as cases
 from common import command_line, write_result
-from stepladder.measure.bench import MODES, Mode, bench_bundles
+from stepladder.measure.bench import bench_bundles
+from stepladder.measure.timing import MODES, Mode
 from stepladder.runtime.bundle import Bundle, read_bundle
-from stepladder.runtime.launch import Device
+from stepladder.runtime.device import Device
 
 # Seconds of a run and of the pause before it, and rounds.
 TUNE_BURST, TUNE_ROUNDS = (0.03, 0.02), 5

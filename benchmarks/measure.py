@@ -265,7 +265,8 @@ def _best(result: dict) -> str:
 
 
 def _check(bundle: Bundle) -> list[dict]:
-    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem

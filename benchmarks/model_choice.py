@@ -42,8 +42,9 @@ from model_report import DEFAULT, FIRST, MOST, report
 if TYPE_CHECKING:
     import torch
 
-    from stepladder.measure.bench import Mode, Runner
-    from stepladder.runtime.launch import Buffer, MatmulBuffers
+    from stepladder.measure.timing import Mode, Runner
+    from stepladder.runtime.device import Buffer
+    from stepladder.runtime.launch import MatmulBuffers
 
 # Element types of A and B, of the accumulator and of C.
 TYPES = {"bf16-bf16": ("bf16", "f32", "bf16"), "f16-f32": ("f16", "f32", "f32")}
@@ -159,7 +160,7 @@ class Gpu:
     def __init__(self) -> None:
         import torch
 
-        from stepladder.runtime.launch import Device
+        from stepladder.runtime.device import Device
 
         torch.zeros(1, device="cuda")
         self.torch, self.device = torch, Device()
@@ -181,7 +182,7 @@ class Gpu:
     def measure(self, built: Sequence[Built]) -> Iterator[tuple[Built, float, float]]:
         """Yields the kernels of a problem that are right, with their median time and that of cuBLAS in us."""
         from stepladder.measure.baselines import cublas
-        from stepladder.measure.bench import Contestant, Mode, Runner
+        from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle
         from stepladder.runtime.errors import StepladderError
         from stepladder.runtime.launch import MatmulBuffers
@@ -221,7 +222,8 @@ class Gpu:
 
     def _poison(self, buffer: Buffer) -> None:
         """Fills C with NaN."""
-        self.device.cuda.cuMemsetD8(buffer.address, 0xFF, buffer.size)
+        self.torch.as_tensor(buffer, device="cuda").fill_(0xFF)
+        self.torch.cuda.synchronize()
 
     @staticmethod
     def _times(own: Runner, reference: Runner, mode: Mode) -> tuple[float, float]:

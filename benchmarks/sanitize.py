@@ -143,7 +143,7 @@ def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
     """Runs every kernel under every tool, some at a time, and writes their reports."""
     import duel
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     with Device() as device:
         result = duel.header(device)

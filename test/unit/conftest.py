@@ -51,7 +51,7 @@ settings.load_profile(PROFILE)
 
 def gpu_is_missing() -> str:
     """Returns why no kernel can run here, or an empty string."""
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     try:
         with Device():
@@ -114,6 +114,17 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
         strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape), element_strides=(1,) * len(shape)
     )
     return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    """Makes packages unimportable."""
+
+    def remove(*names):
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, None)
+
+    return remove
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""What cuBLAS is asked for: a column-major library must compute the row-major problem."""
+"""What cuBLAS and PyTorch are asked for: a column-major library must compute the row-major problem."""
 
-import ctypes
 import sys
 from types import SimpleNamespace
 
@@ -8,81 +7,29 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
+from fake_cublas import ColumnMajorLibrary, CudaDataType, host_buffers
 from stepladder.measure import baselines
-from stepladder.runtime.element_types import element_type
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.verify.check import exact_inputs, random_inputs
 
-pytest.importorskip("ml_dtypes", reason="ml_dtypes, which has bf16, is not installed")
 
-DTYPES = {0: np.float32, 2: np.float16, 3: np.int8, 10: np.int32, 14: element_type("bf16").dtype}
+@pytest.fixture
+def install(monkeypatch):
+    """Installs a fake as nvmath-python, and nothing else."""
 
+    def put(library):
+        nvmath = SimpleNamespace(__version__="1.2.3", CudaDataType=CudaDataType)
+        monkeypatch.setitem(sys.modules, "nvmath", nvmath)
+        monkeypatch.setitem(sys.modules, "nvmath.bindings.cublas", library)
+        return library
 
-class ColumnMajorLibrary:
-    """cuBLAS on host memory, written from its documentation."""
-
-    def create(self):
-        return 1
-
-    def get_version(self, handle):
-        return 130101
-
-    def set_stream(self, handle, stream):
-        self.stream = stream
-
-    def set_workspace(self, handle, address, size):
-        self.workspace = size
-
-    def gemm_ex(
-        self,
-        handle,
-        transa,
-        transb,
-        m,
-        n,
-        k,
-        alpha,
-        a,
-        a_type,
-        lda,
-        b,
-        b_type,
-        ldb,
-        beta,
-        c,
-        c_type,
-        ldc,
-        compute,
-        algorithm,
-    ):
-        assert {transa, transb} <= {0, 1} and algorithm == -1
-        self.compute = compute
-        scalar = {64: np.float16, 68: np.float32, 72: np.int32, 77: np.float32}[compute]
-        a = self.matrix(a, a_type, k, m, lda).T if transa else self.matrix(a, a_type, m, k, lda)
-        b = self.matrix(b, b_type, n, k, ldb).T if transb else self.matrix(b, b_type, k, n, ldb)
-        c = self.matrix(c, c_type, m, n, ldc)
-        alpha, beta = (self.matrix(address, scalar, 1, 1, 1)[0, 0] for address in (alpha, beta))
-        product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
-        c[:] = product + beta * c.astype(np.float64) if beta else product
-
-    @staticmethod
-    def matrix(address, kind, rows, columns, leading):
-        dtype = np.dtype(DTYPES.get(kind, kind))
-        memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
-        return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]
-
-
-def host_buffers(problem, *arrays):
-    buffers = [SimpleNamespace(address=array.ctypes.data, size=array.nbytes) for array in arrays]
-    device = SimpleNamespace(stream=7, allocate=lambda size: SimpleNamespace(address=0, size=size))
-    return SimpleNamespace(problem=problem, device=device, a=buffers[0], b=buffers[1], c=buffers[2])
+    return put
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("acc_type, c_type, compute", [("f32", "f32", 68), ("f32", "f16", 68), ("f16", "f16", 64)])
-def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, compute):
-    library = ColumnMajorLibrary()
-    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, compute):
+    library = install(ColumnMajorLibrary())
     problem = make_problem(3, 5, 7, acc_type, c_type, accumulate)
     generator = np.random.default_rng(0)
     a, b, c = (
@@ -102,7 +49,7 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
     assert library.compute == compute
     assert library.stream == 7
     assert library.workspace == 32 << 20
-    assert baseline.provider == "cuBLAS 13.1.1 through a fake"
+    assert baseline.provider == "cuBLAS 13.1.1 through nvmath-python 1.2.3"
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -119,9 +66,8 @@ def test_cublas_computes_the_problem(monkeypatch, accumulate, acc_type, c_type, 
         ("f16", "f16", "f16", 64),
     ],
 )
-def test_types_and_layouts(monkeypatch, inputs, products, sums, compute, a_layout, b_layout, accumulate):
-    library = ColumnMajorLibrary()
-    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b_layout, accumulate):
+    library = install(ColumnMajorLibrary())
     problem = make_problem(
         4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout, compute_type=products
     )
@@ -158,7 +104,9 @@ def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
 )
 def test_no_such_types(inputs, sums, stored):
     problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
-    with pytest.raises(StepladderError, match="it has f16 -> f32 .f32 sums., .*i8 -> i32 .i32 sums.; use"):
+    with pytest.raises(
+        StepladderError, match="it has f16 -> f32 .f32 accumulation., .*i8 -> i32 .i32 accumulation.; use"
+    ):
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
 
@@ -176,9 +124,8 @@ def test_no_fp8(inputs, c_type):
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("c_type", ["f32", "bf16"])
-def test_sums_of_bf16_are_rounded_once(monkeypatch, c_type, accumulate):
-    library = ColumnMajorLibrary()
-    monkeypatch.setattr(baselines, "_find_library", lambda: (library, "a fake"))
+def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate):
+    library = install(ColumnMajorLibrary())
     problem = make_problem(4, 8, 12, "f32", c_type, accumulate, "bf16")
     a, b, c = random_inputs(problem, 0)
     expected = a.astype(np.float64) @ b.astype(np.float64) + (c.astype(np.float64) if accumulate else 0)
@@ -187,15 +134,12 @@ def test_sums_of_bf16_are_rounded_once(monkeypatch, c_type, accumulate):
     assert library.compute == 68
 
 
-def test_product_that_the_library_refuses(monkeypatch):
+def test_product_that_the_library_refuses(install):
     class Refusing(ColumnMajorLibrary):
-        class cuBLASError(Exception):
-            pass
-
         def gemm_ex(self, *arguments):
             raise self.cuBLASError("NOT_SUPPORTED (15)")
 
-    monkeypatch.setattr(baselines, "_find_library", lambda: (Refusing(), "a fake"))
+    install(Refusing())
     baseline = baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
     with pytest.raises(StepladderError, match="cuBLAS fails at C = AB.*NOT_SUPPORTED .15.; use --baseline none"):
         baseline.enqueue()
@@ -206,17 +150,37 @@ def test_no_such_product():
         baselines.cublas(host_buffers(make_problem(acc_type="f16", c_type="f32"), *[np.zeros(1)] * 3))
 
 
-def test_no_cublas(monkeypatch):
-    for name in ("nvmath", "cuda.pathfinder"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(StepladderError, match="no cuBLAS on this machine") as caught:
+def test_no_cublas(missing):
+    missing("nvmath", "torch")
+    with pytest.raises(StepladderError, match="no cuBLAS on this machine: install nvmath-python") as caught:
         baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
     assert caught.value.status == NOT_EXECUTED
+    assert len(caught.value.notes) == 2
 
 
-def test_failing_call_is_reported():
-    library = baselines._Library.__new__(baselines._Library)
-    library._functions = {"cublasGemmEx": lambda *arguments: 13}
-    with pytest.raises(StepladderError, match="cublasGemmEx failed with cublasStatus_t 13") as caught:
-        library.gemm_ex()
-    assert caught.value.status == FAILED
+def test_nvmath_without_the_library(install, missing):
+    class Empty(ColumnMajorLibrary):
+        def create(self):
+            raise RuntimeError("no libcublas.so.13")
+
+    install(Empty())
+    missing("torch")
+    with pytest.raises(StepladderError, match="no cuBLAS on this machine") as caught:
+        baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
+    assert "nvmath-python does not load cuBLAS: no libcublas.so.13" in caught.value.notes
+
+
+def test_nvmath_has_what_is_called():
+    """Its enumerations, and the number of cublasGemmEx's arguments."""
+    import inspect
+
+    library = pytest.importorskip("nvmath.bindings.cublas", reason="nvmath-python is not installed")
+    import nvmath
+
+    for name in set(baselines.COMPUTE_TYPES.values()):
+        assert int(getattr(library.ComputeType, name)) == int(getattr(ColumnMajorLibrary.ComputeType, name))
+    for member in CudaDataType:
+        assert int(getattr(nvmath.CudaDataType, member.name)) == member
+    assert (int(library.Operation.N), int(library.Operation.T), int(library.GemmAlgo.DEFAULT)) == (0, 1, -1)
+    inspect.signature(library.gemm_ex).bind(*range(19))
+    assert issubclass(library.cuBLASError, Exception)

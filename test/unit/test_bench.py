@@ -7,20 +7,10 @@ import numpy as np
 import pytest
 
 from conftest import make_manifest, make_problem
-from stepladder.measure.bench import (
-    LARGEST_C,
-    LARGEST_INTEGER_C,
-    MODES,
-    Contestant,
-    Runner,
-    Spread,
-    _describe_bundle,
-    bench_bundles,
-    launches_before_restore,
-    measure_rounds,
-    table_rows,
-    table_title,
-)
+from stepladder.measure.bench import LARGEST_C, LARGEST_INTEGER_C, bench_bundles, launches_before_restore
+from stepladder.measure.report import describe_bundle, table_rows, table_title
+from stepladder.measure.spread import Spread
+from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.verify.check import random_inputs
@@ -80,7 +70,7 @@ class FakeTimer:
         self.log.append(("sleep", seconds))
 
 
-def turns(timer):
+def launch_order(timer):
     """The order in which contestants ran after pauses."""
     return [name for (before, _), (name, _) in itertools.pairwise(timer.log) if before == "sleep"]
 
@@ -111,7 +101,7 @@ def test_median_of_ratios_is_taken_within_rounds():
 def test_contestants_take_turns_in_a_rotating_order():
     timer = FakeTimer({"a": 1.0, "b": 1.0, "c": 1.0})
     measure_rounds(timer, [timer.contestant(name) for name in "abc"], ["burst"], 4, timer.sleep)
-    assert "".join(turns(timer)) == "abcbcacababc"
+    assert "".join(launch_order(timer)) == "abcbcacababc"
     assert timer.slept == [MODES["burst"].pause_seconds] * 12
 
 
@@ -227,7 +217,9 @@ def test_bundles_of_different_layouts(bundles):
 
 def test_ceiling_that_is_none(bundles):
     """Refused before a GPU is looked for."""
-    with pytest.raises(StepladderError, match="no mma.sync of f32 products with f32 sums.*tf32 with f32 sums"):
+    with pytest.raises(
+        StepladderError, match="no mma.sync of f32 products with f32 accumulation.*tf32 with f32 accumulation"
+    ):
         bench_bundles(bundles(make_problem(inputs="f32")), ceiling=True)
 
 
@@ -248,7 +240,7 @@ def test_what_a_result_says_of_a_kernel(tmp_path):
         "",
         {},
     )
-    described = _describe_bundle(read_bundle(tmp_path / "bundle"))
+    described = describe_bundle(read_bundle(tmp_path / "bundle"))
     assert (described["cluster"], described["dependent_launch"]) == ((2, 1, 1), True)
     assert described["steps"] == ("tile_to_blocks", "lower_to_nvvm")
 
@@ -303,9 +295,9 @@ def test_on_a_gpu(tmp_path, accumulate):
 
 
 @pytest.mark.gpu
-def test_wrong_numbers_are_not_timed(tmp_path):
+def test_a_kernel_that_fails_the_check_is_not_timed(tmp_path):
     from naive_matmul import write_naive_bundle
 
     write_naive_bundle(tmp_path / "naive", make_problem(), products=63)
-    with pytest.raises(StepladderError, match="'naive' gives wrong numbers and is not timed"):
+    with pytest.raises(StepladderError, match="kernel 'naive' fails the exact check and is not timed"):
         bench_bundles([read_bundle(tmp_path / "naive")], baseline="none")

@@ -68,5 +68,7 @@ def test_operands_are_numbers_and_their_negatives(compute_type, acc_type):
 
 
 def test_no_such_instruction():
-    with pytest.raises(StepladderError, match="no mma.sync of bf16 products with f16 sums.*bf16 with f32 sums"):
+    with pytest.raises(
+        StepladderError, match="no mma.sync of bf16 products with f16 accumulation.*bf16 with f32 accumulation"
+    ):
         ceiling_ptx("f16", "bf16")

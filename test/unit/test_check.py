@@ -545,7 +545,9 @@ def test_race():
 
 
 def test_first_mismatch_and_counts_span_row_blocks(monkeypatch):
-    monkeypatch.setattr("stepladder.check._row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10)))
+    monkeypatch.setattr(
+        "stepladder.verify.check._row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10))
+    )
     problem = make_problem(60, 16, 16)
 
     def damage(c, initial, launch):

@@ -266,7 +266,7 @@ def test_operands_that_l2_does_not_hold_are_read_at_the_rate_of_memory():
 
 def test_square_waves_move_the_fewest_bytes():
     problem = size(16384, 16384, 8192)
-    knobs = columns(TILE, raster=[1, 8, 16, 128])
+    knobs = columns(TILE, raster_group=[1, 8, 16, 128])
     bytes_ = terms.memory_bytes(problem, terms.cut(problem, knobs), knobs, H200, np.array([132.0] * 4), 0.5)
     assert bytes_[0] > bytes_[1] >= bytes_[2] and bytes_[3] > bytes_[2]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stepladder.measure.bench import Contestant, Mode
+from stepladder.measure.timing import Contestant, Mode
 from stepladder.pipeline import engine, library
 from stepladder.runtime.resources import transforms_dir
 

@@ -20,7 +20,7 @@ HEAVY = (
     "importlib.metadata.",
     "cuda.",
     "stepladder.codegen.",
-    "stepladder.launch.",
+    "stepladder.runtime.launch.",
 )
 
 
@@ -44,17 +44,19 @@ def among(modules: list[str], *prefixes: str) -> list[str]:
 
 @pytest.mark.parametrize("arguments", [(), ("steps",), ("knobs", "--pipeline", "wgmma")])
 def test_list_imports_no_mlir(tmp_path, arguments):
-    first = imported(tmp_path, "cli", "list", *arguments)
+    first = imported(tmp_path, "cli.main", "list", *arguments)
     assert among(first, *MLIR)  # the scripts are read once
-    later = imported(tmp_path, "cli", "list", *arguments)
-    assert not among(later, *MLIR, "numpy.", "stepladder.engine.", *(name for name in HEAVY if name != "rich."))
+    later = imported(tmp_path, "cli.main", "list", *arguments)
+    assert not among(
+        later, *MLIR, "numpy.", "stepladder.pipeline.engine.", *(name for name in HEAVY if name != "rich.")
+    )
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync", "wgmma", "wgmma_multistage"])
 def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
     file = tmp_path / "matmul.mlir"
     file.write_text(problem.matmul_text(128, 128, 128))
-    modules = imported(tmp_path, "opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
+    modules = imported(tmp_path, "cli.opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
     assert among(modules, *MLIR)
     assert not among(modules, *HEAVY)
     assert not [module for module in modules if ".opdsl." in module]
@@ -63,7 +65,7 @@ def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
 def test_help_imports_nothing_of_the_work(tmp_path):
     script = (
         "import sys\n"
-        "from stepladder.cli import main\n"
+        "from stepladder.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )

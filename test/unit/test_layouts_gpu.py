@@ -16,8 +16,8 @@ from stepladder.emulator.hardware.shared_memory_layouts import (
 )
 from stepladder.runtime import tensor_map
 from stepladder.runtime.bundle import TmaDescriptor
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.launch import Device
 
 WARP = fragments.WARP
 
@@ -274,9 +274,8 @@ def encoded(device, tensor, kind, box, swizzle):
     buffer = device.allocate(tensor.nbytes)
     buffer.upload(tensor)
     name = f"{swizzle}b" if swizzle else "none"
-    return tensor_map.encode(
-        device, TmaDescriptor("a", kind, tensor.shape, (tensor.strides[0],), box, (1, 1), swizzle=name), buffer
-    ), buffer
+    descriptor = TmaDescriptor("a", kind, tensor.shape, (tensor.strides[0],), box, (1, 1), swizzle=name)
+    return tensor_map.encode(descriptor, buffer), buffer
 
 
 def part_of(tensor, origin, box):

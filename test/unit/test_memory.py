@@ -12,6 +12,7 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.pipeline import engine
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
+from stepladder.runtime.reference import matmul_program
 from stepladder.verify import check
 
 LARGE = 2**40
@@ -57,7 +58,8 @@ def test_allocation_of_a_size_known_when_it_runs():
 
 def test_problem_that_is_too_large(little):
     with pytest.raises(StepladderError, match="C = AB, 65536 x 65536 x 64, .* needs .* GiB") as caught:
-        check.check_matmul(make_problem(m=65536, n=65536, accumulate=False), None, 0)
+        problem = make_problem(m=65536, n=65536, accumulate=False)
+        check.check_matmul(problem, matmul_program(problem), None, 0)
     assert caught.value.status == NOT_EXECUTED
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from stepladder.measure.tuning import building, halving, measuring
+from stepladder.measure.tuning import halving, measuring
 from stepladder.measure.tuning.database import (
     SCHEMA_VERSION,
     Database,
@@ -22,6 +22,7 @@ from stepladder.measure.tuning.database import (
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan, write_plan
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import engine, knob_choice, library
+from stepladder.pipeline import tuning_build as building
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 TOOLS = {"stepladder": "1", "ptxas": "13.0.88"}

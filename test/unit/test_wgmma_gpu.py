@@ -16,8 +16,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
 from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.verify.check import check_matmul
 
 COLUMNS = {"a_layout": "column", "b_layout": "column"}

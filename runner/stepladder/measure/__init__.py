@@ -1,1 +1,1 @@
-"""Benchmarks, baselines and the ceiling of a card; imports no MLIR."""
+"""Benchmarks of bundles, baselines and the compute ceiling of a GPU. Imports no MLIR."""

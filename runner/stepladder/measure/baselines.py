@@ -1,50 +1,29 @@
-"""The baseline: cuBLAS on the same problem and the same buffers.
+"""The baseline of benchmarks: cuBLAS on the same problem and the same buffers.
 
-nvmath-python calls it where that is installed. Otherwise the library itself is called: cuda-python's `cuda.pathfinder`
-finds the one that comes with PyTorch, with the CUDA toolkit or with the wheel `nvidia-cublas`. (PyTorch's own `addmm`
-is no substitute: not every version has C = AB + C with f16 operands and an f32 C.) Either way `cublasGemmEx` is called
-with its default algorithm, which is what users of cuBLAS get, and results name the library and its version.
+nvmath-python calls it where that is installed, otherwise PyTorch does. Results name the library and what calls it.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from stepladder.runtime.bundle import Problem
-from stepladder.runtime.element_types import FP8_TYPES, element_type
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
-from stepladder.runtime.launch import Buffer, MatmulBuffers
+from stepladder.runtime.element_types import FP8_TYPES
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.launch import MatmulBuffers
 
-# What NVIDIA recommends on Hopper, and what PyTorch gives it.
-WORKSPACE_BYTES = 32 << 20
-
-# Values of cudaDataType_t, cublasOperation_t (by layout), cublasGemmAlgo_t and cublasStatus_t.
-DATA_TYPES = {"f32": 0, "f16": 2, "i8": 3, "i32": 10, "bf16": 14}
-OPERATIONS = {"row": 0, "column": 1}
-DEFAULT_ALGORITHM = -1
-STATUSES = {
-    7: "invalid value",
-    8: "no such feature on this GPU",
-    13: "execution failed",
-    14: "internal error",
-    15: "no such product",
-}
-
-# cublasComputeType_t by (type of A and B, type of the products, of the sums, of C): all products that are asked for.
+# cublasComputeType_t by (type of A and B, of the products, of the accumulator, of C): all products of cublasGemmEx
+# that problems can have.
 COMPUTE_TYPES = {
-    ("f16", "f16", "f32", "f32"): 68,
-    ("f16", "f16", "f32", "f16"): 68,
-    ("f16", "f16", "f16", "f16"): 64,
-    ("bf16", "bf16", "f32", "f32"): 68,
-    ("bf16", "bf16", "f32", "bf16"): 68,
-    ("f32", "f32", "f32", "f32"): 68,
-    ("f32", "tf32", "f32", "f32"): 77,
-    ("i8", "i8", "i32", "i32"): 72,
+    ("f16", "f16", "f32", "f32"): "COMPUTE_32F",
+    ("f16", "f16", "f32", "f16"): "COMPUTE_32F",
+    ("f16", "f16", "f16", "f16"): "COMPUTE_16F",
+    ("bf16", "bf16", "f32", "f32"): "COMPUTE_32F",
+    ("bf16", "bf16", "f32", "bf16"): "COMPUTE_32F",
+    ("f32", "f32", "f32", "f32"): "COMPUTE_32F",
+    ("f32", "tf32", "f32", "f32"): "COMPUTE_32F_FAST_TF32",
+    ("i8", "i8", "i32", "i32"): "COMPUTE_32I",
 }
 # Leading dimensions of 8-bit operands are multiples of this.
 INTEGER_ALIGNMENT = 4
@@ -55,7 +34,7 @@ class Baseline:
     """A library's matmul, ready to run.
 
     Attributes:
-        provider: which library, through what, and their versions.
+        provider: the library, what calls it, and their versions.
         enqueue: enqueues one product on the buffers' device and stream.
     """
 
@@ -63,16 +42,20 @@ class Baseline:
     enqueue: Callable[[], None]
 
 
-def _key(problem: Problem) -> tuple[str, str, str, str]:
-    return problem.a_type, problem.compute_type, problem.acc_type, problem.c_type
+def compute_type(problem: Problem) -> str | None:
+    """Returns the member of `cublasComputeType_t` for a problem, without its prefix; None if cuBLAS has none."""
+    if problem.a_type != problem.b_type:
+        return None
+    key = (problem.a_type, problem.compute_type or problem.a_type, problem.acc_type, problem.c_type)
+    return COMPUTE_TYPES.get(key)
 
 
 def unsupported(problem: Problem) -> str:
-    """Returns why cuBLAS has no such product, or an empty string where it has one."""
+    """Returns why cublasGemmEx has no such product, or an empty string where it has one."""
     if problem.a_type in FP8_TYPES or problem.b_type in FP8_TYPES:
         return "cublasGemmEx has no products of fp8"
-    if problem.a_type != problem.b_type or _key(problem) not in COMPUTE_TYPES:
-        products = [f"{product} -> {stored} ({sums} sums)" for _, product, sums, stored in COMPUTE_TYPES]
+    if compute_type(problem) is None:
+        products = [f"{product} -> {stored} ({sums} accumulation)" for _, product, sums, stored in COMPUTE_TYPES]
         return f"it has {', '.join(products)}"
     extents = {problem.a_shape[1], problem.b_shape[1], problem.n}
     if problem.a_type == "i8" and any(extent % INTEGER_ALIGNMENT for extent in extents):
@@ -87,140 +70,26 @@ def refuse_unsupported(problem: Problem) -> None:
 
 
 def cublas(buffers: MatmulBuffers) -> Baseline:
-    """Returns cuBLAS on `buffers`.
+    """Prepares cuBLAS on the operands of a problem.
+
+    Args:
+        buffers: the operands; the product is enqueued on their device's stream.
 
     Raises:
-        StepladderError: cuBLAS is not there (status NOT_EXECUTED), or has no such product.
+        StepladderError: cuBLAS cannot be called on this machine (status NOT_EXECUTED), or has no such product.
     """
-    problem, device = buffers.problem, buffers.device
-    refuse_unsupported(problem)
-    library, through = _find_library()
-    handle = library.create()
-    workspace = device.allocate(WORKSPACE_BYTES)
-    library.set_stream(handle, device.stream)
-    library.set_workspace(handle, workspace.address, workspace.size)
-    # The scalars are of the type that is summed in.
-    alpha = np.ones(1, element_type(problem.acc_type).dtype)
-    beta = alpha if problem.accumulate else np.zeros_like(alpha)
-    # nvmath-python has an exception of its own.
-    refusals = getattr(library, "cuBLASError", ())
+    refuse_unsupported(buffers.problem)
+    # Imported here: either takes time, and machines have one, both or neither.
+    from stepladder.measure import cublas_nvmath, cublas_torch
 
-    def enqueue(keep_alive: Buffer = workspace) -> None:
-        # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A.
-        # A column-major operand reads as itself, and is transposed by the operation.
+    reasons = []
+    for prepare in (cublas_nvmath.prepare, cublas_torch.prepare):
         try:
-            library.gemm_ex(
-                handle,
-                OPERATIONS[problem.b_layout],
-                OPERATIONS[problem.a_layout],
-                problem.n,
-                problem.m,
-                problem.k,
-                alpha.ctypes.data,
-                buffers.b.address,
-                DATA_TYPES[problem.b_type],
-                problem.b_shape[1],
-                buffers.a.address,
-                DATA_TYPES[problem.a_type],
-                problem.a_shape[1],
-                beta.ctypes.data,
-                buffers.c.address,
-                DATA_TYPES[problem.c_type],
-                problem.n,
-                COMPUTE_TYPES[_key(problem)],
-                DEFAULT_ALGORITHM,
-            )
-        except refusals as error:
-            raise StepladderError(
-                f"cuBLAS fails at {problem.describe()}: {error}; use --baseline none", status=FAILED
-            ) from error
-
-    version = library.get_version(handle)
-    return Baseline(f"cuBLAS {version // 10000}.{version // 100 % 100}.{version % 100} through {through}", enqueue)
-
-
-def _find_library() -> tuple[Any, str]:
-    """Returns an object with the functions of nvmath-python's `bindings.cublas` used here, and how it was found."""
-    try:
-        import nvmath
-        from nvmath.bindings import cublas as bindings
-
-        return bindings, f"nvmath-python {nvmath.__version__}"
-    except ImportError:
-        pass
-    try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
-
-        return _Library(load_nvidia_dynamic_lib("cublas").abs_path), "its own library"
-    except (ImportError, OSError, RuntimeError) as error:
-        raise StepladderError(
-            "no cuBLAS on this machine: install nvidia-cublas, nvmath-python or PyTorch, or use --baseline none",
-            notes=str(error).splitlines()[:1],
-            status=NOT_EXECUTED,
-        ) from error
-
-
-class _Library:
-    """The functions of libcublas used here, by the names and with the arguments of nvmath-python's bindings."""
-
-    def __init__(self, path: str):
-        library = ctypes.CDLL(path)
-        pointer, integer = ctypes.c_void_p, ctypes.c_int
-        signatures = {
-            "cublasCreate_v2": (ctypes.POINTER(pointer),),
-            "cublasGetVersion_v2": (pointer, ctypes.POINTER(integer)),
-            "cublasSetStream_v2": (pointer, pointer),
-            "cublasSetWorkspace_v2": (pointer, pointer, ctypes.c_size_t),
-            "cublasGemmEx": (
-                pointer,
-                integer,
-                integer,
-                integer,
-                integer,
-                integer,
-                pointer,
-                pointer,
-                integer,
-                integer,
-                pointer,
-                integer,
-                integer,
-                pointer,
-                pointer,
-                integer,
-                integer,
-                integer,
-                integer,
-            ),
-        }
-        self._functions = {}
-        for name, arguments in signatures.items():
-            function = getattr(library, name)
-            function.argtypes = arguments
-            function.restype = integer
-            self._functions[name] = function
-
-    def create(self) -> int:
-        handle = ctypes.c_void_p()
-        self._call("cublasCreate_v2", ctypes.byref(handle))
-        return handle.value
-
-    def get_version(self, handle: int) -> int:
-        version = ctypes.c_int()
-        self._call("cublasGetVersion_v2", handle, ctypes.byref(version))
-        return version.value
-
-    def set_stream(self, handle: int, stream: int) -> None:
-        self._call("cublasSetStream_v2", handle, stream)
-
-    def set_workspace(self, handle: int, address: int, size: int) -> None:
-        self._call("cublasSetWorkspace_v2", handle, address, size)
-
-    def gemm_ex(self, *arguments: int) -> None:
-        self._call("cublasGemmEx", *arguments)
-
-    def _call(self, name: str, *arguments: Any) -> None:
-        status = self._functions[name](*arguments)
-        if status != 0:
-            meaning = f" ({STATUSES[status]})" if status in STATUSES else ""
-            raise StepladderError(f"{name} failed with cublasStatus_t {status}{meaning}", status=FAILED)
+            return Baseline(*prepare(buffers, compute_type(buffers.problem) or ""))
+        except ImportError as error:
+            reasons += str(error).splitlines()[:1]
+    raise StepladderError(
+        "no cuBLAS on this machine: install nvmath-python[cu13] or PyTorch, or use --baseline none",
+        notes=reasons,
+        status=NOT_EXECUTED,
+    )

@@ -1,7 +1,6 @@
-"""The card's own ceiling for `mma.sync`: how fast its tensor cores multiply when all operands stay in registers.
+"""The compute ceiling of `mma.sync`: the rate of the tensor cores when all operands stay in registers.
 
-No kernel that uses `mma.sync` (the WMMA and mma.sync pipelines) can be faster than this on the same card at the same
-power, so a kernel's share of it says how much is left to gain.
+It bounds every kernel that uses `mma.sync` (the WMMA and mma.sync pipelines) on the same GPU at the same power.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.launch import Device
 
 KERNEL_NAME = "mma_sync_ceiling"
 
@@ -39,10 +38,10 @@ class Instruction:
         sum: PTX's name of the type of C and D.
         registers: registers of an accumulator.
         register_type: their PTX type.
-        keep: bits of a random word that stay; the others are those of `fixed`. Together they make normal numbers, of
-            magnitudes in [0.5, 2), or odd bytes.
+        keep: mask of the random bits of an operand; the other bits are those of `fixed`. Together they give normal
+            numbers of magnitudes in [0.5, 2), or odd bytes.
         fixed: bits that are set.
-        negate: bits that turn an operand into its negative.
+        negate: bits whose inversion negates an operand.
     """
 
     k: int
@@ -65,7 +64,7 @@ class Instruction:
         return f"mma.sync.aligned.m16n8k{self.k}.row.col.{self.sum}.{self.operand}.{self.operand}.{self.sum}"
 
 
-# By type of the products and of the sums. Of floating-point numbers, the sign, the lowest bit of the exponent and the
+# By compute type and accumulator type. Of floating-point numbers, the sign, the lowest bit of the exponent and the
 # significand are random; of tf32, those of its significand's bits that count. The negative of an odd byte x is
 # ~x + 1 = ~x | 1: all bits but the lowest change.
 INSTRUCTIONS = {
@@ -78,15 +77,19 @@ INSTRUCTIONS = {
 
 
 def find_instruction(compute_type: str, acc_type: str) -> Instruction:
-    """Returns the `mma.sync` of products of `compute_type` summed in `acc_type` (MLIR's names, and `tf32`).
+    """Finds the form of `mma.sync` for element types.
+
+    Args:
+        compute_type: type of the products: MLIR's name, or `tf32`.
+        acc_type: MLIR's name of the accumulator's type.
 
     Raises:
-        StepladderError: there is none.
+        StepladderError: there is no such form; the message lists those that exist.
     """
     if (compute_type, acc_type) not in INSTRUCTIONS:
-        known = ", ".join(f"{products} with {sums} sums" for products, sums in INSTRUCTIONS)
+        known = ", ".join(f"{products} with {accumulator} accumulation" for products, accumulator in INSTRUCTIONS)
         raise StepladderError(
-            f"there is no mma.sync of {compute_type} products with {acc_type} sums, and so no "
+            f"there is no mma.sync of {compute_type} products with {acc_type} accumulation, and so no "
             f"ceiling; there is one of {known}"
         )
     return INSTRUCTIONS[compute_type, acc_type]
@@ -94,14 +97,14 @@ def find_instruction(compute_type: str, acc_type: str) -> Instruction:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The ceiling as measured.
+    """A measured ceiling.
 
     Attributes:
-        tflops: best rate.
-        warps: warps a multiprocessor that gave it.
-        tflops_by_warps: rate at every number of warps tried.
+        tflops: the highest rate, in 10^12 operations a second.
+        warps: warps a multiprocessor at that rate.
+        tflops_by_warps: rate by the number of warps.
         flops: arithmetic operations in one launch of `enqueue`.
-        enqueue: enqueues the best variant once, to measure it beside other kernels.
+        enqueue: enqueues the fastest variant once, to time it beside other kernels.
     """
 
     tflops: float
@@ -112,15 +115,15 @@ class Ceiling:
 
 
 def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
-    """Returns PTX of a kernel that does nothing but `mma.sync` on operands in registers.
+    """Returns the PTX of a kernel that executes `mma.sync` on operands in registers in a loop.
 
     The kernel's parameters are the address of 4 bytes for a result that is never written, and the number of iterations
     (both 64 bits). A and B hold random bit patterns of normal numbers or integers of either sign, different in every
     thread: data of little entropy would draw less power and run faster than any real product. Each iteration adds AB
-    and takes it away again, so that accumulators neither overflow nor settle.
+    and subtracts it again, so that accumulators neither overflow nor converge.
 
     Args:
-        acc_type: type of the sums.
+        acc_type: type of the accumulator.
         compute_type: type of the products.
 
     Raises:
@@ -137,7 +140,7 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
         return f"  {instruction.name} {accumulator(index)}, {operand}, {{%b0, %b1}}, {accumulator(index)};"
 
     def random_elements(name: str, salt: int) -> list[str]:
-        # A hash of the thread, and what makes numbers of it.
+        # A hash of the thread's number, masked to a valid operand.
         return [
             f"  mad.lo.u32 %r1, %r0, 2654435761, {salt};",
             "  shr.u32 %r2, %r1, 15;",
@@ -176,7 +179,7 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
     lines += [mma(index, "a") for index in range(ACCUMULATORS)]
     lines += [mma(index, "m") for index in range(ACCUMULATORS)]
     lines += ["  sub.u64 %x0, %x0, 1;", "  setp.ne.u64 %p0, %x0, 0;", "  @%p0 bra loop;", "  mov.b32 %r1, 0;"]
-    # The results are used under a condition that does not come true, or the assembler would drop their computation.
+    # The results are used under a condition that is false, or the assembler would remove their computation.
     for index in range(ACCUMULATORS * registers):
         lines += [f"  mov.b32 %r2, %d{index};", "  xor.b32 %r1, %r1, %r2;", "  mad.lo.u32 %r1, %r1, 31, 7;"]
     lines += [
@@ -194,20 +197,25 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
 def measure_ceiling(
     device: Device, acc_type: str, compute_type: str = "f16", sleep: Callable[[float], None] = time.sleep
 ) -> Ceiling:
-    """Measures the ceiling of products of `compute_type` with `acc_type` sums, in short bursts.
+    """Measures the ceiling of `mma.sync` in short bursts.
+
+    Args:
+        device: the GPU.
+        acc_type: type of the accumulator.
+        compute_type: type of the products.
+        sleep: pauses for a number of seconds.
 
     Raises:
-        StepladderError: there is no such instruction, or the card is older than sm_80, which has none of these.
+        StepladderError: there is no such instruction.
+        CudaError: the GPU is older than sm_80, which has none of these instructions.
     """
     kernel = device.load_ptx(ceiling_ptx(acc_type, compute_type), KERNEL_NAME)
     result = device.allocate(4)
     multiprocessors = device.multiprocessors
-    # The same work at every number of warps: fewer warps make more iterations.
+    # The work is the same at every number of warps: fewer warps execute more iterations.
     flops = find_instruction(compute_type, acc_type).flops * BODY * BODIES * min(WARPS) * multiprocessors
     launchers = {
-        warps: kernel.launcher(
-            (multiprocessors, 1, 1), (32 * warps, 1, 1), (result.address, BODIES * min(WARPS) // warps)
-        )
+        warps: kernel.launcher((multiprocessors, 1, 1), (32 * warps, 1, 1), (result, BODIES * min(WARPS) // warps))
         for warps in WARPS
     }
     rates = {warps: flops / _best_ms(device, enqueue, sleep) / 1e9 for warps, enqueue in launchers.items()}
@@ -216,7 +224,7 @@ def measure_ceiling(
 
 
 def _best_ms(device: Device, enqueue: Callable[[], None], sleep: Callable[[float], None]) -> float:
-    """The fastest of a few launches after a pause, in milliseconds a launch."""
+    """Returns the milliseconds of the fastest of a few launches after a pause."""
     enqueue()
     device.synchronize()
     sleep(PAUSE_SECONDS)

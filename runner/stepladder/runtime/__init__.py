@@ -1,1 +1,1 @@
-"""What runs a bundle on a GPU; imports no MLIR."""
+"""Bundles on a GPU: reading them, loading and launching their kernels. Imports no MLIR."""

@@ -1,4 +1,4 @@
-"""The element types that the runner can put into buffers, and their arithmetic."""
+"""Element types of buffers: their sizes, NumPy types and precision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ElementType:
     Attributes:
         name: MLIR's name, for example `f16`.
         bits: bits of one element.
-        precision: bits of a floating-point significand, the implicit one included, or of an integer without its sign.
+        precision: bits of a floating-point significand with its implicit bit, or of an integer without its sign.
         is_integer: whether it is an integer type.
     """
 
@@ -54,12 +54,12 @@ class ElementType:
 
 FP8_TYPES = ("f8E4M3FN", "f8E5M2")
 
-# Types that NumPy has not, by their names in ml_dtypes.
+# Types that NumPy lacks, by their names in ml_dtypes.
 _ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
 
 
 def _ml_dtype(name: str) -> np.dtype:
-    # Imported where it is needed: most problems do without.
+    # Imported here because most problems need no such type.
     try:
         import ml_dtypes
     except ImportError as error:
@@ -84,7 +84,7 @@ ELEMENT_TYPES = {
     )
 }
 
-# Integers are summed, and stored, in this type; A and B are of any other.
+# The accumulator and C of integer operands have this type; A and B have any other.
 INTEGER_SUMS = "i32"
 OPERAND_TYPES = tuple(name for name in ELEMENT_TYPES if name != INTEGER_SUMS)
 

@@ -1,27 +1,27 @@
 """Errors a user can act on, and the exit statuses of the command line.
 
-Everything the runner refuses is a `StepladderError`: one message that names the offending thing and says what would
-be accepted. The command line prints it without a traceback and exits with `status`.
+Bad input raises a `StepladderError`: one message that names the offending thing and what would be accepted. The
+command line prints it without a traceback and exits with its `status`.
 """
 
 from __future__ import annotations
 
 # Exit statuses of `stepladder` and `stepladder-opt`. They are part of the command line's contract.
 OK = 0
-FAILED = 1  # the work was done and the answer is no: wrong numbers, a step that failed
+FAILED = 1  # the work was done and failed: wrong results, a failed step
 BAD_INPUT = 2  # nothing was done: the input, an option or a file is not acceptable
-NOT_EXECUTED = 3  # nothing was executed: no GPU, no driver, or a GPU that this bundle is not for
+NOT_EXECUTED = 3  # no kernel was launched: no GPU, no driver, or a bundle for another GPU
 
 
 class StepladderError(Exception):
-    """A refusal, ready to be shown to the user.
+    """An error with a message for the user.
 
     Args:
         message: what is wrong, naming the thing, its value and what would be accepted.
         location: `file:line:column` or `file` of the offending text, where there is one.
         notes: further lines, each shown as a `note:` below the error.
-        status: exit status of the process; `BAD_INPUT` unless told.
-        traceback: the traceback of the Python error behind it, as text, where code of a plug-in raised one.
+        status: exit status of the process.
+        traceback: the traceback, as text, of a Python error that code of a plug-in raised.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class StepladderError(Exception):
         """Returns the text for a terminal, in the form compilers use: `location: error: message`, then notes.
 
         Args:
-            verbose: with the traceback, where there is one; otherwise a note says which option shows it.
+            verbose: whether to include the traceback; otherwise a note names the option that shows it.
         """
         prefix = f"{self.location}: " if self.location else ""
         lines = [f"{prefix}error: {self.message}"]
@@ -55,7 +55,7 @@ class StepladderError(Exception):
 
 
 def reason(error: Exception) -> str:
-    """Returns what the system says of a failed access, in words; errors that libraries make have no `strerror`."""
+    """Returns the system's message for a failed access; errors raised by libraries may have no `strerror`."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""What the supported GPUs allow a kernel, by target name.
+"""Limits of the supported GPUs on a kernel, by target name.
 
 Source: the CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
 """
@@ -18,7 +18,7 @@ BLOCK = (1024, 1024, 64)
 THREADS = 1024
 GRID = (2**31 - 1, 65535, 65535)
 
-# The first compute capability with TMA, clusters and dependent launches.
+# The first compute capability with TMA, clusters and programmatic dependent launch.
 HOPPER = (9, 0)
 
 
@@ -28,8 +28,8 @@ class Target:
 
     Attributes:
         name: as ptxas names it.
-        shared_memory: the most bytes a block may have, after opting in to dynamic ones.
-        cluster: the most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
+        shared_memory: most bytes of shared memory a block, after opting in to dynamic shared memory.
+        cluster: most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
     """
 
     name: str
@@ -62,7 +62,11 @@ def registers_of_thread(threads: int) -> int:
 
 
 def find(name: str) -> Target:
-    """Returns the target called `name`, or raises an error that lists those there are."""
+    """Returns the target called `name`.
+
+    Raises:
+        StepladderError: the target is unknown; the message lists the known ones.
+    """
     if name in TARGETS:
         return TARGETS[name]
     digits = name.removeprefix("sm_")

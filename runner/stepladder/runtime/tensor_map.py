@@ -1,38 +1,42 @@
-"""TMA descriptors: encoding one for a buffer, into the 128 bytes that a kernel takes by value.
+"""TMA descriptors: the 128 bytes that describe a buffer to the TMA unit, which a kernel takes by value.
 
-The driver's own cuTensorMapEncodeTiled is called, by its address: it must be given memory that is aligned to 64 bytes
-to write to, and cuda-python's function of that name has it write into a Python object, which is aligned to 16.
+cuTensorMapEncodeTiled writes to memory that is aligned to 64 bytes. Neither `cuda.bindings` nor `cuda.core` gives it
+such memory (both embed the descriptor in a Python object, which is aligned to 16), so the driver's function is called
+by its address.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import TmaDescriptor
+from stepladder.runtime.driver import not_executed
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-
-if TYPE_CHECKING:
-    from stepladder.runtime.launch import Buffer, Device
+from stepladder.runtime.errors import StepladderError
 
 TENSOR_MAP_BYTES = 128
-# What cuda.h declares since CUDA 13; it was 64 before, and kernels and the driver want no more than that.
+# What cuda.h declares since CUDA 13; it was 64 before.
 TENSOR_MAP_ALIGNMENT = 128
 
-# The CUDA version that the driver's function came with.
+# The CUDA version in which the driver's function appeared.
 ENCODE_VERSION = 12000
 
-# Values of CUtensorMapDataType; 8-bit floating-point numbers are moved as bytes.
-DATA_TYPES = {"i8": 0, "f8E4M3FN": 0, "f8E5M2": 0, "i32": 3, "f16": 6, "f32": 7, "bf16": 9}
-# Values of CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion and CUtensorMapFloatOOBfill.
-INTERLEAVES = {"none": 0, "16b": 1, "32b": 2}
-SWIZZLES = {"none": 0, "32b": 1, "64b": 2, "128b": 3}
-L2_PROMOTIONS = {"none": 0, "64b": 1, "128b": 2, "256b": 3}
-OOB_FILLS = {"zero": 0, "nan": 1}
+# The driver's enumerations, by the manifest's names. 8-bit floating-point numbers are moved as bytes.
+DATA_TYPES = {
+    "i8": "UINT8",
+    "f8E4M3FN": "UINT8",
+    "f8E5M2": "UINT8",
+    "i32": "INT32",
+    "f16": "FLOAT16",
+    "f32": "FLOAT32",
+    "bf16": "BFLOAT16",
+}
+L2_PROMOTIONS = {"none": "NONE", "64b": "L2_64B", "128b": "L2_128B", "256b": "L2_256B"}
+OOB_FILLS = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 # The hardware's limits, in bytes but for those of extents.
 ADDRESS_ALIGNMENT = 16
@@ -51,14 +55,9 @@ ENCODE_TILED = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_uint32,
     ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_uint64),
-    ctypes.POINTER(ctypes.c_uint64),
-    ctypes.POINTER(ctypes.c_uint32),
-    ctypes.POINTER(ctypes.c_uint32),
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
+    *2 * [ctypes.POINTER(ctypes.c_uint64)],
+    *2 * [ctypes.POINTER(ctypes.c_uint32)],
+    *4 * [ctypes.c_int],
 )
 
 
@@ -74,53 +73,59 @@ class TensorMap:
         start = self._memory.ctypes.data
         self.address = start + -start % TENSOR_MAP_ALIGNMENT
 
+    def getPtr(self) -> int:  # noqa: N802  (cuda.bindings finds a structure passed by value through this method)
+        """Returns `address`."""
+        return self.address
 
-def encode(device: Device, descriptor: TmaDescriptor, buffer: Buffer) -> TensorMap:
-    """Returns a descriptor of `buffer`.
+
+def encode(descriptor: TmaDescriptor, buffer: Buffer) -> TensorMap:
+    """Encodes a TMA descriptor of a buffer.
 
     Args:
-        device: the GPU that the buffer is on.
         descriptor: how the buffer is seen.
         buffer: what begins at the base address.
 
     Raises:
-        StepladderError: an element type that TMA does not have, a tensor larger than the buffer, or a limit of the
-            hardware that is passed; the message names the parameter.
-        CudaError: the driver refuses the parameters all the same.
+        StepladderError: TMA does not have the element type, the tensor is larger than the buffer, or a limit of the
+            hardware is exceeded; the message names the parameter. Or the driver has no TMA descriptors; status
+            NOT_EXECUTED.
+        CudaError: the driver refuses the parameters.
     """
     check(descriptor, buffer.address, buffer.size)
-    address = device._call("cuGetProcAddress", b"cuTensorMapEncodeTiled", ENCODE_VERSION, 0)
-    if not address:
-        raise StepladderError(
-            "the driver has no TMA descriptors (cuTensorMapEncodeTiled); nothing was executed",
-            notes=["drivers for CUDA 12 and later have them"],
-            status=NOT_EXECUTED,
+    cuda = buffer.session.cuda
+    function = cuda.call("cuGetProcAddress", b"cuTensorMapEncodeTiled", ENCODE_VERSION, 0)
+    if not function:
+        raise not_executed(
+            "the driver has no TMA descriptors (cuTensorMapEncodeTiled), which drivers for CUDA 12 and later have"
         )
 
-    def innermost_first(values: tuple[int, ...], kind: type) -> ctypes.Array:
+    def number(enumeration: str, prefix: str, name: str) -> int:
+        return int(getattr(getattr(cuda.driver, enumeration), f"CU_TENSOR_MAP_{prefix}_{name}"))
+
+    def innermost_first(values: tuple[int, ...], kind: type[ctypes.c_uint64] | type[ctypes.c_uint32]) -> ctypes.Array:
         return (kind * len(values))(*reversed(values))
 
     tensor_map = TensorMap()
-    error = ENCODE_TILED(address)(
+    error = ENCODE_TILED(function)(
         tensor_map.address,
-        DATA_TYPES[descriptor.element_type],
+        number("CUtensorMapDataType", "DATA_TYPE", DATA_TYPES[descriptor.element_type]),
         len(descriptor.shape),
         buffer.address,
         innermost_first(descriptor.shape, ctypes.c_uint64),
         innermost_first(descriptor.strides, ctypes.c_uint64),
         innermost_first(descriptor.box, ctypes.c_uint32),
         innermost_first(descriptor.element_strides, ctypes.c_uint32),
-        INTERLEAVES[descriptor.interleave],
-        SWIZZLES[descriptor.swizzle],
-        L2_PROMOTIONS[descriptor.l2_promotion],
-        OOB_FILLS[descriptor.oob_fill],
+        number("CUtensorMapInterleave", "INTERLEAVE", descriptor.interleave.upper()),
+        number("CUtensorMapSwizzle", "SWIZZLE", descriptor.swizzle.upper()),
+        number("CUtensorMapL2promotion", "L2_PROMOTION", L2_PROMOTIONS[descriptor.l2_promotion]),
+        number("CUtensorMapFloatOOBfill", "FLOAT_OOB_FILL", OOB_FILLS[descriptor.oob_fill]),
     )
-    device.check_result(f"cuTensorMapEncodeTiled for {descriptor}", device.cuda.CUresult(error))
+    cuda.check(f"cuTensorMapEncodeTiled for {descriptor}", cuda.driver.CUresult(error))
     return tensor_map
 
 
 def check(descriptor: TmaDescriptor, address: int, size: int) -> None:
-    """Refuses what no descriptor can be.
+    """Checks a descriptor against the limits of the hardware and of its buffer.
 
     Args:
         descriptor: how a buffer is seen.
@@ -128,7 +133,7 @@ def check(descriptor: TmaDescriptor, address: int, size: int) -> None:
         size: the buffer's bytes.
 
     Raises:
-        StepladderError: as `encode`.
+        StepladderError: as `encode`; the driver is not asked.
     """
 
     def refuse(problem: str) -> StepladderError:
@@ -163,7 +168,10 @@ def check(descriptor: TmaDescriptor, address: int, size: int) -> None:
                 f"{SWIZZLE_BYTES[descriptor.swizzle]} of swizzle {descriptor.swizzle}"
             )
     end = (
-        sum((extent - 1) * stride for extent, stride in zip(descriptor.shape, (*descriptor.strides, element_bytes)))
+        sum(
+            (extent - 1) * stride
+            for extent, stride in zip(descriptor.shape, (*descriptor.strides, element_bytes), strict=True)
+        )
         + element_bytes
     )
     if end > size:

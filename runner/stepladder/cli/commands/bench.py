@@ -52,7 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from stepladder.cli.tables import print_table
-    from stepladder.measure.bench import bench_bundles, table_rows, table_title
+    from stepladder.measure.bench import bench_bundles
+    from stepladder.measure.report import table_rows, table_title
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.files import check_writable, write_json
 

@@ -60,7 +60,7 @@ def _payload(layer: str) -> Path:
 def _gpu_target() -> tuple[str | None, str]:
     """Returns the target of the GPU at hand and its name; None and the reason where there is none."""
     from stepladder.runtime import targets
-    from stepladder.runtime.launch import Device
+    from stepladder.runtime.device import Device
 
     try:
         with Device() as device:
@@ -150,7 +150,8 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
 
 def _check(folder: Path) -> bool:
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
 
     bundle = read_bundle(folder)

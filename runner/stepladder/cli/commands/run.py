@@ -131,7 +131,8 @@ def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
 
 
 def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
-    from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem

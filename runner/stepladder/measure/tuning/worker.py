@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.measure.baselines import cublas, unsupported
-from stepladder.measure.bench import Contestant, Mode, Runner, prepare_data
+from stepladder.measure.bench import prepare_data
+from stepladder.measure.timing import Contestant, Mode, Runner
 from stepladder.measure.tuning.halving import Selection, select
 from stepladder.measure.tuning.plan import Problem, read_plan
 from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.runtime.launch import Device, DeviceExecutor, MatmulBuffers
+from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.verify.check import check_exact
 
 if TYPE_CHECKING:

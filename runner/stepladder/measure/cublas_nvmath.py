@@ -1,0 +1,77 @@
+"""cuBLAS through the bindings of nvmath-python: `cublasGemmEx` with its default algorithm."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.launch import MatmulBuffers
+
+# What NVIDIA recommends on Hopper; PyTorch sets the same there.
+WORKSPACE_BYTES = 32 << 20
+
+# Members of nvmath's CudaDataType, and of its Operation by the layout of an operand.
+DATA_TYPES = {"f32": "CUDA_R_32F", "f16": "CUDA_R_16F", "i8": "CUDA_R_8I", "i32": "CUDA_R_32I", "bf16": "CUDA_R_16BF"}
+OPERATIONS = {"row": "N", "column": "T"}
+
+
+def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[], None]]:
+    """Prepares cublasGemmEx on the operands of a problem.
+
+    Args:
+        buffers: the operands.
+        compute_type: member of `cublasComputeType_t` without its prefix, for example `COMPUTE_32F`.
+
+    Returns:
+        The provider, and a function that enqueues one product; it raises StepladderError with status FAILED where
+        cuBLAS refuses the product.
+
+    Raises:
+        ImportError: nvmath-python or libcublas is missing.
+    """
+    nvmath = importlib.import_module("nvmath")
+    library = importlib.import_module("nvmath.bindings.cublas")
+    try:
+        handle: int = library.create()
+    except RuntimeError as error:  # nvmath's own errors for a library that it does not find
+        raise ImportError(f"nvmath-python does not load cuBLAS: {error}") from error
+    problem, device = buffers.problem, buffers.device
+    workspace = device.allocate(WORKSPACE_BYTES)
+    library.set_stream(handle, device.stream)
+    library.set_workspace(handle, workspace.address, workspace.size)
+    # The scalars have the accumulator's type.
+    alpha = np.ones(1, element_type(problem.acc_type).dtype)
+    beta = alpha if problem.accumulate else np.zeros_like(alpha)
+
+    def data_type(name: str) -> Any:
+        return getattr(nvmath.CudaDataType, DATA_TYPES[name])
+
+    # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A. A
+    # column-major operand reads as itself, and is transposed by the operation.
+    arguments = (
+        getattr(library.Operation, OPERATIONS[problem.b_layout]),
+        getattr(library.Operation, OPERATIONS[problem.a_layout]),
+        *(problem.n, problem.m, problem.k, alpha.ctypes.data),
+        *(buffers.b.address, data_type(problem.b_type), problem.b_shape[1]),
+        *(buffers.a.address, data_type(problem.a_type), problem.a_shape[1]),
+        *(beta.ctypes.data, buffers.c.address, data_type(problem.c_type), problem.n),
+        getattr(library.ComputeType, compute_type),
+        library.GemmAlgo.DEFAULT,
+    )
+
+    def enqueue(keep_alive: tuple[object, ...] = (workspace, alpha, beta)) -> None:
+        try:
+            library.gemm_ex(handle, *arguments)
+        except library.cuBLASError as error:
+            raise StepladderError(
+                f"cuBLAS fails at {problem.describe()}: {error}; use --baseline none", status=FAILED
+            ) from error
+
+    version: int = library.get_version(handle)
+    text = f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+    return f"cuBLAS {text} through nvmath-python {nvmath.__version__}", enqueue

@@ -1,0 +1,108 @@
+"""cuBLAS through PyTorch, for machines without nvmath-python.
+
+`torch.mm` and `torch.addmm` call cublasGemmEx, or cublasSgemm for f32. Products of i8 go through cuBLASLt, which has no
+C = AB + C there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stepladder.runtime.buffers import Buffer
+from stepladder.runtime.bundle import Problem
+from stepladder.runtime.element_types import ElementType
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.launch import MatmulBuffers
+
+TORCH_TYPES = {"f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32", "bf16": "bfloat16"}
+
+# What torch._int_mm demands: more rows than this, and k and n in multiples.
+INTEGER_ROWS = 16
+INTEGER_MULTIPLE = 8
+
+
+def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[], None]]:
+    """Prepares PyTorch's matmul on the operands of a problem.
+
+    Args:
+        buffers: the operands.
+        compute_type: member of `cublasComputeType_t` without its prefix, for example `COMPUTE_32F`.
+
+    Returns:
+        The provider, and a function that enqueues one product; it raises StepladderError with status FAILED where
+        PyTorch refuses the product.
+
+    Raises:
+        ImportError: PyTorch is missing, or has no CUDA.
+        StepladderError: PyTorch has no such product; status NOT_EXECUTED.
+    """
+    torch = importlib.import_module("torch")
+    if not torch.cuda.is_available():
+        raise ImportError(f"PyTorch {torch.__version__} does not see a GPU")
+    problem, device = buffers.problem, buffers.device
+    if reason := unsupported(problem):
+        raise StepladderError(
+            f"PyTorch has no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none",
+            notes=["nvmath-python[cu13] has it"],
+            status=NOT_EXECUTED,
+        )
+    place = torch.device("cuda", device.ordinal)
+    stream = torch.cuda.ExternalStream(device.stream, device=place)
+
+    def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, int], layout: str) -> Any:
+        stored = torch.as_tensor(buffer, device=place).view(getattr(torch, TORCH_TYPES[element.name])).view(shape)
+        return stored if layout == "row" else stored.t()
+
+    a = tensor(buffers.a, buffers.a_type, problem.a_shape, problem.a_layout)
+    b = tensor(buffers.b, buffers.b_type, problem.b_shape, problem.b_layout)
+    c = tensor(buffers.c, buffers.c_type, (problem.m, problem.n), "row")
+    # A wider C than the operands is asked for explicitly.
+    wider = {} if a.dtype == c.dtype else {"out_dtype": c.dtype}
+
+    def enqueue() -> None:
+        try:
+            with torch.cuda.stream(stream), _precision(torch, compute_type):
+                if compute_type == "COMPUTE_32I":
+                    torch._int_mm(a, b, out=c)
+                elif problem.accumulate:
+                    torch.addmm(c, a, b, out=c, **wider)
+                else:
+                    torch.mm(a, b, out=c, **wider)
+        except (AttributeError, RuntimeError, TypeError) as error:  # also for versions without an option
+            text = str(error).splitlines()[0]
+            raise StepladderError(
+                f"PyTorch's matmul fails at {problem.describe()}: {text}; use --baseline none",
+                notes=["nvmath-python[cu13] calls cuBLAS without PyTorch"],
+                status=FAILED,
+            ) from error
+
+    library = "cuBLASLt" if compute_type == "COMPUTE_32I" else "cuBLAS"
+    return f"{library} of CUDA {torch.version.cuda} through PyTorch {torch.__version__}", enqueue
+
+
+def unsupported(problem: Problem) -> str:
+    """Returns why PyTorch has no such product, though cuBLAS has one; an empty string where it has one."""
+    if problem.a_type != "i8":
+        return ""
+    if problem.accumulate:
+        return "torch._int_mm has no C = AB + C"
+    if problem.m <= INTEGER_ROWS or problem.n % INTEGER_MULTIPLE or problem.k % INTEGER_MULTIPLE:
+        return f"torch._int_mm needs m above {INTEGER_ROWS}, and n and k that are multiples of {INTEGER_MULTIPLE}"
+    return ""
+
+
+@contextmanager
+def _precision(torch: Any, compute_type: str) -> Iterator[None]:
+    """Sets PyTorch's options for f32 products and f16 accumulation, and restores them afterwards."""
+    options = torch.backends.cuda.matmul
+    f16, f32 = options.allow_fp16_accumulation, torch.get_float32_matmul_precision()
+    options.allow_fp16_accumulation = compute_type == "COMPUTE_16F"
+    torch.set_float32_matmul_precision("high" if compute_type == "COMPUTE_32F_FAST_TF32" else "highest")
+    try:
+        yield
+    finally:
+        options.allow_fp16_accumulation = f16
+        torch.set_float32_matmul_precision(f32)

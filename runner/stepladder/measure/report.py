@@ -1,0 +1,59 @@
+"""Results of measurements: what they say about a kernel, and their tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepladder.runtime.bundle import Bundle, Problem
+
+
+def describe_bundle(bundle: Bundle) -> dict[str, Any]:
+    """Returns the fields of a bundle's manifest that a result needs to be reproduced, as JSON data."""
+    fields = (
+        "target",
+        "grid",
+        "block",
+        "cluster",
+        "dependent_launch",
+        "static_shared_memory",
+        "dynamic_shared_memory",
+        "registers",
+        "spills",
+        "pipeline",
+        "steps",
+        "without",
+        "knobs",
+        "tool_versions",
+    )
+    return {name: getattr(bundle.manifest, name) for name in fields}
+
+
+def table_title(result: dict[str, Any]) -> str:
+    """Returns one line with the problem, the GPU and the number of rounds of a result of `bench_bundles`."""
+    return f"{Problem(**result['problem']).describe()}; {result['card']['name']}; {result['rounds']} rounds"
+
+
+def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
+    """Returns a result of `bench_bundles` as rows of a table, one per mode and kernel; keys are column titles."""
+    others = [result[key]["name"] for key in ("baseline", "ceiling") if key in result]
+    rows: list[dict[str, object]] = []
+    for mode, measured in result["modes"].items():
+        for name, kernel in measured["kernels"].items():
+            spread = kernel["tflops_spread"]
+            row: dict[str, object] = {
+                "mode": mode,
+                "kernel": name,
+                "TFLOP/s": f"{spread['median']:.1f}",
+                "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}",
+            }
+            row |= {f"of {other}": _ratio_cell(measured["ratios"][name].get(other)) for other in others}
+            rows.append(row)
+    return rows
+
+
+def _ratio_cell(ratio: dict[str, Any] | None) -> str:
+    """Returns the median ratio with its extremes; empty for a kernel beside itself."""
+    if ratio is None:
+        return ""
+    spread = ratio["spread"]
+    return f"{spread['median']:.3f} ({spread['minimum']:.3f} to {spread['maximum']:.3f})"

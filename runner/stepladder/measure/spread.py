@@ -1,0 +1,70 @@
+"""Summary statistics of rates over the rounds of a measurement."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict
+
+
+class Sample(TypedDict):
+    """What one kernel did in one round.
+
+    Attributes:
+        launches: timed launches.
+        milliseconds: time of all of them.
+        tflops: rate, in 10^12 operations a second.
+    """
+
+    launches: int
+    milliseconds: float
+    tflops: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median and the spread of one figure over the rounds."""
+
+    median: float
+    minimum: float
+    maximum: float
+    quartile_1: float
+    quartile_3: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Returns the spread of two values or more; quartiles are interpolated."""
+        first, median, third = statistics.quantiles(values, n=4, method="inclusive")
+        return cls(median, min(values), max(values), first, third)
+
+
+def summarize(samples: Mapping[str, Sequence[Sample]], references: Sequence[str]) -> dict[str, Any]:
+    """Summarizes the rounds of one mode.
+
+    Args:
+        samples: every round's sample, in order, by the kernel's name.
+        references: names of the kernels that all others are compared with.
+
+    Returns:
+        JSON data: `kernels`, by name, with the `tflops`, `launches` and `milliseconds` of every round and
+        `tflops_spread`; and `ratios`, by name and then by the name of a reference, with the ratio of TFLOP/s within
+        every round (`values`) and its `spread`.
+    """
+    rates = {name: [sample["tflops"] for sample in taken] for name, taken in samples.items()}
+    kernels = {
+        name: {
+            "tflops": rates[name],
+            "launches": [sample["launches"] for sample in taken],
+            "milliseconds": [sample["milliseconds"] for sample in taken],
+            "tflops_spread": asdict(Spread.of(rates[name])),
+        }
+        for name, taken in samples.items()
+    }
+    ratios: dict[str, dict[str, Any]] = {name: {} for name in samples}
+    for name, own in rates.items():
+        for other in references:
+            if other != name:
+                values = [mine / their for mine, their in zip(own, rates[other], strict=True)]
+                ratios[name][other] = {"values": values, "spread": asdict(Spread.of(values))}
+    return {"kernels": kernels, "ratios": ratios}

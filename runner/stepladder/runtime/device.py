@@ -1,0 +1,211 @@
+"""A GPU: what it is, its buffers, kernels and graphs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepladder.runtime.buffers import Buffer
+from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.driver import CoreEvent, Cuda, CudaError
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.graph import Graph
+from stepladder.runtime.images import image_for
+from stepladder.runtime.kernel import NO_CLUSTER, Kernel, extents_text
+from stepladder.runtime.session import Session
+from stepladder.runtime.targets import HOPPER
+
+DEVICE_VARIABLE = "STEPLADDER_DEVICE"
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+
+# What the driver answers to a cubin that it is too old for, or that is for another GPU.
+CUBIN_REFUSALS = (
+    "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "CUDA_ERROR_NOT_SUPPORTED",
+)
+
+
+def _driver_version() -> str:
+    """Returns the version of the kernel-mode driver, such as 580.159.04; the driver API knows its CUDA version only."""
+    try:
+        found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", DRIVER_FILE.read_text())
+    except OSError:
+        found = None
+    return found[1] if found else "unknown"
+
+
+def device_ordinal() -> int:
+    """Returns the ordinal of the GPU to use: the variable `STEPLADDER_DEVICE`, or 0.
+
+    Raises:
+        StepladderError: the variable is not an ordinal.
+    """
+    text = os.environ.get(DEVICE_VARIABLE, "0")
+    if not text.isdecimal():
+        raise StepladderError(f"{DEVICE_VARIABLE} must be the ordinal of a GPU (0, 1, ...), got '{text}'")
+    return int(text)
+
+
+class Device:
+    """A GPU with its primary context and one stream, as a context manager.
+
+    Args:
+        ordinal: which GPU; `device_ordinal()` if None.
+        cuda: the CUDA packages; the installed ones if None.
+
+    Raises:
+        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
+
+    Attributes:
+        session: the open GPU.
+        name: the GPU's name.
+        capability: (major, minor) compute capability.
+        ordinal: which GPU.
+        stream: handle of the stream on which all work is enqueued.
+    """
+
+    def __init__(self, ordinal: int | None = None, cuda: Cuda | None = None):
+        self.ordinal = device_ordinal() if ordinal is None else ordinal
+        self.session = Session(self.ordinal, cuda)
+        self.name = self.session.gpu.name
+        major, minor = self.session.gpu.compute_capability
+        self.capability = (major, minor)
+        self.stream = int(self.session.stream.handle)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.session.close()
+
+    @property
+    def multiprocessors(self) -> int:
+        """Number of streaming multiprocessors."""
+        return self.session.gpu.properties.multiprocessor_count
+
+    @property
+    def shared_memory_limit(self) -> int:
+        """Most bytes of shared memory that a block can have when it opts in."""
+        return self.session.gpu.properties.max_shared_memory_per_block_optin
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what identifies the GPU in a result: name, capability, driver, multiprocessors, clocks, caches."""
+        version: int = self.session.cuda.call("cuDriverGetVersion")
+        properties = self.session.gpu.properties
+        return {
+            "name": self.name,
+            "compute_capability": f"{self.capability[0]}.{self.capability[1]}",
+            "driver_version": _driver_version(),
+            "driver_cuda_version": f"{version // 1000}.{version % 1000 // 10}",
+            "multiprocessors": self.multiprocessors,
+            "max_sm_clock_khz": properties.clock_rate,
+            "max_memory_clock_khz": properties.memory_clock_rate,
+            "l2_bytes": properties.l2_cache_size,
+            "memory_bytes": self.session.cuda.call("cuDeviceTotalMem", self.ordinal),
+            "max_shared_memory_per_block_bytes": self.shared_memory_limit,
+        }
+
+    def load(self, bundle: Bundle) -> Kernel:
+        """Loads a bundle's kernel: its cubin, or its PTX, with a note on stderr, where the cubin does not run here.
+
+        Raises:
+            StepladderError: the GPU is of another architecture, has too little shared memory, or cannot run the
+                kernel's clusters; status NOT_EXECUTED.
+            CudaError: the driver fails for another reason.
+        """
+        image = image_for(bundle.manifest.target, self.capability, self.name)
+        self._check_launchable(bundle)
+        kernel = self._load_image(bundle, image)
+        if bundle.manifest.cluster != NO_CLUSTER:
+            kernel.prepare_clusters(bundle.manifest)
+        return kernel
+
+    def _load_image(self, bundle: Bundle, image: str) -> Kernel:
+        manifest = bundle.manifest
+        if image == "cubin":
+            try:
+                return Kernel(self.session, bundle.cubin, manifest.kernel_name, "cubin", manifest.dynamic_shared_memory)
+            except CudaError as error:
+                if error.name not in CUBIN_REFUSALS:
+                    raise
+                reason = f"the driver does not take the cubin ({error.name})"
+        else:
+            reason = f"the cubin is for {manifest.target}, and {self.name} is {self.capability[0]}.{self.capability[1]}"
+        print(f"note: {bundle.path}: {reason}; the driver compiles the bundle's PTX instead", file=sys.stderr)
+        try:
+            return self.load_ptx(bundle.ptx, manifest.kernel_name, manifest.dynamic_shared_memory)
+        except CudaError as error:
+            raise StepladderError(
+                f"'{bundle.path}' does not load: {reason}, and it refuses the PTX too "
+                f"({error.name}); nothing was executed",
+                status=NOT_EXECUTED,
+                notes=["a newer driver, or an older ptxas at compile time, helps"],
+            ) from error
+
+    def load_ptx(self, ptx: str, name: str, dynamic_shared_memory: int = 0) -> Kernel:
+        """Has the driver compile PTX.
+
+        Args:
+            ptx: the text of a module.
+            name: the kernel's entry point.
+            dynamic_shared_memory: bytes a block at launch.
+
+        Raises:
+            CudaError: the driver refuses the PTX.
+        """
+        return Kernel(self.session, ptx.encode() + b"\0", name, "ptx", dynamic_shared_memory)
+
+    def _check_launchable(self, bundle: Bundle) -> None:
+        manifest = bundle.manifest
+        needed = manifest.static_shared_memory + manifest.dynamic_shared_memory
+        if needed > self.shared_memory_limit:
+            raise StepladderError(
+                f"the bundle needs {needed} bytes of shared memory a block, and {self.name} has at "
+                f"most {self.shared_memory_limit}; nothing was executed",
+                status=NOT_EXECUTED,
+            )
+        wanted = {
+            "TMA descriptors": manifest.tma_descriptors,
+            "programmatic dependent launch": manifest.dependent_launch,
+            "thread-block clusters": manifest.cluster != NO_CLUSTER,
+        }
+        for feature, is_wanted in wanted.items():
+            if is_wanted and self.capability < HOPPER:
+                raise StepladderError(
+                    f"'{bundle.path}' needs {feature}, which GPUs of compute capability 9.0 and "
+                    f"later have, and {self.name} is {self.capability[0]}.{self.capability[1]}; "
+                    "nothing was executed",
+                    status=NOT_EXECUTED,
+                )
+        if any(blocks % size for blocks, size in zip(manifest.grid, manifest.cluster, strict=True)):
+            raise StepladderError(
+                f"'{bundle.path}' has a grid of {extents_text(manifest.grid)} blocks, which is not a "
+                f"multiple of its cluster of {extents_text(manifest.cluster)}; nothing was executed",
+                status=NOT_EXECUTED,
+            )
+
+    def allocate(self, size: int) -> Buffer:
+        """Returns a buffer of `size` bytes of device memory. Raises CudaError."""
+        return Buffer(self.session, size)
+
+    def synchronize(self) -> None:
+        """Waits for all work enqueued in the context; raises CudaError for a kernel that failed."""
+        self.session.synchronize()
+
+    def record_event(self) -> CoreEvent:
+        """Enqueues a timing event and returns it, for `elapsed_ms`."""
+        return self.session.record_event()
+
+    def elapsed_ms(self, start: CoreEvent, end: CoreEvent) -> float:
+        """Returns the milliseconds between two events that have completed."""
+        return self.session.elapsed_ms(start, end)
+
+    def capture(self, enqueue: Callable[[], None], launches: int) -> Graph:
+        """Returns a graph of `launches` calls of `enqueue`, which enqueues on this device's stream."""
+        return Graph(self.session, enqueue, launches)

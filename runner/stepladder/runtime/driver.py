@@ -1,0 +1,247 @@
+"""The CUDA driver as the runtime uses it: `cuda.core`, and `cuda.bindings.driver` for what cuda.core lacks.
+
+Both packages report failures in ways of their own. Here every failure of the driver becomes a `CudaError` that names
+the driver's error code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+
+# The text of cuda.core's exceptions begins with the driver's name of the error; their class is not public.
+_CODE = re.compile(r"(CUDA_ERROR_\w+)(?:: (.*))?", re.DOTALL)
+
+
+class CudaError(StepladderError):
+    """A driver call that fails after the GPU is open; status FAILED.
+
+    Args:
+        action: the driver function, or what was attempted, for example `cuMemcpyHtoD` or `loading a kernel`.
+        name: the driver's name of the error, for example `CUDA_ERROR_ILLEGAL_ADDRESS`.
+        description: what the driver says about the error.
+
+    Attributes:
+        name: as given.
+    """
+
+    def __init__(self, action: str, name: str, description: str):
+        super().__init__(f"{action} failed: {name} ({description})", status=FAILED)
+        self.name = name
+
+
+class CoreEvent(Protocol):
+    """The part of `cuda.core.Event` in use: the difference of two events is the milliseconds between them."""
+
+    def __sub__(self, other: Any, /) -> float: ...
+
+
+class CoreGraph(Protocol):
+    """The part of `cuda.core.graph.Graph` in use."""
+
+    def launch(self, stream: Any, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CoreGraphBuilder(Protocol):
+    """The part of `cuda.core.graph.GraphBuilder` in use."""
+
+    def begin_building(self, mode: str, /) -> Any: ...
+
+    def end_building(self) -> Any: ...
+
+    def complete(self, options: Any, /) -> CoreGraph: ...
+
+    def close(self) -> None: ...
+
+
+class CoreStream(Protocol):
+    """The part of `cuda.core.Stream` in use."""
+
+    @property
+    def handle(self) -> Any: ...
+
+    def record(self, *, options: Any) -> CoreEvent: ...
+
+    def create_graph_builder(self) -> CoreGraphBuilder: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CoreBuffer(Protocol):
+    """The part of `cuda.core.Buffer` in use."""
+
+    @property
+    def handle(self) -> Any: ...
+
+    def copy_from(self, source: Any, /, *, stream: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CoreKernel(Protocol):
+    """The part of `cuda.core.Kernel` in use."""
+
+    @property
+    def handle(self) -> Any: ...
+
+    @property
+    def attributes(self) -> Any: ...
+
+    @property
+    def occupancy(self) -> Any: ...
+
+
+class CoreDevice(Protocol):
+    """The part of `cuda.core.Device` in use."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def compute_capability(self) -> Sequence[int]: ...
+
+    @property
+    def properties(self) -> Any: ...
+
+    def set_current(self) -> Any: ...
+
+    def create_stream(self, *, options: Any) -> CoreStream: ...
+
+    def allocate(self, size: int, /, *, stream: Any) -> CoreBuffer: ...
+
+    def sync(self) -> None: ...
+
+
+class Core(Protocol):
+    """The part of the package `cuda.core` in use."""
+
+    @property
+    def graph(self) -> Any: ...
+
+    @property
+    def ObjectCode(self) -> Any: ...
+
+    def Device(self, ordinal: int, /) -> CoreDevice: ...
+
+    def EventOptions(self, *, timing_enabled: bool) -> Any: ...
+
+    def StreamOptions(self, *, nonblocking: bool) -> Any: ...
+
+    def LaunchConfig(
+        self,
+        *,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        shmem_size: int,
+        programmatic_stream_serialization: bool = False,
+    ) -> Any: ...
+
+    def launch(self, stream: Any, config: Any, kernel: Any, /, *arguments: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """The two packages through which the driver is reached.
+
+    Attributes:
+        core: `cuda.core`.
+        driver: `cuda.bindings.driver`, whose functions return an error code and then their results.
+    """
+
+    core: Core
+    driver: Any
+
+    def call(self, function: str, *arguments: object) -> Any:
+        """Calls a function of the driver by its name.
+
+        Args:
+            function: the name, for example `cuMemcpyHtoD`.
+            arguments: what `cuda.bindings.driver` takes.
+
+        Returns:
+            The function's first result; None where it has none.
+
+        Raises:
+            CudaError: the function fails.
+        """
+        error, *results = getattr(self.driver, function)(*arguments)
+        self.check(function, error)
+        return results[0] if results else None
+
+    def check(self, action: str, error: Any) -> None:
+        """Checks an error code of the driver.
+
+        Args:
+            action: what was called or attempted, for the message.
+            error: a `CUresult`.
+
+        Raises:
+            CudaError: the code is not CUDA_SUCCESS.
+        """
+        if error != self.driver.CUresult.CUDA_SUCCESS:
+            raise CudaError(
+                action, self._error_text("cuGetErrorName", error), self._error_text("cuGetErrorString", error)
+            )
+
+    def _error_text(self, function: str, error: Any) -> str:
+        status, text = getattr(self.driver, function)(error)
+        return text.decode() if status == self.driver.CUresult.CUDA_SUCCESS else str(error)
+
+    @contextmanager
+    def checked(self, action: str) -> Iterator[None]:
+        """Turns the driver's failures inside cuda.core into `CudaError`; other exceptions pass.
+
+        Args:
+            action: what is attempted, for the message.
+
+        Raises:
+            CudaError: cuda.core reports an error code of the driver.
+        """
+        try:
+            yield
+        except StepladderError:
+            raise
+        except Exception as failure:
+            if code := error_code(failure):
+                raise CudaError(action, *code) from failure
+            raise
+
+
+def error_code(failure: Exception) -> tuple[str, str] | None:
+    """Returns the driver's name and description of the error behind an exception of cuda.core, or None."""
+    found = _CODE.match(str(failure))
+    if found is None:
+        return None
+    description = " ".join((found[2] or "no description").split())
+    return found[1], description.split(". ")[0].rstrip(".")
+
+
+def import_cuda() -> Cuda:
+    """Imports cuda.core and cuda.bindings.
+
+    Raises:
+        StepladderError: one of them is not installed; status NOT_EXECUTED.
+    """
+    try:
+        core = importlib.import_module("cuda.core")
+        driver = importlib.import_module("cuda.bindings.driver")
+    except ImportError as error:
+        raise not_executed(
+            f"cuda.core is not installed ({error}); `pip install cuda-core cuda-bindings` installs it"
+        ) from error
+    return Cuda(cast(Core, core), driver)
+
+
+def not_executed(reason: str) -> StepladderError:
+    """Returns the error for a GPU that cannot be used; status NOT_EXECUTED."""
+    return StepladderError(f"{reason.rstrip('.')}; nothing was executed", status=NOT_EXECUTED)

@@ -1,0 +1,181 @@
+"""Loaded kernels and their launches.
+
+cuda.core loads and launches kernels. `cuda.bindings.driver` launches those with TMA descriptors, which cuda.core takes
+by value only as descriptors of its own, and sets attributes of kernels, which cuda.core only reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stepladder.runtime.buffers import Buffer
+from stepladder.runtime.bundle import Manifest
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.session import Session
+from stepladder.runtime.tensor_map import TensorMap
+
+# A block may use this many bytes without opting in.
+DEFAULT_SHARED_MEMORY = 48 * 1024
+
+# A cluster of up to this many blocks runs on every GPU that has clusters; a larger one needs opting in.
+PORTABLE_CLUSTER = 8
+NO_CLUSTER = (1, 1, 1)
+
+
+class Kernel:
+    """A loaded kernel.
+
+    Args:
+        session: the open GPU.
+        image: a cubin, or zero-terminated PTX.
+        name: the entry point.
+        source: `cubin` or `ptx`: what `image` is.
+        dynamic_shared_memory: bytes a block at launch.
+
+    Raises:
+        CudaError: the driver does not load the image.
+
+    Attributes:
+        session: as given.
+        source: as given.
+        dynamic_shared_memory: as given.
+        registers: registers a thread, as loaded.
+        local_memory: bytes a thread, as loaded: not zero where registers spill.
+    """
+
+    def __init__(self, session: Session, image: bytes, name: str, source: str, dynamic_shared_memory: int):
+        self.session = session
+        self.source = source
+        self.dynamic_shared_memory = dynamic_shared_memory
+        code = session.cuda.core.ObjectCode
+        # The image is loaded when the first attribute is read, if not before.
+        with session.cuda.checked(f"loading kernel '{name}' from {source}"):
+            self._kernel = (code.from_cubin if source == "cubin" else code.from_ptx)(image).get_kernel(name)
+            self.registers: int = self._kernel.attributes.num_regs
+            self.local_memory: int = self._kernel.attributes.local_size_bytes
+            static_shared_memory: int = self._kernel.attributes.shared_size_bytes
+        if static_shared_memory + dynamic_shared_memory > DEFAULT_SHARED_MEMORY:
+            self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic_shared_memory)
+
+    def prepare_clusters(self, manifest: Manifest) -> None:
+        """Opts in to a cluster beyond the portable size and checks that the kernel's clusters fit on the GPU.
+
+        Args:
+            manifest: the kernel's manifest, with its cluster, grid and block.
+
+        Raises:
+            StepladderError: the kernel is compiled for other clusters, or no cluster of them fits on the GPU;
+                status NOT_EXECUTED.
+        """
+        with self.session.cuda.checked("reading the cluster of a kernel"):
+            attributes = self._kernel.attributes
+            compiled: tuple[int, int, int] = (
+                attributes.required_cluster_width,
+                attributes.required_cluster_height,
+                attributes.required_cluster_depth,
+            )
+        if compiled != manifest.cluster:
+            raise StepladderError(
+                f"kernel '{manifest.kernel_name}' is compiled for clusters of {extents_text(compiled)} "
+                f"blocks, and the manifest has {extents_text(manifest.cluster)}; nothing was executed",
+                status=NOT_EXECUTED,
+            )
+        if math.prod(compiled) > PORTABLE_CLUSTER:
+            self._set_attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+        with self.session.cuda.checked("counting active clusters"):
+            # The configuration has no cluster: the extents are compiled into the kernel.
+            fitting = self._kernel.occupancy.max_active_clusters(
+                self._config(manifest.grid, manifest.block, False), stream=self.session.stream
+            )
+        if fitting < 1:
+            raise StepladderError(
+                f"no cluster of {extents_text(compiled)} blocks, with "
+                f"{manifest.static_shared_memory + manifest.dynamic_shared_memory} bytes of shared "
+                f"memory a block, fits on {self.session.gpu.name}; nothing was executed",
+                status=NOT_EXECUTED,
+            )
+
+    def launcher(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: Sequence[int | Buffer | TensorMap],
+        dependent: bool = False,
+    ) -> Callable[[], None]:
+        """Returns a function that enqueues one launch.
+
+        Args:
+            grid: extents x, y, z in blocks; a multiple of the cluster's, if the kernel has one.
+            block: extents x, y, z in threads.
+            arguments: the kernel's parameters, in order: buffers or device addresses for pointers, unsigned
+                64-bit integers, and TMA descriptors. They are kept alive by the function.
+            dependent: programmatic dependent launch: whether the kernel may start while the one before it ends. The
+                kernel then waits for that one itself (`griddepcontrol.wait`).
+        """
+        kept = tuple(arguments)
+        values = [item.address if isinstance(item, Buffer) else item for item in kept]
+        numbers = [item for item in values if not isinstance(item, TensorMap)]
+        if len(numbers) < len(values):
+            return self._launcher_by_value(grid, block, tuple(values), dependent, kept)
+        cuda, stream, kernel = self.session.cuda, self.session.stream, self._kernel
+        config = self._config(grid, block, dependent)
+        # cuda.core takes Python's integers as signed ones.
+        words = [np.uint64(item) for item in numbers]
+
+        def enqueue(keep_alive: tuple = kept) -> None:
+            with cuda.checked("launching a kernel"):
+                cuda.core.launch(stream, config, kernel, *words)
+
+        return enqueue
+
+    def _launcher_by_value(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        values: tuple[int | TensorMap, ...],
+        dependent: bool,
+        kept: tuple[object, ...],
+    ) -> Callable[[], None]:
+        """`launcher` for arguments with TMA descriptors."""
+        cuda, driver = self.session.cuda, self.session.cuda.driver
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = self.dynamic_shared_memory
+        config.hStream = self.session.stream.handle
+        if dependent:
+            attribute = driver.CUlaunchAttribute()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs = [attribute]
+            config.numAttrs = 1
+        function = driver.CUfunction(int(self._kernel.handle))
+        # A type of None stands for a structure, which the bindings find by the value's `getPtr`.
+        types = tuple(None if isinstance(item, TensorMap) else ctypes.c_uint64 for item in values)
+
+        def enqueue(keep_alive: tuple = kept) -> None:
+            cuda.call("cuLaunchKernelEx", config, function, (values, types), 0)
+
+        return enqueue
+
+    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> Any:
+        return self.session.cuda.core.LaunchConfig(
+            grid=tuple(grid),
+            block=tuple(block),
+            shmem_size=self.dynamic_shared_memory,
+            programmatic_stream_serialization=dependent,
+        )
+
+    def _set_attribute(self, name: str, value: int) -> None:
+        attribute = getattr(self.session.cuda.driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        self.session.cuda.call("cuKernelSetAttribute", attribute, value, self._kernel.handle, self.session.ordinal)
+
+
+def extents_text(values: Sequence[int]) -> str:
+    """Returns extents as text, for example `2 x 1 x 1`."""
+    return " x ".join(map(str, values))
