@@ -152,8 +152,8 @@ class Duel:
         before = self.baseline.measure(mode, sleep)["tflops"]
         baseline = [before]
         for number in range(rounds):
-            turn = number % max(1, len(names))
-            for name in names[turn:] + names[:turn]:
+            first = number % max(1, len(names))
+            for name in names[first:] + names[:first]:
                 rate = self.runners[name].measure(mode, sleep)["tflops"]
                 after = self.baseline.measure(mode, sleep)["tflops"]
                 rates[name].append(rate)

@@ -175,7 +175,7 @@ def evolve(
     objective: Callable[[Array], float], least: Array, most: Array, seed: int, generations: int, population: int
 ) -> Array:
     """Returns a minimum of a function of several numbers within bounds, by differential evolution (Storn and Price,
-    1997; the strategies rand/1 and current-to-best/1 by turns)."""
+    1997; the strategies rand/1 and current-to-best/1 at random)."""
     rng = np.random.default_rng(seed)
     members = least + (most - least) * rng.random((population, len(least)))
     scores = np.array([objective(member) for member in members])

@@ -100,7 +100,7 @@ SEEDS = (0, 1, 2)
 
 
 def tiles_for(pipeline: str, size: int, acc: str) -> list[Setting]:
-    """Returns the knob settings that are tried for a size, all of whose tiles divide it."""
+    """Returns the knob settings that are tried for a size; their tiles divide it."""
     tiles = TILES[pipeline]
     small = tiles["small"] if size <= SMALL_AND_LARGE else ()
     large = (*tiles["large"], *tiles["half" if acc == "f16" else "full"]) if size >= SMALL_AND_LARGE else ()

@@ -106,7 +106,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel that was built: all its knobs, and where they come from; or why it was not."""
+    """A kernel that was built, with its knobs and their source, or the reason why it was refused."""
 
     job: Job
     knobs: dict[str, int | str]
@@ -117,8 +117,10 @@ class Built:
 def _payload(problem: Drawn, types: tuple[str, str, str]) -> str:
     from stepladder.payload.problem import matmul_text
 
-    element, sums, stored = types
-    return matmul_text(*problem.size, a_type=element, b_type=element, acc_type=sums, c_type=stored, accumulate=False)
+    element, accumulator, stored = types
+    return matmul_text(
+        *problem.size, a_type=element, b_type=element, acc_type=accumulator, c_type=stored, accumulate=False
+    )
 
 
 def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: Path) -> list[Job]:
@@ -180,7 +182,7 @@ class Gpu:
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
 
     def measure(self, built: Sequence[Built]) -> Iterator[tuple[Built, float, float]]:
-        """Yields the kernels of a problem that are right, with their median time and that of cuBLAS in us."""
+        """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us."""
         from stepladder.measure.baselines import cublas
         from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle
@@ -252,7 +254,7 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
 
 
 def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
-    element, sums, stored = types
+    element, accumulator, stored = types
     return {
         "schema_version": 1,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -262,7 +264,7 @@ def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
         "problem": {
             "a_type": element,
             "b_type": element,
-            "acc_type": sums,
+            "acc_type": accumulator,
             "c_type": stored,
             "accumulate": False,
             "a_layout": "row",

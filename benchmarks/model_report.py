@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# A choice is known by its place: the model's settings from 0 on, and before them what `stepladder compile` takes.
+# Choices are numbered: the settings of the model from 0 on, and before them the one that `stepladder compile` takes.
 DEFAULT = -1
 # Settings of the model that every problem is measured with, and that a problem is measured with at most.
 FIRST, MOST = 4, 48
@@ -53,7 +53,7 @@ def _of_kind(kind: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def _best(found: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
-    """Returns the least time of the choices at some places, and cuBLAS's as a multiple of it; None if none is there."""
+    """Returns the shortest time of some choices, and the ratio of cuBLAS's time to it; None if none was measured."""
     own = [
         (cell["microseconds"], cell["cublas_microseconds"] / cell["microseconds"])
         for cell in found

@@ -33,8 +33,8 @@ def plot_ablation(name: str) -> None:
     width = 0.8 / len(tiles)
     for index, tile in enumerate(tiles):
         heights = [burst for _, burst, _ in measured_variants(name, tile)]
-        places = [number + (index - (len(tiles) - 1) / 2) * width for number in range(len(heights))]
-        axes.bar(places, heights, width, label=f"tile {tile}")
+        positions = [number + (index - (len(tiles) - 1) / 2) * width for number in range(len(heights))]
+        axes.bar(positions, heights, width, label=f"tile {tile}")
     measured = ablation["tiles"][tiles[-1]]
     axes.axhline(median(measured, "ceiling"), color="black", linewidth=1, linestyle="--", label="ceiling of mma.sync")
     axes.set_xticks(
@@ -78,8 +78,8 @@ def plot_hopper_ablation() -> None:
     bars = ablation["variants"]
     figure, axes = plt.subplots(figsize=(9, 4.5))
     for index, (mode, color) in enumerate(zip(MODES, ("tab:blue", "tab:orange"))):
-        places = [number + (index - 0.5) * 0.4 for number in range(len(bars))]
-        axes.barh(places, [median(measured, bar["name"], mode) for bar in bars], 0.4, color=color, label=mode)
+        positions = [number + (index - 0.5) * 0.4 for number in range(len(bars))]
+        axes.barh(positions, [median(measured, bar["name"], mode) for bar in bars], 0.4, color=color, label=mode)
         axes.axvline(
             median(measured, "cublas", mode), color=color, linestyle="--", linewidth=1, label=f"cuBLAS, {mode}"
         )

@@ -1,4 +1,4 @@
-"""A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 sums."""
+"""A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 accumulator."""
 
 import triton
 import triton.language as tl
@@ -36,11 +36,11 @@ def matmul(
     stored = tl.program_id(0) - blocks
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, blocks, flatten=flat):
         row, column = _place(tile, tiles_m, tiles_n, group)
-        sums = tl.zeros((block_m, block_n), dtype=tl.float32)
+        accumulator = tl.zeros((block_m, block_n), dtype=tl.float32)
         for step in range(steps):
             left = a.load([row * block_m, step * block_k])
             right = b.load([step * block_k, column * block_n])
-            sums = tl.dot(left, right, sums)
+            accumulator = tl.dot(left, right, accumulator)
         stored += blocks
         row, column = _place(stored, tiles_m, tiles_n, group)
-        c.store([row * block_m, column * block_n], sums.to(tl.float16))
+        c.store([row * block_m, column * block_n], accumulator.to(tl.float16))

@@ -22,7 +22,7 @@
 // origins, for which ptxas may put the products in sequence (C7515).
 //
 // Partial sums are all of the accumulators' type, and rounded to C once. Upstream's
-// `transform.structured.split_k` splits on tensors, into a product with one dimension more and a second kernel.
+// `transform.structured.split_reduction` splits on tensors, into a product with one dimension more and a second kernel.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) {
