@@ -1,7 +1,7 @@
-"""Other compilers' kernels for `hopper.py beside`: Triton's, as contestants of a duel, Pallas's by its own profiler.
+"""Kernels of Triton and Pallas for `hopper.py beside`; Pallas is timed by its own profiler.
 
-Triton's kernel is written as its documentation writes a persistent matmul: host-made TMA descriptors, tiles in groups,
-a flattened loop over tiles. Pallas's is the example that comes with it, `hopper_matmul_mgpu`.
+The kernel for Triton follows the persistent matmul of its documentation: TMA descriptors made on the host, grouped
+tiles, a flattened loop over tiles. That of Pallas is its example `hopper_matmul_mgpu`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ import functools
 import itertools
 import os
 import statistics
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant, Runner
 from stepladder.runtime.device import Device
+
+if TYPE_CHECKING:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from duel import Operands
 
 # Triton: block_m, block_n, block_k, stages, warps, whether the loop over tiles is flattened.
 TRITON_CONFIGS = (
@@ -26,15 +32,15 @@ TRITON_CONFIGS = (
     (128, 128, 64, 4, 8, False),
 )
 GROUP = 8
-# Pallas: tile_m, tile_n of a warpgroup; rows or columns of tiles that are worked on together.
+# Pallas: tile_m, tile_n of a warpgroup; rows or columns of tiles in a group.
 MOSAIC_TILES = ((128, 128), (256, 64), (128, 64), (64, 128))
 MOSAIC_WIDTHS = (4, 8, 16)
 MOSAIC_ITERATIONS = 10
 MOSAIC_ROUNDS = 7
 
 
-def triton_contestants(operands, notes: dict[str, str], versions: dict[str, str]) -> list[Contestant]:
-    """Returns a contestant for every configuration that compiles and is right; `notes` says what is missing and why."""
+def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict[str, str]) -> list[Contestant]:
+    """Returns a contestant for every configuration that compiles and is right; `notes` gets the reasons of failures."""
     try:
         import triton
         from triton.tools.tensor_descriptor import TensorDescriptor
@@ -59,7 +65,13 @@ def triton_contestants(operands, notes: dict[str, str], versions: dict[str, str]
         blocks = min(device.multiprocessors, tiles)
 
         def enqueue(
-            a=a, b=b, c=c, blocks=blocks, settings=(block_m, block_n, block_k, flat), stages=stages, warps=warps
+            a: TensorDescriptor = a,
+            b: TensorDescriptor = b,
+            c: TensorDescriptor = c,
+            blocks: int = blocks,
+            settings: tuple[int, int, int, bool] = (block_m, block_n, block_k, flat),
+            stages: int = stages,
+            warps: int = warps,
         ) -> None:
             with torch.cuda.stream(stream):
                 matmul[(blocks,)](
@@ -94,7 +106,7 @@ def triton_contestants(operands, notes: dict[str, str], versions: dict[str, str]
 
 
 def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: dict[str, str]) -> dict[str, Any] | None:
-    """Times Pallas's matmul by its own profiler (CUPTI), between bursts of cuBLAS; None where there is none."""
+    """Times the matmul of Pallas by its profiler (CUPTI), between bursts of cuBLAS; None where it is not installed."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         import jax
@@ -116,7 +128,9 @@ def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: d
         return None
 
 
-def _mosaic(device: Device, size: int, jax, jnp, profiler, pallas) -> dict[str, Any]:
+def _mosaic(
+    device: Device, size: int, jax: ModuleType, jnp: ModuleType, profiler: ModuleType, pallas: ModuleType
+) -> dict[str, Any]:
     import duel
     from stepladder.runtime.bundle import Problem
 

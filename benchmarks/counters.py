@@ -1,4 +1,4 @@
-"""Counts what the profiler counts in one launch of every variant of the climbs of wmma and mma_sync.
+"""Collects profiler counters of one launch of every variant of the ablations of wmma and mma_sync.
 
 On the GPU, with ncu on the PATH, from the bundles of `measure.py build FOLDER --only ablation`:
 
@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import new_parser, run, said_command, write_result
-from stepladder.pipeline import ablation as climb
+from common import command_line, new_parser, run, write_result
+from stepladder.pipeline import ablation
 
 # Ablation -> the tile whose variants are counted.
 TILES = {"mma_sync": "256x128x64", "wmma": "128x256x64", "wmma_asynchronous": "128x256x64"}
@@ -37,7 +37,7 @@ SECONDS = 60
 
 
 def launch(place: Path) -> None:
-    """Launches a kernel twice, on memory as it is: what is counted does not depend on the numbers."""
+    """Launches a kernel twice on uninitialized memory: the counters do not depend on the numbers."""
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import MatmulBuffers
@@ -50,8 +50,8 @@ def launch(place: Path) -> None:
         device.synchronize()
 
 
-def _said(title: str, value: str, unit: str) -> str:
-    """Returns a value as the table says it."""
+def _cell(value: str, unit: str) -> str:
+    """Returns a counter as the text of a table's cell."""
     number = float(value.replace(",", ""))
     if unit == "%":
         return f"{number:.1f} %"
@@ -59,7 +59,7 @@ def _said(title: str, value: str, unit: str) -> str:
 
 
 def count(place: Path) -> dict[str, str]:
-    """Returns the counters of the second launch of a kernel, as the table says them."""
+    """Returns the counters of the second launch of a kernel, as texts by column."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
     done = subprocess.run(
         [
@@ -92,8 +92,7 @@ def count(place: Path) -> dict[str, str]:
     if missing := set(METRICS.values()) - set(rows):
         raise SystemExit(f"{place}: no {missing.pop()}: {(done.stdout + done.stderr).strip()[-400:]}")
     return {
-        title: _said(title, rows[metric]["Metric Value"], rows[metric]["Metric Unit"])
-        for title, metric in METRICS.items()
+        title: _cell(rows[metric]["Metric Value"], rows[metric]["Metric Unit"]) for title, metric in METRICS.items()
     }
 
 
@@ -102,17 +101,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the bundles")
     parser.add_argument("result", type=Path, nargs="?", metavar="RESULT.json", help="file to write")
-    parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="begin no kernel after these")
+    parser.add_argument("--limit", type=float, default=540.0, metavar="SECONDS", help="start no kernel after these")
     parser.add_argument(
         "--launch-only",
         action="store_true",
-        help="launch the one bundle that FOLDER is, and count nothing: what ncu runs",
+        help="launch the one bundle that FOLDER is, and count nothing: the process that ncu profiles",
     )
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Counts, or launches what is counted."""
+    """Collects the counters, or launches the kernel that ncu profiles."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.launch_only:
@@ -127,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         card = device.describe()
     result: dict = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": said_command(),
+        "command": command_line(),
         "card": card,
         "tool": f"ncu --clock-control none ({version[0] if version else ''})",
         "metrics": METRICS,
@@ -136,12 +135,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     start = time.monotonic()
     for name, tile in TILES.items():
-        for number, title in enumerate(climb.ABLATIONS[name].variants):
+        for number, title in enumerate(ablation.ABLATIONS[name].variants):
             if time.monotonic() - start > args.limit:
-                print(f"no time left for {name}, {title} and what follows", flush=True)
+                print(f"no time left for {name}, {title} and the variants after it", flush=True)
                 return
             metrics = count(args.folder / "ablation" / name / tile / str(number))
-            result["kernels"].append({"climb": name, "tile": tile, "variant": number, "metrics": metrics})
+            result["kernels"].append({"ablation": name, "tile": tile, "variant": number, "metrics": metrics})
             print(f"{time.monotonic() - start:.0f} s: {name}, {title}: {metrics}", flush=True)
             write_result(args.result, result)
 

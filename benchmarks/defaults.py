@@ -1,6 +1,8 @@
-"""Makes the pipelines' default knobs from what was measured: transforms/defaults/PIPELINE.json.
+"""Makes the pipelines' default knobs from the results: transforms/defaults/PIPELINE.json.
 
-python benchmarks/defaults.py
+Reads docs/results and needs neither MLIR nor a GPU:
+
+    python benchmarks/defaults.py
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import ROOT, new_parser, run
+from common import ROOT, new_parser, run
 from stepladder.runtime.targets import TARGETS, Target
 
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
 _TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
-# Knobs that say where a kernel runs, not how.
+# Knobs of where a kernel runs, not how.
 _NOT_TUNED = ("target",)
+# What a kernel has whose result is older than these knobs.
+_OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
 
 def _entry(problem: dict, bundle: dict) -> dict:
@@ -38,15 +42,15 @@ def _entry(problem: dict, bundle: dict) -> dict:
 
 
 def _fits(bundle: dict, target: Target) -> bool:
-    """Tells whether a target has the shared memory that a kernel takes, and the copies that it makes."""
+    """Tells whether a target has the shared memory and the kind of copies that a kernel uses."""
     needed = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
     has_copies = target.compute_capability >= (8, 0) or "convert_to_cp_async" not in bundle["steps"]
     return needed <= target.shared_memory and has_copies
 
 
 def fastest_entries(measured: dict) -> list[dict]:
-    """Returns an entry with the fastest kernel of a size that each target can have, each once and the fastest first: so
-    the first that a target can have is the best that is known for it."""
+    """Returns an entry with the fastest kernel of a size for each target, each kernel once and the fastest first: the
+    first one that a target supports is the best one known for it."""
     rates = {
         name: kernel["tflops_spread"]["median"]
         for name, kernel in measured["modes"]["burst"]["kernels"].items()
@@ -61,8 +65,11 @@ def fastest_entries(measured: dict) -> list[dict]:
 
 
 def scores(measured: dict) -> dict[str, float]:
-    """Returns the candidates of a tuned problem with their ratios to cuBLAS: those that ran sustained, with that of the
-    mode they do worse in, else all in bursts."""
+    """Returns the candidates of a tuned problem with their ratios to cuBLAS.
+
+    Candidates that were timed sustained have the lower ratio of the two modes, and are the only ones; without any, all
+    have their ratio in bursts.
+    """
     modes = {
         mode: {name: kernel["ratio_spread"]["median"] for name, kernel in result["kernels"].items()}
         for mode, result in measured["modes"].items()
@@ -72,11 +79,11 @@ def scores(measured: dict) -> dict[str, float]:
 
 
 def tuned_entries(results: list[dict]) -> list[dict]:
-    """Returns an entry with the best knobs for every problem of `hopper.py tune`, and where these have clusters one
-    with the best of those without, for problems alike whose tiles no cluster divides.
+    """Returns an entry with the best knobs for every problem of `hopper.py tune`.
 
-    Types of the same widths count as the same problem, whose candidates have the mean of their ratios; only candidates
-    that were in the last choice for most of the types compete.
+    Where the best knobs have clusters, a second entry has the best knobs without, for similar problems whose tiles no
+    cluster divides. Types of the same widths count as the same problem, whose candidates have the mean of their ratios;
+    only candidates that were scored for most of the types compete.
     """
     found: dict[tuple, dict[str, list[float]]] = {}
     described: dict[tuple, tuple[dict, dict]] = {}
@@ -84,20 +91,22 @@ def tuned_entries(results: list[dict]) -> list[dict]:
         problem = measured["problem"]
         key = (problem["m"], problem["n"], problem["k"], _BITS[problem["a_type"]], _BITS[problem["c_type"]])
         for name, ratio in scores(measured).items():
-            found.setdefault(key, {}).setdefault(name, []).append(ratio)
-            described[key, name] = (problem, measured["kernels"][name])
+            kernel = measured["kernels"][name]
+            candidate = json.dumps(_OLDER | kernel["knobs"], sort_keys=True)
+            found.setdefault(key, {}).setdefault(candidate, []).append(ratio)
+            described[key, candidate] = (problem, kernel)
     entries = []
     for key, candidates in found.items():
         most = max(map(len, candidates.values()))
-        often = {name: mean(ratios) for name, ratios in candidates.items() if len(ratios) == most}
-        ordered = sorted(often, key=lambda name: -often[name])
-        alone = [name for name in ordered if not _is_in_clusters(described[key, name][1])]
-        entries += [_entry(*described[key, name]) for name in dict.fromkeys([ordered[0], *alone[:1]])]
+        means = {candidate: mean(ratios) for candidate, ratios in candidates.items() if len(ratios) == most}
+        ordered = sorted(means, key=lambda candidate: -means[candidate])
+        alone = [candidate for candidate in ordered if not _is_in_clusters(described[key, candidate][1])]
+        entries += [_entry(*described[key, candidate]) for candidate in dict.fromkeys([ordered[0], *alone[:1]])]
     return entries
 
 
 def _is_in_clusters(kernel: dict) -> bool:
-    """Tells whether blocks of neighbouring tiles form clusters, which not every grid can be divided into."""
+    """Tells whether the blocks of a kernel form clusters, which do not divide every grid."""
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
 
 
@@ -107,8 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes a file for every pipeline that was measured over sizes, with the types that were measured beside them, or
-    that was tuned."""
+    """Writes a file for every pipeline that was measured over sizes and types, or that was tuned."""
     make_parser().parse_args(argv)
     pipelines: dict[str, list[dict]] = {}
     card = ""

@@ -1,10 +1,10 @@
-"""Draws problems that nothing was tuned for: three kinds, a fixed seed, half of each held out.
+"""Draws random problems to judge the choice of knobs by: three kinds, a fixed seed, half of each held out.
 
     python benchmarks/draw.py [--count 300] [--seed 20261122]       prints them as JSON
 
-Kinds: `large` has squares and other large products, long reductions among them; `eights` has sizes that are multiples
-of 8, from 48 to 9728; `layers` has linear layers of language models, 8 to 12,000 rows on 768 to 28,672 columns. What is
-held out is not to be looked at before a model is fitted for the last time.
+Kinds: `large` has squares and other large products, some with a long k; `eights` has sizes that are multiples of 8,
+from 48 to 9728; `layers` has linear layers of language models, 8 to 12,000 rows on 768 to 28,672 columns. Models are
+not fitted to the held-out half.
 """
 
 from __future__ import annotations
@@ -12,12 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import new_parser, run
 
 SEED, COUNT = 20261122, 300
 
-# Operations and bytes of a problem that is still measured.
+# Limits of a problem that can be measured.
 MOST_OPERATIONS = 9e12
 MOST_BYTES = 8e9
 
@@ -107,11 +113,11 @@ KINDS: dict[str, Callable[[random.Random], tuple[int, int, int]]] = {
 
 
 def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
-    """Returns `count` different problems, the kinds by turns, the held-out ones by turns within a kind.
+    """Returns `count` different problems; the kinds alternate, and so do seen and held-out problems of a kind.
 
     Args:
         count: of problems.
-        seed: the same seed gives the same problems; more of them begin with the fewer.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
     rng = random.Random(seed)
     found: list[Drawn] = []
@@ -126,14 +132,19 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
     return found
 
 
-def main() -> None:
-    """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=COUNT, metavar="N")
-    parser.add_argument("--seed", type=int, default=SEED, metavar="N")
-    args = parser.parse_args()
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"of problems (default: {COUNT})")
+    parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the draw (default: {SEED})")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the problems."""
+    args = make_parser().parse_args(argv)
     print(json.dumps([asdict(problem) for problem in draw(args.count, args.seed)]))
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

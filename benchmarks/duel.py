@@ -1,8 +1,8 @@
-"""Kernels and cuBLAS in turn, on the GPU, in one process: what `hopper.py` checks and times by. Needs PyTorch, no MLIR.
+"""Checks and times kernels interleaved with cuBLAS, on the GPU, in one process. Needs PyTorch and no MLIR.
 
-`stepladder bench` times every contestant once a round. Where there are many candidates, a round so long sees the card
-at two temperatures. Here cuBLAS runs between any two kernels, and a kernel's ratio is to the mean of the cuBLAS before
-and the one after it.
+`stepladder bench` times every contestant once a round; with many candidates, the temperature of the GPU changes within
+a round. Here cuBLAS runs between any two kernels, and the ratio of a kernel is to the mean of the cuBLAS runs before
+and after it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pieces import said_command
+from common import command_line
 from stepladder.measure.baselines import cublas
 from stepladder.measure.spread import Spread
 from stepladder.measure.timing import Contestant, Mode, Runner, Timer
@@ -26,15 +26,18 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 
+if TYPE_CHECKING:
+    import torch
+
 SCHEMA_VERSION = 1
-# A launch that has not ended by then never will: it waits for a barrier.
+# A launch that runs longer is taken to be deadlocked.
 HUNG_SECONDS = 30.0
 TORCH_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 @contextlib.contextmanager
 def watched(what: str) -> Iterator[None]:
-    """Ends the process where what happens inside hangs: a call that waits for the GPU cannot be interrupted."""
+    """Ends the process when the body of the `with` hangs: a call that waits for the GPU cannot be interrupted."""
 
     def give_up() -> None:
         print(f"  {what}: HANGS, giving up", flush=True)
@@ -50,21 +53,21 @@ def watched(what: str) -> Iterator[None]:
 
 
 class _Memory:
-    """Device memory as PyTorch takes it without a copy: bytes, as not every type has a name in this protocol."""
+    """Device memory that PyTorch views without a copy, as bytes: the protocol does not name every element type."""
 
-    def __init__(self, address: int, size: int):
+    def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 2}
 
 
 class Operands:
-    """The buffers of a problem with row-major operands, which PyTorch sees too; a context manager.
+    """The buffers of a problem with row-major operands, and PyTorch views of them; a context manager.
 
     Attributes:
         buffers: for launches.
-        a, b, c: the same memory as PyTorch's tensors.
+        a, b, c: the same memory as PyTorch tensors.
     """
 
-    def __init__(self, device: Device, problem: Problem):
+    def __init__(self, device: Device, problem: Problem) -> None:
         import torch
 
         self.torch, self.device, self.problem = torch, device, problem
@@ -95,10 +98,10 @@ class Operands:
             operand.normal_()
         self.device.synchronize()
 
-    def exact_product(self) -> Any:
-        """Fills A and B with random +1 and -1 and returns AB: sums are exact, so that right kernels give its bits."""
+    def exact_product(self) -> torch.Tensor:
+        """Fills A and B with random +1 and -1 and returns AB, which is exact: every correct kernel gives these bits."""
         torch = self.torch
-        torch.backends.cuda.matmul.allow_tf32 = True  # has +1, -1 and, in its f32 sums, all integers up to 2^24
+        torch.backends.cuda.matmul.allow_tf32 = True  # exact for +1 and -1, and for sums up to 2^24 in f32
         self.fill_random()
         for operand in (self.a, self.b):
             operand.sign_()
@@ -106,8 +109,8 @@ class Operands:
         self.device.synchronize()
         return product
 
-    def count_wrong(self, enqueue: Callable[[], None], expected: Any) -> int:
-        """Launches once with NaN in C; returns how many elements are not as expected."""
+    def count_wrong(self, enqueue: Callable[[], None], expected: torch.Tensor) -> int:
+        """Launches once with NaN in C; returns the number of elements that differ from `expected`."""
         self.c.fill_(float("nan"))
         self.device.synchronize()
         enqueue()
@@ -116,28 +119,28 @@ class Operands:
 
 
 class Duel:
-    """cuBLAS, or another baseline, against kernels.
+    """Times kernels interleaved with a baseline.
 
     Args:
-        timer: where they run.
-        baseline: what runs between any two kernels.
+        timer: the GPU that they run on.
+        baseline: runs between any two kernels.
         contestants: the kernels.
     """
 
-    def __init__(self, timer: Timer, baseline: Contestant, contestants: Sequence[Contestant]):
+    def __init__(self, timer: Timer, baseline: Contestant, contestants: Sequence[Contestant]) -> None:
         self.baseline = Runner(timer, baseline)
         self.runners = {contestant.name: Runner(timer, contestant) for contestant in contestants}
 
     def run(
         self, mode: Mode, rounds: int, names: Sequence[str] | None = None, sleep: Callable[[float], None] = time.sleep
     ) -> dict[str, Any]:
-        """Times kernels in turn, each between two baselines; who is first rotates.
+        """Times kernels in turn, each between two runs of the baseline; the order rotates.
 
         Args:
-            mode: how long each runs.
+            mode: length of each run, in seconds.
             rounds: at least 2.
-            names: which kernels; all unless told.
-            sleep: pauses for so many seconds.
+            names: of the kernels; None for all.
+            sleep: pauses, in seconds.
 
         Returns:
             `baseline` with its TFLOP/s, and `kernels`, by name, with TFLOP/s and ratios of every round; and spreads.
@@ -149,8 +152,8 @@ class Duel:
         before = self.baseline.measure(mode, sleep)["tflops"]
         baseline = [before]
         for number in range(rounds):
-            turn = number % max(1, len(names))
-            for name in names[turn:] + names[:turn]:
+            first = number % max(1, len(names))
+            for name in names[first:] + names[:first]:
                 rate = self.runners[name].measure(mode, sleep)["tflops"]
                 after = self.baseline.measure(mode, sleep)["tflops"]
                 rates[name].append(rate)
@@ -178,13 +181,13 @@ class Duel:
 
 
 def by_ratio(measured: dict[str, Any]) -> list[str]:
-    """Returns the names of what `Duel.run` measured, the best median ratio first."""
+    """Returns the kernels' names in what `Duel.run` measured, the best median ratio first."""
     kernels = measured["kernels"]
     return sorted(kernels, key=lambda name: -median(kernels[name]["ratios"]))
 
 
 def describe(bundle: Bundle) -> dict[str, Any]:
-    """Returns what a result says about a kernel."""
+    """Returns the description of a kernel in a result."""
     manifest = bundle.manifest
     return {
         "pipeline": manifest.pipeline,
@@ -201,11 +204,11 @@ def describe(bundle: Bundle) -> dict[str, Any]:
 
 
 def header(device: Device) -> dict[str, Any]:
-    """Returns what every result begins with."""
+    """Returns the header of a result."""
     return {
         "schema_version": SCHEMA_VERSION,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": said_command(),
+        "command": command_line(),
         "card": device.describe(),
     }
 
@@ -219,10 +222,10 @@ def measure(
     """Checks the kernels of one problem and times those that are right.
 
     Args:
-        device: where.
-        bundles: the kernels, by the names that they have in the result.
-        modes: by name: how long each runs in a round, the rounds, and how many run: so many of the best of the mode
-            before; 0 for all.
+        device: the GPU.
+        bundles: name in the result -> kernel.
+        modes: name -> length of a run, rounds, and the number of kernels that run: the best of the mode before it, or
+            all for 0.
         more: returns contestants that are no bundles; called when A and B hold the random data.
 
     Returns:
@@ -269,7 +272,7 @@ def measure(
 
 
 def line(result: dict[str, Any], count: int = 6) -> str:
-    """Returns one line for people on what `measure` returned: the best kernels, burst and then sustained ratio."""
+    """Returns what `measure` returned as one line to print: the ratios of the best kernels, by mode."""
     parts = []
     for mode, measured in result["modes"].items():
         rates = measured["baseline"]["tflops_spread"]["median"]

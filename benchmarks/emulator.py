@@ -1,6 +1,8 @@
-"""What the emulator counts on each variant of the climbs, and how long it takes: docs/results/emulator.json.
+"""Runs each variant of the ablations on the emulator, and writes its counters and times: docs/results/emulator.json.
 
-python benchmarks/emulator.py          no GPU needed; seconds are those of the machine at hand
+Needs no GPU; the seconds are those of the machine that runs it:
+
+    python benchmarks/emulator.py
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import DOCS, new_parser, run, said_command, write_result
+from common import DOCS, command_line, new_parser, run, write_result
 from stepladder.emulator import matmul
 from stepladder.payload.problem import matmul_text
 from stepladder.pipeline import ablation, engine
@@ -38,14 +40,14 @@ def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]
 
 
 def last_that_ran(reports: list[matmul.StepReport]) -> matmul.StepReport:
-    """Returns the report of the last step that is not below the emulator; its numbers are right."""
+    """Returns the report of the last step that the emulator executes; its numbers are right."""
     last = next(report for report in reversed(reports) if report.passed is not None)
     assert last.passed, f"{last.step}: {last.check.describe()}"
     return last
 
 
 def conflicts_of_loads(name: str) -> dict[str, int]:
-    """Returns the bank conflicts of fragments' loads for each variant of a climb, for the size that a profiler ran."""
+    """Returns the bank conflicts of fragment loads for each variant of an ablation, scaled to the profiled size."""
     tile, size = PROFILED[name]
     knobs = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
     variants = ablation.ABLATIONS[name]
@@ -77,19 +79,19 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the climbs and writes the result."""
+    """Runs the ablations and writes the result."""
     args = make_parser().parse_args(argv)
     text = matmul_text(*SIZE)
-    climbs: dict[str, list] = {}
+    ablations: dict[str, list] = {}
     seconds: dict[str, dict[str, float]] = {}
     for name in ABLATIONS:
         variants = ablation.ABLATIONS[name]
-        climbs[name] = []
+        ablations[name] = []
         for title, without in variants.variants.items():
             reports = checked_steps(engine.Request(variants.pipeline, variants.settings, without=without), text)
             last = last_that_ran(reports)
             counted = last.counters.as_dict()
-            climbs[name].append(
+            ablations[name].append(
                 {
                     "title": title,
                     "step": last.step,
@@ -100,11 +102,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             seconds[name] = {report.step: round(report.seconds, 3) for report in reports if report.passed is not None}
     result = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": said_command(),
+        "command": command_line(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "size": SIZE,
-        "climbs": climbs,
+        "ablations": ablations,
         "seconds": seconds,
         "profiled_size": PROFILED_SIZE,
         "profiled": {

@@ -1,12 +1,12 @@
-"""Fits the constants of the cost model to measured kernels, and says how well they choose.
+"""Fits the constants of the cost model to measured kernels, and reports how well they choose.
 
     python benchmarks/fit_cost_model.py                         from docs/results, into the GPU's file
-    python benchmarks/fit_cost_model.py --data FILE... --gpu h200 --dry-run
+    python benchmarks/fit_cost_model.py --data FILE ... --gpu h200 --dry-run
 
-Problems are divided into quarters at random, with a fixed seed. Constants fitted to three of them choose for the
-fourth, in turn, and these choices are what a fit is judged by; what is written is fitted to all. A fit makes the choice good
-first, and the times second: it minimizes the time that the first choice loses to the best measured setting of a
-problem, and a third of the mean error of the logarithm of times.
+The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
+three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
+time that the first choice loses to the best measured setting of a problem, plus a third of the mean error of the
+logarithm of times.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from measured_kernels import RESULTS, Kernel, kernels_of  # noqa: E402  (a plain checkout is enough)
-from stepladder.pipeline.cost_model import gpu as gpus  # noqa: E402
-from stepladder.pipeline.cost_model import warp, warpgroup  # noqa: E402
-from stepladder.pipeline.cost_model.columns import Array, Columns  # noqa: E402
-from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP  # noqa: E402
-from stepladder.pipeline.cost_model.terms import Size  # noqa: E402
+from common import new_parser, run
+from measured_kernels import RESULTS, Kernel, kernels_of
+from stepladder.pipeline.cost_model import gpu as gpus
+from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP
+from stepladder.pipeline.cost_model.terms import Size
 
 FAMILIES = {"wgmma": WARPGROUP, "mma_sync": WARP, "wmma": WARP}
 PATTERNS = (
@@ -103,7 +104,7 @@ class Group:
 class Data:
     """Measured kernels, grouped for prediction, and by problem for judgement."""
 
-    def __init__(self, kernels: Sequence[Kernel]):
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
         grouped: dict[tuple[str, ...], list[Kernel]] = {}
         for kernel in kernels:
             problem = kernel.problem
@@ -174,7 +175,7 @@ def evolve(
     objective: Callable[[Array], float], least: Array, most: Array, seed: int, generations: int, population: int
 ) -> Array:
     """Returns a minimum of a function of several numbers within bounds, by differential evolution (Storn and Price,
-    1997; the strategies rand/1 and current-to-best/1 by turns)."""
+    1997; the strategies rand/1 and current-to-best/1 at random)."""
     rng = np.random.default_rng(seed)
     members = least + (most - least) * rng.random((population, len(least)))
     scores = np.array([objective(member) for member in members])
@@ -227,14 +228,19 @@ def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: i
     return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
 
 
-def main() -> None:
-    """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
     parser.add_argument("--generations", type=int, default=150, metavar="N", help="of the search (default: 150)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
-    args = parser.parse_args()
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fits the constants and writes the GPU's file."""
+    args = make_parser().parse_args(argv)
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
     kernels = [
         kernel
@@ -286,4 +292,4 @@ def _values(data: object, name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

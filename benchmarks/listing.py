@@ -1,6 +1,8 @@
-"""Lists the main loop of a Hopper kernel, as NVIDIA's disassembler reads it: for docs/hopper.md. Needs no GPU.
+"""Lists the main loop of a Hopper kernel in SASS, for docs/hopper.md.
 
-python benchmarks/listing.py docs/results/hopper_listing.json
+Needs NVIDIA's disassembler and no GPU:
+
+    python benchmarks/listing.py docs/results/hopper_listing.json
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of
+from common import command_line, new_parser, run, write_result
+from hopper_cases import ABLATION_KNOBS, ABLATION_SIZE, ABLATION_TYPES, TYPES
+from hopper_jobs import job
 from measure import build_jobs
-from pieces import new_parser, run, said_command, write_result
 from stepladder.codegen import kernel as codegen
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
@@ -26,7 +29,7 @@ _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")
 
 
 def main_loop(listing: str) -> list[str]:
-    """Returns the instructions of the loop that holds the products, from its label to the branch back."""
+    """Returns the instructions of the loop that contains the wgmma instructions, from its label to the branch back."""
     lines = listing.splitlines()
     products = [number for number, line in enumerate(lines) if "HGMMA" in line]
     labels = {line.rstrip(":"): number for number, line in enumerate(lines) if re.match(r"\.L_x_\d+:", line)}
@@ -35,7 +38,7 @@ def main_loop(listing: str) -> list[str]:
         if branch and labels[branch[1]] < products[0]:
             inside = lines[labels[branch[1]] : number + 1]
             return [found[1] for line in inside if (found := _INSTRUCTION.match(line))]
-    raise SystemExit("found no loop around the products")
+    raise SystemExit("found no loop around the wgmma instructions")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -46,13 +49,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Builds the kernel of the climb with clusters and an epilogue by TMA, and writes its main loop."""
+    """Builds the ablation's kernel with clusters and a TMA store epilogue, and writes its main loop."""
     args = make_parser().parse_args(argv)
     from stepladder.runtime.bundle import read_bundle
 
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "kernel")
-        build_jobs([_job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], knobs_of(CLIMB_KNOBS))], 1)
+        build_jobs([job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], ABLATION_KNOBS)], 1)
         manifest = read_bundle(place).manifest
         done = subprocess.run(
             [codegen.find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
@@ -64,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         args.result,
         {
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "command": said_command(),
+            "command": command_line(),
             "tools": codegen.tool_versions(),
             "problem": manifest.problem.describe(),
             "knobs": manifest.knobs,

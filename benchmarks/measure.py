@@ -3,7 +3,7 @@
 Two halves, since the machine with the GPU need not have MLIR:
 
     python benchmarks/measure.py build FOLDER                        bundles of every kernel that is measured
-    python benchmarks/measure.py ablation FOLDER RESULT.json --climb wmma                     on the GPU
+    python benchmarks/measure.py ablation FOLDER RESULT.json --ablation wmma                  on the GPU
     python benchmarks/measure.py sizes FOLDER RESULT.json --pipeline wmma --acc f32           on the GPU
     python benchmarks/measure.py types FOLDER RESULT.json                                     on the GPU
 """
@@ -18,11 +18,15 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from pieces import new_parser, run, said_command, write_result
-from stepladder.pipeline import ablation as climb
+from common import command_line, new_parser, run, write_result
+from stepladder.pipeline import ablation
+
+if TYPE_CHECKING:
+    from stepladder.runtime.bundle import Bundle
 
 TARGET = "sm_90a"
 # A setting is a tuple of values of these, as far as the pipeline has them.
@@ -38,36 +42,36 @@ ABLATION_TILES = {
 }
 
 SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192, 8448, 10240, 12288, 16384)
-# Pipeline -> settings tried: for small problems; for large ones; for large ones with f32 sums; and with f16 sums, which
-# leave room for warp tiles of twice the size. More were tried before: these are the ones that were best at some size,
-# and asynchronous ones for `wmma`.
-REGISTERS, ASYNCHRONOUS = "registers", "cp_async"
+# Pipeline -> settings tried: for small problems; for large ones; for large ones with f32 accumulators; and with f16
+# accumulators, which leave registers for warp tiles of twice the size. These are the settings that were best at some
+# size, of more that were tried, and settings with cp.async for `wmma`.
+REGISTERS, CP_ASYNC = "registers", "cp_async"
 TILES: dict[str, dict[str, tuple[Setting, ...]]] = {
     "wmma": {
         "small": (
             (64, 64, 64, 32, 32, 2, 1, REGISTERS),
             (64, 64, 128, 32, 32, 2, 1, REGISTERS),
             (128, 64, 64, 64, 32, 2, 1, REGISTERS),
-            (64, 64, 64, 32, 32, 4, 8, ASYNCHRONOUS),
-            (128, 64, 64, 64, 32, 4, 8, ASYNCHRONOUS),
+            (64, 64, 64, 32, 32, 4, 8, CP_ASYNC),
+            (128, 64, 64, 64, 32, 4, 8, CP_ASYNC),
         ),
         "large": (
-            (128, 128, 64, 64, 64, 3, 8, ASYNCHRONOUS),
-            (128, 256, 64, 64, 64, 3, 8, ASYNCHRONOUS),
-            (256, 128, 64, 64, 64, 3, 8, ASYNCHRONOUS),
+            (128, 128, 64, 64, 64, 3, 8, CP_ASYNC),
+            (128, 256, 64, 64, 64, 3, 8, CP_ASYNC),
+            (256, 128, 64, 64, 64, 3, 8, CP_ASYNC),
         ),
         "full": (
             (128, 128, 64, 64, 64, 2, 1, REGISTERS),
             (128, 256, 64, 64, 64, 2, 1, REGISTERS),
             (256, 128, 64, 64, 64, 2, 1, REGISTERS),
-            (256, 128, 64, 64, 64, 4, 8, ASYNCHRONOUS),
+            (256, 128, 64, 64, 64, 4, 8, CP_ASYNC),
         ),
         "half": (
             (128, 128, 64, 64, 64, 1, 1, REGISTERS),
             (256, 128, 64, 64, 64, 1, 1, REGISTERS),
             (256, 256, 32, 64, 128, 2, 1, REGISTERS),
-            (256, 256, 32, 64, 128, 3, 8, ASYNCHRONOUS),
-            (256, 256, 64, 64, 128, 3, 8, ASYNCHRONOUS),
+            (256, 256, 32, 64, 128, 3, 8, CP_ASYNC),
+            (256, 256, 64, 64, 128, 3, 8, CP_ASYNC),
         ),
     },
     "mma_sync": {
@@ -96,7 +100,7 @@ SEEDS = (0, 1, 2)
 
 
 def tiles_for(pipeline: str, size: int, acc: str) -> list[Setting]:
-    """Returns the knob settings that are tried for a size, all of whose tiles divide it."""
+    """Returns the knob settings that are tried for a size; their tiles divide it."""
     tiles = TILES[pipeline]
     small = tiles["small"] if size <= SMALL_AND_LARGE else ()
     large = (*tiles["large"], *tiles["half" if acc == "f16" else "full"]) if size >= SMALL_AND_LARGE else ()
@@ -115,14 +119,14 @@ class Job:
     without: tuple[str, ...] = ()
     layouts: tuple[str, str] = ("row", "row")
     accumulate: bool = True
-    # The type of the sums, where it is not C's.
+    # The type of the accumulator, where it is not C's.
     acc_type: str = ""
-    # Whether knobs that are not set are the measured ones, as in `stepladder compile`, or the script's.
+    # Whether `stepladder compile` chooses the knobs that are not set; otherwise they are the script's.
     tuned: bool = False
 
 
 def refusal(path: Path) -> Path:
-    """Returns the file that says why there is no bundle at `path`."""
+    """Returns the file with the reason why there is no bundle at `path`."""
     return path.with_name(f"{path.name}.refused")
 
 
@@ -156,28 +160,28 @@ def _build_one(job: Job) -> str:
             job.path.parent.mkdir(parents=True, exist_ok=True)
             refusal(job.path).write_text(error.message + "\n")
             return f"{job.path}: refused: {error.message}"
-        # Without the dumps: hundreds of bundles have to travel.
+        # Without the dumps: hundreds of bundles are copied to the GPU machine.
         bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, built.reference)
     spilled = sum(built.manifest.spills.values())
     return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
 
 
 def _name(tile: Setting) -> str:
-    return "-".join(["x".join(map(str, tile[:3])), f"w{tile[3]}x{tile[4]}", f"b{tile[5]}", *map(str, tile[7:])])
+    return "-".join(["x".join(map(str, tile[:3])), f"w{tile[3]}x{tile[4]}", f"s{tile[5]}", *map(str, tile[7:])])
 
 
 def build_all(folder: Path, only: str) -> None:
     """Builds the bundles of all measurements below `folder`, or of the one that `only` names."""
     jobs = []
     for name, tiles in ABLATION_TILES.items():
-        climbed = climb.ABLATIONS[name]
+        steps = ablation.ABLATIONS[name]
         for title, tile in tiles.items():
-            for number, without in enumerate(climbed.variants.values()):
-                settings = climbed.settings_of(without, dict(zip(KNOBS, tile)))
+            for number, without in enumerate(steps.variants.values()):
+                settings = steps.settings_of(without, dict(zip(KNOBS, tile)))
                 jobs.append(
                     Job(
                         folder / "ablation" / name / title / f"{number}",
-                        climbed.pipeline,
+                        steps.pipeline,
                         (ABLATION_SIZE,) * 3,
                         ("f16", "f32"),
                         settings,
@@ -218,26 +222,26 @@ def build_all(folder: Path, only: str) -> None:
 
 
 def build_jobs(jobs: list[Job], workers: int | None = None) -> None:
-    """Builds bundles in so many processes, with a line for each; one that is refused leaves a file that says why."""
+    """Builds bundles in `workers` processes and prints a line for each; a refused one leaves a file with the reason."""
     with ProcessPoolExecutor(workers) as pool:
         for number, line in enumerate(pool.map(_build_one, jobs), start=1):
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
 
 
-def _bundles(folder: Path) -> list:
+def _bundles(folder: Path) -> list[Bundle]:
     from stepladder.runtime.bundle import read_bundle
 
     return [read_bundle(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
 def measure_ablation(folder: Path, name: str) -> dict:
-    """Measures every variant of a climb, with every tile, against cuBLAS and the ceiling."""
+    """Times every variant of an ablation, with every tile, beside cuBLAS and the ceiling."""
     from stepladder.measure.bench import bench_bundles
 
     result = {
         "size": ABLATION_SIZE,
-        "bars": [
-            {"title": title, "without": list(without)} for title, without in climb.ABLATIONS[name].variants.items()
+        "variants": [
+            {"title": title, "without": list(without)} for title, without in ablation.ABLATIONS[name].variants.items()
         ],
         "tiles": {},
     }
@@ -247,7 +251,7 @@ def measure_ablation(folder: Path, name: str) -> dict:
             baseline="cublas",
             ceiling=True,
             modes=("burst", "sustained"),
-            command=said_command(),
+            command=command_line(),
         )
     return result
 
@@ -260,7 +264,7 @@ def _best(result: dict) -> str:
     )
 
 
-def _check(bundle) -> list[dict]:
+def _check(bundle: Bundle) -> list[dict]:
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
@@ -279,14 +283,14 @@ def _check(bundle) -> list[dict]:
 
 
 def measure_sizes(folder: Path, pipeline: str, acc: str, path: Path) -> None:
-    """Measures every tile at every size, and checks the best of each size with every seed; writes what there is after
+    """Measures every tile at every size, and checks the best of each size with every seed; writes the result after
     every size."""
     from stepladder.measure.bench import bench_bundles
 
     result: dict = {"pipeline": pipeline, "acc_type": acc, "sizes": {}}
     for size in SIZES:
         bundles = _bundles(folder / pipeline / acc / str(size))
-        measured = bench_bundles(bundles, baseline="cublas", ceiling=True, modes=("burst",), command=said_command())
+        measured = bench_bundles(bundles, baseline="cublas", ceiling=True, modes=("burst",), command=command_line())
         best = _best(measured)
         checks = _check(next(bundle for bundle in bundles if bundle.path.name == best))
         measured["best"] = best
@@ -311,7 +315,7 @@ def measure_types(folder: Path) -> dict:
                 baseline="cublas",
                 ceiling=True,
                 modes=("burst",),
-                command=said_command(),
+                command=command_line(),
             )
             result["types"][name]["-".join(layouts)] = measured | {"checks": checks}
     return result
@@ -324,7 +328,7 @@ def make_parser() -> argparse.ArgumentParser:
     parts = {}
     for part, description in (
         ("build", "build the bundles of every kernel that is measured"),
-        ("ablation", "time the variants of a climb, on the GPU"),
+        ("ablation", "time the variants of an ablation, on the GPU"),
         ("sizes", "time a pipeline over sizes, on the GPU"),
         ("types", "time and check mma_sync with all types and layouts, on the GPU"),
     ):
@@ -336,12 +340,14 @@ def make_parser() -> argparse.ArgumentParser:
         "--only", choices=["ablation", "types", *TILES], default="", help="build these only (default: all)"
     )
     parts["ablation"].add_argument(
-        "--climb", choices=list(ABLATION_TILES), default="wmma", help="climb to time (default: wmma)"
+        "--ablation", choices=list(ABLATION_TILES), default="wmma", help="ablation to time (default: wmma)"
     )
     parts["sizes"].add_argument(
         "--pipeline", choices=list(TILES), default="wmma", help="pipeline to time (default: wmma)"
     )
-    parts["sizes"].add_argument("--acc", choices=["f32", "f16"], default="f32", help="type of the sums (default: f32)")
+    parts["sizes"].add_argument(
+        "--acc", choices=["f32", "f16"], default="f32", help="type of the accumulator (default: f32)"
+    )
     return parser
 
 
@@ -351,7 +357,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.part == "build":
         build_all(args.folder, args.only)
     elif args.part == "ablation":
-        write_result(args.result, measure_ablation(args.folder, args.climb))
+        write_result(args.result, measure_ablation(args.folder, args.ablation))
     elif args.part == "types":
         write_result(args.result, measure_types(args.folder))
     else:

@@ -1,4 +1,4 @@
-"""Reads measured kernels back: what was measured of one, from any of the results that have knobs and times."""
+"""Reads the measured kernels of any result that has knobs and times, and writes tables of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Kernel:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Returns what kernels have in common that were measured for the same problem, in one result."""
+        """Returns the key of a problem in a result: kernels that were measured for the same problem share it."""
         types = tuple(str(self.problem[name]) for name in ("a_type", "acc_type", "c_type"))
         return (self.source, self.pipeline, *map(str, self.size), *types, self.layouts)
 
@@ -59,8 +59,8 @@ class Kernel:
         return f"{self.problem.get('a_layout', 'row')}-{self.problem.get('b_layout', 'row')}"
 
 
-def _measurements(data: Any) -> Iterator[dict[str, Any]]:
-    """Returns all parts of a result that hold a problem, its kernels and their times."""
+def _measurements(data: object) -> Iterator[dict[str, Any]]:
+    """Yields the parts of a result that have a problem, its kernels and their times."""
     if isinstance(data, dict) and "modes" in data and "problem" in data:
         yield data
     elif isinstance(data, dict | list):

@@ -1,51 +1,59 @@
-"""Measures how well knobs are chosen for problems that nothing was tuned for (`draw.py`), beside cuBLAS.
+"""Measures how well knobs are chosen for random problems (`draw.py`), beside cuBLAS.
 
 Where both MLIR and a GPU are, with PyTorch:
 
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen [--limit 540]
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part held-out
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen --everything 40
-    python benchmarks/model_choice.py report RESULT.json...
+    python benchmarks/model_choice.py report RESULT.json ...
 
-For every problem: what `stepladder compile` takes and the model's first four; with `--everything N`, for the first N
-problems only, all kinds of settings that the model puts within a factor of 1.5 of its first, 48 at most. Kernels are
-built on all cores, some problems at a time, compared with the result of cuBLAS, and timed in turn with it. Results are
-written after every group of problems, and the same command goes on from there: none begins after `--limit` seconds.
-`fit_cost_model.py` reads these results too.
+For every problem it measures the knobs that `stepladder compile` takes and the model's first four settings; with
+`--everything N`, for the first N problems only, up to 48 settings that the model predicts within a factor of 1.5 of its
+first. Kernels are built on all cores, a group of problems at a time, compared with the result of cuBLAS, and timed in
+turn with it. The result is written after every group; the same command continues it, and starts no group after
+`--limit` seconds. `fit_cost_model.py` reads these results too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from draw import COUNT, Drawn, draw  # noqa: E402  (a plain checkout is enough)
-from measured_kernels import write_table  # noqa: E402
+from common import new_parser, run
+from draw import COUNT, Drawn, draw
+from measured_kernels import write_table
+from model_report import DEFAULT, FIRST, MOST, report
 
-# Element types of A and B, of the sums and of C.
+if TYPE_CHECKING:
+    import torch
+
+    from stepladder.measure.timing import Mode, Runner
+    from stepladder.runtime.device import Buffer
+    from stepladder.runtime.launch import MatmulBuffers
+
+# Element types of A and B, of the accumulator and of C.
 TYPES = {"bf16-bf16": ("bf16", "f32", "bf16"), "f16-f32": ("f16", "f32", "f32")}
 PIPELINE, TARGET = "wgmma", "sm_90a"
-FIRST, MOST, FACTOR = 4, 48, 1.5
+FACTOR = 1.5
 GROUP = 30
 ROUNDS, SECONDS = 4, 0.004
-# How far C may be from that of cuBLAS, as a part of its largest element: both round the same sums, in other orders.
+# Largest difference of C from that of cuBLAS, as a fraction of its largest element: the order of additions differs.
 TOLERANCE = {"bf16": 2e-2, "f32": 1e-3}
-DEFAULT = -1  # the place of what `compile` takes, before the model's first
 KNOBS = (
     "block_m",
     "block_n",
@@ -98,7 +106,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel that was built: all its knobs, and where they come from; or why it was not."""
+    """A kernel that was built, with its knobs and their source, or the reason why it was refused."""
 
     job: Job
     knobs: dict[str, int | str]
@@ -109,8 +117,10 @@ class Built:
 def _payload(problem: Drawn, types: tuple[str, str, str]) -> str:
     from stepladder.payload.problem import matmul_text
 
-    element, sums, stored = types
-    return matmul_text(*problem.size, a_type=element, b_type=element, acc_type=sums, c_type=stored, accumulate=False)
+    element, accumulator, stored = types
+    return matmul_text(
+        *problem.size, a_type=element, b_type=element, acc_type=accumulator, c_type=stored, accumulate=False
+    )
 
 
 def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: Path) -> list[Job]:
@@ -157,24 +167,22 @@ class Gpu:
         torch.zeros(1, device="cuda")
         self.torch, self.device = torch, Device()
 
-    def _view(self, buffer: Any, shape: tuple[int, int], element: str) -> Any:
+    def _view(self, buffer: Buffer, shape: tuple[int, int], element: str) -> torch.Tensor:
         """Returns a buffer as a tensor of its elements."""
         forms = {"bf16": ("<i2", self.torch.bfloat16), "f16": ("<f2", None), "f32": ("<f4", None)}
         form, viewed = forms[element]
 
-        class Array:
-            __cuda_array_interface__ = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
-
-        tensor = self.torch.as_tensor(Array(), device="cuda")
+        interface = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
+        tensor = self.torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         return tensor if viewed is None else tensor.view(viewed)
 
-    def _result(self, buffers: Any) -> Any:
+    def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
         """Returns a copy of C, as f32."""
         problem = buffers.problem
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
 
     def measure(self, built: Sequence[Built]) -> Iterator[tuple[Built, float, float]]:
-        """Yields the kernels of a problem that are right, with their median time and that of cuBLAS in us."""
+        """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us."""
         from stepladder.measure.baselines import cublas
         from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle
@@ -214,13 +222,13 @@ class Gpu:
                     print(f"{one.job.problem.name} {one.knobs}: {error.message}", flush=True)
             reference.free()
 
-    def _poison(self, buffer: Any) -> None:
+    def _poison(self, buffer: Buffer) -> None:
         """Fills C with NaN."""
         self.torch.as_tensor(buffer, device="cuda").fill_(0xFF)
         self.torch.cuda.synchronize()
 
     @staticmethod
-    def _times(own: Any, reference: Any, mode: Any) -> tuple[float, float]:
+    def _times(own: Runner, reference: Runner, mode: Mode) -> tuple[float, float]:
         """Returns the median times in us, after a first round that does not count."""
         times: list[tuple[float, float]] = []
         for _ in range(ROUNDS):
@@ -246,7 +254,7 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
 
 
 def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
-    element, sums, stored = types
+    element, accumulator, stored = types
     return {
         "schema_version": 1,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -256,7 +264,7 @@ def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
         "problem": {
             "a_type": element,
             "b_type": element,
-            "acc_type": sums,
+            "acc_type": accumulator,
             "c_type": stored,
             "accumulate": False,
             "a_layout": "row",
@@ -305,91 +313,40 @@ def measure(args: argparse.Namespace) -> None:
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
-def _line(name: str, values: Sequence[float]) -> str:
-    ordered = sorted(values)
-    return (
-        f"{name:38} {len(values):4} problems: geometric mean {_mean(values):.3f}, least {ordered[0]:.3f}, "
-        f"nine in ten {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="PART")
+    own = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
+    own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
+    own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
+    own.add_argument(
+        "--part", choices=("seen", "held-out"), default="seen", help="half of the problems (default: seen)"
     )
-
-
-def report(args: argparse.Namespace) -> None:
-    """Prints what results say of the choice."""
-    for path in args.results:
-        data = json.loads(Path(path).read_text())
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
-        problems: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
-        for cell in cells:
-            problems.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
-        print(
-            f"{path}: {data['problem']['a_type']} -> {data['problem']['c_type']}, {data['card']['name']}, "
-            f"{data['date'][:10]}"
-        )
-        for part in (lambda cell: True, *(_of_kind(kind) for kind in ("large", "eights", "layers"))):
-            own = [found for found in problems.values() if part(found[0])]
-            if own:
-                _report(own, "all" if len(own) == len(problems) else own[0][0]["kind"])
-        losers = sorted((best[1], size) for size, found in problems.items() if (best := _best(found, (DEFAULT,))))
-        print("  losers: " + ", ".join(f"{m}x{n}x{k} {ratio:.2f}" for ratio, (m, n, k) in losers[:12]))
-
-
-def _of_kind(kind: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda cell: cell["kind"] == kind
-
-
-def _best(found: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
-    """Returns the least time of the choices at some places, and cuBLAS's as a multiple of it; None if none is there."""
-    own = [
-        (cell["microseconds"], cell["cublas_microseconds"] / cell["microseconds"])
-        for cell in found
-        if cell["place"] in places
-    ]
-    return min(own) if own else None
-
-
-def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
-    places = {
-        "default": (DEFAULT,),
-        "first of the model": (0,),
-        "best of its first four": range(FIRST),
-        "best that was measured": range(DEFAULT, MOST),
-    }
-    for title, chosen in places.items():
-        ratios = [best[1] for found in problems if (best := _best(found, tuple(chosen)))]
-        print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
-    many = [found for found in problems if len(found) > FIRST + 2]
-    for title in ("first of the model", "best of its first four") if many else ():
-        fractions = [
-            best[0] / own[0]
-            for found in many
-            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MOST)))
-        ]
-        print("  " + _line(f"{name}, {title}, of the best", fractions))
-
-
-def main() -> None:
-    """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    own = commands.add_parser("measure")
-    own.add_argument("result", metavar="RESULT.json")
-    own.add_argument("--types", choices=TYPES, default="bf16-bf16")
-    own.add_argument("--part", choices=("seen", "held-out"), default="seen")
-    own.add_argument("--everything", type=int, default=0, metavar="N")
-    own.add_argument("--count", type=int, default=COUNT, metavar="N", help="problems that are drawn")
-    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-    own.add_argument("--limit", type=float, default=540, metavar="SECONDS")
+    own.add_argument("--everything", type=int, default=0, metavar="N", help="many settings of the first N problems")
+    own.add_argument(
+        "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"
+    )
+    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
+    own.add_argument(
+        "--limit",
+        type=float,
+        default=540,
+        metavar="SECONDS",
+        help="start no group of problems after these (default: 540)",
+    )
     own.set_defaults(run=measure)
-    said = commands.add_parser("report")
-    said.add_argument("results", nargs="+", metavar="RESULT.json")
-    said.set_defaults(run=report)
-    args = parser.parse_args()
+    reporting = commands.add_parser("report", help="print how good the choices of results are")
+    reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")
+    reporting.set_defaults(run=report)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures or reports."""
+    args = make_parser().parse_args(argv)
     args.run(args)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,4 +1,4 @@
-"""Runs kernels of all pipelines under compute-sanitizer: small problems, whole and ragged, by three of its tools.
+"""Runs kernels of all pipelines under three tools of compute-sanitizer, on small problems.
 
 Two halves, since the machine with the GPU need not have MLIR:
 
@@ -20,37 +20,60 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from hopper import knobs_of
+from common import new_parser, run, write_result
+from hopper_cases import SMALL_PINGPONG, SMALL_TILE, SPLIT_IN_MEMORY, Knobs, Size
 from measure import Job, build_jobs
-from pieces import new_parser, run, write_result
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
-# What differs in how threads, the copy engine and the matrix unit wait for one another: pipeline, knobs, sizes that
-# tiles divide and sizes that none does (the last two have only whole tiles: an odd number of them). M, N and K are such
-# that every block has several steps, and some tiles.
-KERNELS = {
+# Pipeline, knobs, a size that tiles divide and one that no tile divides, for each kind of synchronization between
+# threads, the copy engine and the matrix unit; tiles of the last two divide both sizes. M, N and K are such that every
+# block has several k steps and, where it is persistent, several tiles.
+_WARP_TILES: Knobs = {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64}
+_COOPERATIVE = SMALL_TILE | {"persistent_blocks": 4}
+_SPLIT_IN_CLUSTER: Knobs = {"split_k_workspace": "cluster", "epilogue": "registers", "persistent_blocks": 0}
+KERNELS: dict[str, tuple[str, Knobs, Size, Size]] = {
     "wgmma_single_stage": ("wgmma_single_stage", {"block_n": 128}, (256, 256, 192), (200, 136, 72)),
     "wgmma_multistage": ("wgmma_multistage", {"block_n": 128, "stages": 3}, (256, 256, 320), (300, 264, 328)),
-    "wgmma": ("wgmma", knobs_of("128x128 w2 s3 b4"), (512, 512, 320), (500, 520, 328)),
-    "wgmma, clusters": ("wgmma", knobs_of("128x128 w2 s3 b4 c2x1"), (512, 512, 320), (500, 520, 328)),
-    "wgmma, alternating": ("wgmma", knobs_of("128x128 a s3 b4"), (512, 512, 320), (500, 520, 328)),
-    "wgmma, last tiles shared": ("wgmma", knobs_of("128x128 w2 s3 b8 l"), (512, 384, 512), (500, 392, 520)),
-    "wgmma, from registers": ("wgmma", knobs_of("128x128 w2 s3 b4 g"), (512, 512, 320), (500, 520, 328)),
-    "wgmma, reduction split": ("wgmma", knobs_of("128x128 w2 s3 p3"), (256, 256, 576), (200, 264, 584)),
-    "wgmma, split in memory": ("wgmma", knobs_of("128x128 w2 s3 q3 c2x1"), (256, 256, 576), (200, 264, 584)),
-    "wgmma, few rows": ("wgmma", knobs_of("64x64 w1 s4 p2"), (16, 512, 512), (1, 520, 520)),
-    "mma_sync": (
-        "mma_sync",
-        {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64, "stages": 3},
-        (256, 256, 256),
-        (384, 640, 192),
+    "wgmma": ("wgmma", _COOPERATIVE, (512, 512, 320), (500, 520, 328)),
+    "wgmma, cluster multicast": (
+        "wgmma",
+        _COOPERATIVE | {"cluster_m": 2, "cluster_n": 1},
+        (512, 512, 320),
+        (500, 520, 328),
     ),
-    "wmma": (
-        "wmma",
-        {"block_m": 128, "block_n": 128, "block_k": 64, "warp_m": 64, "warp_n": 64, "stages": 2},
-        (256, 256, 256),
-        (384, 640, 192),
+    "wgmma, ping-pong": ("wgmma", SMALL_PINGPONG | {"persistent_blocks": 4}, (512, 512, 320), (500, 520, 328)),
+    "wgmma, stream-K": (
+        "wgmma",
+        SMALL_TILE | {"persistent_blocks": 8, "tile_scheduler": "stream_k"},
+        (512, 384, 512),
+        (500, 392, 520),
     ),
+    "wgmma, direct-store epilogue": (
+        "wgmma",
+        _COOPERATIVE | {"epilogue": "registers"},
+        (512, 512, 320),
+        (500, 520, 328),
+    ),
+    "wgmma, split-K in a cluster": (
+        "wgmma",
+        SMALL_TILE | _SPLIT_IN_CLUSTER | {"split_k": 3},
+        (256, 256, 576),
+        (200, 264, 584),
+    ),
+    "wgmma, split-K in global memory": (
+        "wgmma",
+        SMALL_TILE | SPLIT_IN_MEMORY | {"split_k": 3, "cluster_m": 2, "cluster_n": 1},
+        (256, 256, 576),
+        (200, 264, 584),
+    ),
+    "wgmma, few rows": (
+        "wgmma",
+        {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "stages": 4, **_SPLIT_IN_CLUSTER, "split_k": 2},
+        (16, 512, 512),
+        (1, 520, 520),
+    ),
+    "mma_sync": ("mma_sync", _WARP_TILES | {"stages": 3}, (256, 256, 256), (384, 640, 192)),
+    "wmma": ("wmma", _WARP_TILES | {"stages": 2}, (256, 256, 256), (384, 640, 192)),
 }
 PROCESSES, SECONDS = 8, 100
 _SUMMARY = re.compile(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: )(.*)")
@@ -78,7 +101,7 @@ def build(folder: Path, workers: int) -> None:
 
 
 def _sanitize(tool: str, place: Path) -> dict:
-    """Returns what a tool says about the launches of `stepladder run`, which checks the numbers too."""
+    """Returns what a tool reports of the launches of `stepladder run`, which checks the numbers too."""
     start = time.monotonic()
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
     try:
@@ -117,7 +140,7 @@ def _sanitize(tool: str, place: Path) -> dict:
 
 
 def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
-    """Runs every kernel under every tool, some at a time, and writes what they say."""
+    """Runs every kernel under every tool, some at a time, and writes their reports."""
     import duel
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.device import Device

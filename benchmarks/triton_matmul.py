@@ -1,4 +1,4 @@
-"""A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 sums."""
+"""A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 accumulator."""
 
 import triton
 import triton.language as tl
@@ -28,19 +28,19 @@ def matmul(
     blocks: tl.constexpr,
     flat: tl.constexpr,
 ):
-    """Each of `blocks` programs takes every so manieth tile; a, b and c are descriptors with blocks of these sizes."""
+    """Computes every `blocks`-th tile in each of `blocks` programs; a, b and c are descriptors of block-sized tiles."""
     tiles_m = tl.cdiv(m, block_m)
     tiles_n = tl.cdiv(n, block_n)
     steps = tl.cdiv(k, block_k)
-    # The store has a count of its own: that of the loop would have to live through it where the loop is flattened.
+    # The store counts its tiles itself: in a flattened loop, the counter of the loop is not live at the store.
     stored = tl.program_id(0) - blocks
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, blocks, flatten=flat):
         row, column = _place(tile, tiles_m, tiles_n, group)
-        sums = tl.zeros((block_m, block_n), dtype=tl.float32)
+        accumulator = tl.zeros((block_m, block_n), dtype=tl.float32)
         for step in range(steps):
             left = a.load([row * block_m, step * block_k])
             right = b.load([step * block_k, column * block_n])
-            sums = tl.dot(left, right, sums)
+            accumulator = tl.dot(left, right, accumulator)
         stored += blocks
         row, column = _place(stored, tiles_m, tiles_n, group)
-        c.store([row * block_m, column * block_n], sums.to(tl.float16))
+        c.store([row * block_m, column * block_n], accumulator.to(tl.float16))

@@ -1,3 +1,3 @@
-"""Stepladder: a matmul in `linalg` IR, climbed step by step to machine code for GPU matrix units."""
+"""Stepladder: compiles a matmul in `linalg` IR to kernels for GPU matrix units, step by step."""
 
 __version__ = "0.1.0"

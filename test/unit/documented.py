@@ -49,8 +49,13 @@ class Block:
 
 
 def documents() -> list[Path]:
-    """Returns the documents of the checkout."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """Returns the documents of the checkout: the pages at its top and in docs/."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def name_of(path: Path) -> str:
+    """Returns the path of a document in the checkout."""
+    return path.relative_to(ROOT).as_posix()
 
 
 def split_commands(text: str, name: str, first_line: int) -> Iterator[Command]:
@@ -81,7 +86,7 @@ def _console_commands(text: str, name: str, first_line: int) -> Iterator[Command
 def blocks(path: Path) -> list[Block]:
     """Returns the blocks of commands of a document, in order."""
     found = []
-    name = path.relative_to(ROOT).as_posix()
+    name = name_of(path)
     for token in MarkdownIt().parse(path.read_text()):
         language, *needs = token.info.split() or [""]
         if token.type != "fence" or language not in ("sh", "console"):

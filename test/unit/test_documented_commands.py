@@ -40,14 +40,16 @@ def _difference(block: documented.Block, used: set[str]) -> str:
     return f"{block.place}: says that it needs {', '.join(sorted(unused))}, and does not" if unused else ""
 
 
-@pytest.mark.parametrize("path", documented.documents(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", documented.documents(), ids=documented.name_of)
 def test_commands_of_a_document_run(path: Path, tmp_path: Path) -> None:
     found = documented.blocks(path)
     if not found:
         pytest.skip("shows no commands")
-    # The README says how to install the project; the others begin where that is done.
+    # The README installs the project; the other pages assume that it is installed.
     shell = documented.Shell(
-        documented.make_checkout(tmp_path / "checkout"), tmp_path / "scratch", installed=path.name != "README.md"
+        documented.make_checkout(tmp_path / "checkout"),
+        tmp_path / "scratch",
+        installed=path != documented.ROOT / "README.md",
     )
     shell.run([command for block in found for command in block.commands])
     for block in found:
@@ -129,7 +131,7 @@ def test_hints_to_install_name_what_pip_can_install() -> None:
     sources = [
         *documented.documents(),
         *(documented.ROOT / "runner").rglob("*.py"),
-        *(documented.ROOT / "docs").rglob("*.py"),
+        *(documented.ROOT / "benchmarks").rglob("*.py"),
         documented.ROOT / "CMakeLists.txt",
     ]
     hints = [

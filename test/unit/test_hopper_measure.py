@@ -1,19 +1,22 @@
-"""What measures the Hopper pipelines: its data, and the arithmetic of a duel."""
+"""The benchmarks of the Hopper pipelines: their cases, the ratios of interleaved runs, and the default knobs."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from stepladder.measure.timing import Contestant, Mode
+from stepladder.pipeline import engine, library
 from stepladder.runtime.resources import transforms_dir
 
 MEASURE = transforms_dir().parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not MEASURE.is_dir(), reason="not a checkout")
 sys.path.insert(0, str(MEASURE))
+RESULTS = MEASURE.parent / "docs" / "results"
 
 
 class Clock:
-    """A card on which launches only take time."""
+    """A GPU on which launches only take time."""
 
     def __init__(self):
         self.now = 0.0
@@ -64,42 +67,77 @@ def test_a_duel_compares_with_the_baselines_around():
     assert list(again["kernels"]) == ["slow"]
 
 
-def test_candidates_read_as_knobs():
-    import hopper
+def knobs_of(pipeline):
+    """Returns the knobs of a pipeline, by name."""
+    with engine.mlir_context():
+        return library.load(pipeline).knobs
 
-    assert hopper.knobs_of("128x192 a s4 e1 c2x1 r16") == {
-        "block_m": 128,
-        "block_n": 192,
-        "schedule": "pingpong",
-        "consumer_warpgroups": 1,
-        "stages": 4,
-        "epilogue_stages": 1,
-        "cluster_m": 2,
-        "cluster_n": 1,
-        "raster_group": 16,
-    }
-    assert set(hopper.CANDIDATES) == set(hopper.SQUARES) and len(hopper.SHAPES) == 20
-    for size, candidates in hopper.problems([]).items():
-        assert len(set(candidates)) == len(candidates), size
-        for candidate in candidates:
-            hopper.knobs_of(candidate)
+
+def jobs_of_everything():
+    """Returns all bundles that `hopper.py build` makes."""
+    import hopper_cases
+    import hopper_jobs
+
+    types, folder = list(hopper_cases.TYPES), Path("F")
+    return [
+        *hopper_jobs.numbers_jobs(folder / "numbers"),
+        *hopper_jobs.tune_jobs(folder / "tune", types, []),
+        *hopper_jobs.ablation_jobs(folder / "ablation"),
+        *hopper_jobs.stages_jobs(folder / "stages"),
+        *hopper_jobs.sizes_jobs(folder / "sizes", types, []),
+        *hopper_jobs.beside_jobs(folder / "beside"),
+        *hopper_jobs.few_rows_jobs(folder / "few_rows"),
+    ]
+
+
+def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own():
+    import sanitize
+
+    jobs = jobs_of_everything()
+    assert len({job.path for job in jobs}) == len(jobs)
+    asked = [(job.pipeline, job.settings) for job in jobs]
+    asked += [(pipeline, knobs) for pipeline, knobs, *_ in sanitize.KERNELS.values()]
+    for pipeline in {pipeline for pipeline, _ in asked}:
+        known = knobs_of(pipeline)
+        for knobs in (knobs for name, knobs in asked if name == pipeline):
+            assert {name: value for name, value in knobs.items() if not known[name].accepts(value)} == {}
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_results_have_knobs_of_their_pipelines(path):
+    from measured_kernels import kernels_of
+
+    measured = {(kernel.pipeline, name, value) for kernel in kernels_of(path) for name, value in kernel.knobs.items()}
+    for pipeline in {pipeline for pipeline, _, _ in measured}:
+        known = knobs_of(pipeline)
+        own = [(name, value) for other, name, value in measured if other == pipeline]
+        assert [found for found in own if found[0] not in known or not known[found[0]].accepts(found[1])] == []
+
+
+def test_names_of_kernels():
+    import hopper_cases
+
+    assert hopper_cases.kernel_name({"block_m": 64, "block_n": 96}) == "64x96"
+    knobs = {"stages": 4, "block_m": 128, "block_n": 192, "schedule": "pingpong"}
+    assert hopper_cases.kernel_name(knobs) == "128x192,stages=4,schedule=pingpong"
 
 
 def test_problems_by_name():
-    import hopper
+    import hopper_cases
 
-    assert list(hopper.problems(["2048"])) == [(2048, 2048, 2048)]
-    assert len(hopper.problems(["squares"])) == len(hopper.SQUARES)
-    assert list(hopper.problems(["1x4096x4096"])) == [(1, 4096, 4096)]
+    assert list(hopper_cases.problems(["2048"])) == [(2048, 2048, 2048)]
+    assert len(hopper_cases.problems(["squares"])) == len(hopper_cases.SQUARES)
+    assert list(hopper_cases.problems(["1x4096x4096"])) == [(1, 4096, 4096)]
     with pytest.raises(SystemExit, match="no problem '7'"):
-        hopper.problems(["7"])
+        hopper_cases.problems(["7"])
 
 
 def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
-    import hopper
+    import hopper_cases
+    import hopper_jobs
 
-    shapes = hopper.random_shapes()
-    assert shapes == hopper.random_shapes() and len(shapes) == hopper.RANDOM_SHAPES
+    shapes = hopper_jobs.random_shapes()
+    assert shapes == hopper_jobs.random_shapes() and len(shapes) == hopper_cases.RANDOM_SHAPES
     for (m, n, k), (a, b), *_ in shapes[9:]:
         assert (k if a == "row" else m) % 8 == 0 and (n if b == "row" else k) % 8 == 0
 

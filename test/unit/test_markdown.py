@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from documented import ROOT, documents
+from documented import ROOT, documents, name_of
 
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").is_file(), reason="not a checkout")
 
@@ -76,7 +76,7 @@ def accidental_blocks(text: str) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", documents(), ids=name_of)
 def test_a_page_renders(path: Path) -> None:
     text = path.read_text()
     assert not broken_links(path, text)
@@ -106,7 +106,7 @@ def test_pages_name_files_that_are_there() -> None:
     for path in documents():
         for token in _tokens(path.read_text()):
             if token.type == "code_inline" and (found := named.match(token.content)):
-                assert (ROOT / found[1]).exists() or _is_ignored(found[1]), f"{path.name}: {found[1]}"
+                assert (ROOT / found[1]).exists() or _is_ignored(found[1]), f"{name_of(path)}: {found[1]}"
 
 
 def _is_ignored(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Climbs: a pipeline with all its optimizations left out, and then one more of them at a time.
+"""Ablations: a pipeline without its optimizations, and with one more of them in each variant.
 
-Each variant is the same pipeline with steps left out, never another code path, so that the difference between two variants is
-what the steps between them gain.
+Every variant is the same pipeline with steps left out, so that the difference between two variants is the gain of the
+steps between them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Ablation:
-    """A climb: `variants` maps titles to the steps that are left out; `settings` holds knobs that all variants share."""
+    """The variants of a pipeline.
+
+    Attributes:
+        pipeline: the name of the pipeline.
+        variants: title -> steps that are left out, the variant with the fewest optimizations first.
+        settings: knobs that all variants share.
+    """
 
     pipeline: str
     variants: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, int | str] = field(default_factory=dict)
 
     def settings_of(self, without: tuple[str, ...], knobs: Mapping[str, int | str]) -> dict[str, int | str]:
-        """Returns the settings of a variant: a step that is left out decides its own knob."""
+        """Returns the settings of a variant.
+
+        Args:
+            without: the steps that the variant leaves out.
+            knobs: settings of the kernel; those that a left-out step would read are dropped.
+        """
         settings = {**self.settings, **knobs}
         for step, knob in (
             ("multi_buffer", "stages"),
@@ -35,7 +46,7 @@ class Ablation:
 
 
 def _variants(base: str, *added: tuple[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Returns variants from a first title and (title, steps added) in climbing order."""
+    """Returns variants from the title of the first one and (title, added steps) of each later one."""
     steps = [steps for _, steps in added]
     titles = [base, *(title for title, _ in added)]
     return {title: tuple(step for later in steps[number:] for step in later) for number, title in enumerate(titles)}
@@ -46,24 +57,24 @@ WMMA = Ablation(
     "wmma",
     _variants(
         "WMMA from global memory",
-        ("+ C in registers", ("hoist_accumulators",)),
+        ("+ accumulators in registers", ("hoist_accumulators",)),
         ("+ tiles in shared memory", ("stage_in_shared_memory",)),
         ("+ padding", ("pad_shared_memory",)),
         ("+ vectorized copies", ("vectorize_copies",)),
-        ("+ latency hiding", ("prefetch_to_registers",)),
-        ("+ loads issued early", ("hoist_prefetch",)),
-        ("+ two buffers", ("multi_buffer",)),
+        ("+ register prefetch", ("prefetch_to_registers",)),
+        ("+ hoisted prefetch", ("hoist_prefetch",)),
+        ("+ double buffering", ("multi_buffer",)),
     ),
 )
 
 WMMA_ASYNCHRONOUS = Ablation(
     "wmma",
     _variants(
-        "asynchronous copies, pipelined",
+        "multistage cp.async",
         ("+ rotated loop", ("rotate_loop",)),
-        ("+ copies mapped cyclically", ("map_copies_cyclically",)),
-        ("+ copies spread", ("interleave_copies",)),
-        ("+ blocks rasterized", ("rasterize_blocks",)),
+        ("+ cyclic copy mapping", ("map_copies_cyclically",)),
+        ("+ interleaved copies", ("interleave_copies",)),
+        ("+ threadblock rasterization", ("rasterize_blocks",)),
     ),
     {"prefetch": "cp_async"},
 )
@@ -71,26 +82,26 @@ WMMA_ASYNCHRONOUS = Ablation(
 MMA_SYNC = Ablation(
     "mma_sync",
     _variants(
-        "ldmatrix and mma.sync, copies pipelined",
-        ("+ swizzle", ("swizzle_shared_memory",)),
-        ("+ L1 bypassed", ("bypass_l1",)),
-        ("+ ldmatrix of four tiles", ("merge_ldmatrix",)),
+        "ldmatrix, mma.sync, multistage cp.async",
+        ("+ swizzled shared memory", ("swizzle_shared_memory",)),
+        ("+ L1 bypass", ("bypass_l1",)),
+        ("+ ldmatrix.x4", ("merge_ldmatrix",)),
         ("+ rotated loop", ("rotate_loop",)),
-        ("+ copies mapped cyclically", ("map_copies_cyclically",)),
-        ("+ copies spread", ("interleave_copies",)),
-        ("+ blocks rasterized", ("rasterize_blocks",)),
+        ("+ cyclic copy mapping", ("map_copies_cyclically",)),
+        ("+ interleaved copies", ("interleave_copies",)),
+        ("+ threadblock rasterization", ("rasterize_blocks",)),
     ),
 )
 
 WGMMA = Ablation(
     "wgmma",
     _variants(
-        "loads by a warpgroup of its own",
-        ("+ products kept in flight", ("pipeline_wgmma",)),
-        ("+ blocks rasterized", ("rasterize_blocks",)),
-        ("+ blocks that stay", ("make_persistent",)),
-        ("+ launches overlap", ("enable_dependent_launch",)),
-        ("+ clusters, multicast", ("form_clusters", "multicast_tiles")),
+        "warp-specialized",
+        ("+ pipelined wgmma", ("pipeline_wgmma",)),
+        ("+ threadblock rasterization", ("rasterize_blocks",)),
+        ("+ persistent", ("make_persistent",)),
+        ("+ programmatic dependent launch", ("enable_dependent_launch",)),
+        ("+ cluster multicast", ("form_clusters", "multicast_tiles")),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""`stepladder demo`: a matmul of BERT-large climbs from linalg to a tensor-core kernel."""
+"""`stepladder demo`: compiles a matmul of BERT-large from linalg to tensor-core kernels, step by step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 _DEFAULT = "intermediate"
 
 _EPILOG = """\
-The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
-by step; then the climb: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
-kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the variants are timed
-beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on the
-emulator, for a small problem of the same kind: its numbers, and what it costs in memory traffic.
+The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). The first table lists the steps
+of the pipeline `wmma`. The second one is its ablation: the pipeline without its optimizations, and with one more of them
+in each variant; on sm_90a the kernel of the pipeline `wgmma` comes last. With a GPU, the numbers of the last kernel are
+checked and the variants are timed beside cuBLAS. Without a GPU, the kernels are built for sm_80 (or --target), and the
+emulator runs the IR of each variant on a small problem of the same kind and counts its memory traffic.
 
 exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
 
@@ -77,7 +77,7 @@ def _gpu_target() -> tuple[str | None, str]:
 
 
 def _variants(target: str) -> dict:
-    """Returns what to build for each variant of the climb, by title."""
+    """Returns what to build for each variant of the ablation, by title."""
     from stepladder.pipeline import ablation, engine
 
     variants = {
@@ -85,7 +85,7 @@ def _variants(target: str) -> dict:
         for title, without in ablation.WMMA.variants.items()
     }
     if target == "sm_90a":
-        variants["Hopper: TMA, wgmma, roles"] = engine.Request(ablation.WGMMA.pipeline, {"target": target}, tuned=True)
+        variants["Hopper: warp-specialized, persistent wgmma"] = engine.Request(ablation.WGMMA.pipeline, {"target": target}, tuned=True)
     return variants
 
 
@@ -220,7 +220,7 @@ def main(args: argparse.Namespace) -> int:
         right = _check(folder / f"{len(rows) - 1}") if runs else True
         if runs and right:
             _time_variants(rows, folder)
-    print_table(rows, title="The climb: one more optimization at a time" + (f", on {gpu}" if runs else ""))
+    print_table(rows, title="Ablation: one more optimization in each variant" + (f", on {gpu}" if runs else ""))
     if not runs:
         reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
         right = _emulate_variants(text, str(path), variants)

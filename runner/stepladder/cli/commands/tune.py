@@ -101,8 +101,7 @@ def _say(line: str) -> None:
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
     from stepladder.codegen import kernel as codegen
-    from stepladder.pipeline import engine
-    from stepladder.pipeline import tuning_build as building
+    from stepladder.pipeline import engine, tuning_build
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir
@@ -112,10 +111,10 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
     request = engine.Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu)
-    read = [building.Payload(*read_text(path)) for path in payloads]
-    plan = building.make_plan(read, request, args.top)
-    folder = folder or cache_dir() / "tuning" / building.plan_digest(plan)
-    building.build_plan(folder, plan, read, request, args.jobs, _say)
+    read = [tuning_build.Payload(*read_text(path)) for path in payloads]
+    plan = tuning_build.make_plan(read, request, args.top)
+    folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)
+    tuning_build.build_plan(folder, plan, read, request, args.jobs, _say)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What the measurements share, and the tables and plots of all documents are made with."""
+"""Shared by the scripts: their command lines, the files of their results, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_parser(description: str) -> argparse.ArgumentParser:
 
 
 def run(main: Callable[[], int | None]) -> NoReturn:
-    """Runs a script's `main` and ends the process; an error, or a file that is missing, becomes one message."""
+    """Runs a script's `main` and ends the process; an error or a missing file is printed as one message."""
     from stepladder.cli.guard import guarded
     from stepladder.runtime.errors import StepladderError
 
@@ -39,8 +39,8 @@ def run(main: Callable[[], int | None]) -> NoReturn:
     sys.exit(guarded(command))
 
 
-def said_command() -> list[str]:
-    """Returns the command line as a result says it: a path outside of the checkout is its last part."""
+def command_line() -> list[str]:
+    """Returns the command line for a result: an absolute path is reduced to its last part."""
     return [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
 
 
@@ -50,7 +50,7 @@ def result(name: str) -> dict:
 
 
 def write_result(path: Path, measured: dict) -> None:
-    """Replaces a result as a whole: a call that is cut off leaves the one before."""
+    """Replaces a result as a whole: an interrupted call leaves the previous one."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(json.dumps(measured) + "\n")
     part.replace(path)
@@ -95,11 +95,3 @@ def ratio(measured: dict, kernel: str, other: str, mode: str = "burst") -> str:
     """Returns the median ratio of two kernels in what `bench` measured."""
     spread = measured["modes"][mode]["ratios"][kernel][other]["spread"]
     return f"{spread['median']:.3f}"
-
-
-def save(figure, path: Path) -> None:
-    """Writes a plot."""
-    figure.tight_layout()
-    path.parent.mkdir(exist_ok=True)
-    # Neither a date nor random ids: the same results give the same file.
-    figure.savefig(path, metadata={"Date": None})

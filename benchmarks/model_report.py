@@ -1,0 +1,82 @@
+"""Reports how well knobs are chosen, from the results of `model_choice.py`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+# Choices are numbered: the settings of the model from 0 on, and before them the one that `stepladder compile` takes.
+DEFAULT = -1
+# Settings of the model that every problem is measured with, and that a problem is measured with at most.
+FIRST, MOST = 4, 48
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def _line(name: str, values: Sequence[float]) -> str:
+    ordered = sorted(values)
+    return (
+        f"{name:38} {len(values):4} problems: geometric mean {_mean(values):.3f}, least {ordered[0]:.3f}, "
+        f"nine in ten {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
+    )
+
+
+def report(args: argparse.Namespace) -> None:
+    """Prints how good the choices of results are."""
+    for path in args.results:
+        data = json.loads(Path(path).read_text())
+        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        problems: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
+        for cell in cells:
+            problems.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
+        print(
+            f"{path}: {data['problem']['a_type']} -> {data['problem']['c_type']}, {data['card']['name']}, "
+            f"{data['date'][:10]}"
+        )
+        for part in (lambda cell: True, *(_of_kind(kind) for kind in ("large", "eights", "layers"))):
+            own = [found for found in problems.values() if part(found[0])]
+            if own:
+                _report(own, "all" if len(own) == len(problems) else own[0][0]["kind"])
+        losers = sorted((best[1], size) for size, found in problems.items() if (best := _best(found, (DEFAULT,))))
+        print("  losers: " + ", ".join(f"{m}x{n}x{k} {ratio:.2f}" for ratio, (m, n, k) in losers[:12]))
+
+
+def _of_kind(kind: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda cell: cell["kind"] == kind
+
+
+def _best(found: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
+    """Returns the shortest time of some choices, and the ratio of cuBLAS's time to it; None if none was measured."""
+    own = [
+        (cell["microseconds"], cell["cublas_microseconds"] / cell["microseconds"])
+        for cell in found
+        if cell["place"] in places
+    ]
+    return min(own) if own else None
+
+
+def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
+    places = {
+        "default": (DEFAULT,),
+        "first of the model": (0,),
+        "best of its first four": range(FIRST),
+        "best that was measured": range(DEFAULT, MOST),
+    }
+    for title, chosen in places.items():
+        ratios = [best[1] for found in problems if (best := _best(found, tuple(chosen)))]
+        print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
+    many = [found for found in problems if len(found) > FIRST + 2]
+    for title in ("first of the model", "best of its first four") if many else ():
+        fractions = [
+            best[0] / own[0]
+            for found in many
+            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MOST)))
+        ]
+        print("  " + _line(f"{name}, {title}, of the best", fractions))

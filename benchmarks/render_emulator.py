@@ -1,0 +1,130 @@
+"""The tables of docs/emulator.md, from what `emulator.py` counted and `counters.py` measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from common import result, table
+
+PIPELINES = ("wmma", "mma_sync")
+
+
+def emulator_table(name: str) -> str:
+    """Returns the emulator's counters of each variant of an ablation."""
+    counted = result("emulator")
+    rows = []
+    for variant in counted["ablations"][name]:
+        shared = variant["shared"]
+        rows.append(
+            {
+                "kernel": variant["title"],
+                "global MB": f"{variant['global']['bytes'] / 1e6:.2f}",
+                "shared MB": f"{shared['bytes'] / 1e6:.2f}",
+                "wavefronts": str(shared["wavefronts"]),
+                "bank conflicts": str(shared["conflicts"]),
+                "barriers": str(sum(variant["barriers"].values())),
+                "MMA instructions": str(sum(variant["instructions"].values())),
+            }
+        )
+    size = " x ".join(map(str, counted["size"]))
+    return f"{size}, f16 x f16 -> f32, `{name}`, counted by warp.\n\n" + table(rows)
+
+
+def emulator_beside_profiler() -> str:
+    """Returns bank conflicts that the emulator counts, scaled to the profiled size, beside those of the GPU."""
+    counted, profiled = result("emulator"), result("counters")
+    column = "of them from loads of fragments"
+    rows = []
+    for name, found in counted["profiled"].items():
+        titles = list(found["conflicts_of_loads"])
+        for kernel in profiled["kernels"]:
+            if kernel["ablation"] != name or kernel["tile"] != found["tile"]:
+                continue
+            title = titles[kernel["variant"]]
+            rows.append(
+                {
+                    "ablation": name,
+                    "kernel": title,
+                    "emulator": f"{found['conflicts_of_loads'][title]:,}",
+                    "ncu, H200": kernel["metrics"][column],
+                }
+            )
+    note = "the emulator runs a smaller problem with the same tiles, and its counts are scaled"
+    return f"{counted['profiled_size']}^3; {note}.\n\n" + table(rows)
+
+
+def emulator_seconds() -> str:
+    """Returns how long the emulator takes for each step of a pipeline."""
+    counted = result("emulator")
+    rows = [
+        {
+            "pipeline": name,
+            "steps": str(len(steps)),
+            "slowest step": max(steps, key=steps.get),
+            "its seconds": f"{max(steps.values()):.2f}",
+            "all steps, seconds": f"{sum(steps.values()):.1f}",
+        }
+        for name, steps in counted["seconds"].items()
+    ]
+    size = " x ".join(map(str, counted["size"]))
+    return f"{size}, with the sanitizer, {counted['cores']} cores, {counted['date'][:10]}.\n\n" + table(rows)
+
+
+def emulator_upstream() -> str:
+    """How LLVM's own integration tests go."""
+    cases = result("emulator_upstream")["cases"]
+    says = {
+        "right": "right",
+        "finding": "finding, mended copy right",
+        "found": "finding",
+        "wrong": "wrong",
+        "unsupported": "not run",
+    }
+    rows = []
+    for group in dict.fromkeys(case["group"] for case in cases):
+        of_group = [case for case in cases if case["group"] == group]
+        rows.append(
+            {
+                "tests": group,
+                "all": str(len(of_group)),
+                **{title: str(sum(case["status"] == status for case in of_group)) for status, title in says.items()},
+            }
+        )
+    others = [
+        {"test": case["name"], "how it went": says[case["status"]], "first finding, or reason": case["reason"]}
+        for case in cases
+        if case["status"] != "right"
+    ]
+    return table(rows) + "\n" + table(others)
+
+
+def emulator_coverage() -> str:
+    """Which ops of MLIR's dialects are executed, and what is left out."""
+    found = result("emulator_coverage")["dialects"]
+    rows = [
+        {
+            "dialect": name,
+            "ops": str(of["ops"]),
+            "executed": str(of["known"]),
+            "left out": str(len(of["left_out"])),
+            "gaps": ", ".join(f"`{gap.removeprefix(f'{name}.')}`" for gap in of["missing"]) or "none",
+        }
+        for name, of in found.items()
+    ]
+    reasons: dict[str, list[str]] = {}
+    for of in found.values():
+        for name, reason in of["left_out"].items():
+            reasons.setdefault(reason, []).append(name)
+    left_out = [
+        {"left out": f"{len(names)} ops, such as `{names[0]}`", "why": reason} for reason, names in reasons.items()
+    ]
+    return table(rows) + "\n" + table(left_out)
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    f"emulator {pipeline}": partial(emulator_table, pipeline) for pipeline in PIPELINES
+}
+REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
+
+REGIONS |= {"emulator upstream": emulator_upstream, "emulator coverage": emulator_coverage}

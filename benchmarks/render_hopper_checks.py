@@ -1,0 +1,122 @@
+"""The tables of docs/hopper.md about numbers, sanitizers, clusters and machine code, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from common import result, table, where
+from render_hopper import or_not_measured, rates_of, spread_of, tile_of
+
+
+def numbers_table() -> str:
+    """Returns how many kernels passed the checks of their numbers."""
+    numbers = result("hopper_numbers")
+    groups: dict[str, list[dict]] = {}
+    for name, case in numbers["cases"].items():
+        title = "random shapes, f16-f32" if name.startswith("random") else name.split("_")[0]
+        groups.setdefault(title, []).append(case)
+    rows = [
+        {
+            "cases": name,
+            "kernels": str(len(cases)),
+            "PASS": str(sum(case["passed"] for case in cases)),
+            "largest error / tolerance": f"{max(case.get('max_error_over_tolerance', 0) for case in cases):.2g}",
+            "kernels that spill": str(sum(any(case.get("spills", {}).values()) for case in cases)),
+        }
+        for name, cases in groups.items()
+    ]
+    text = table(rows) + (
+        f"\nEvery kernel runs the exact, random and repeatability checks with {len(numbers['seeds'])} seeds. "
+        f"{len(numbers['refused'])} combinations are refused at build time. {where(numbers)}.\n"
+    )
+    for name, repeated in numbers.get("repeated", {}).items():
+        same = "PASS, all bits equal" if repeated["passed"] else "FAIL, bits differ"
+        text += (
+            f"\n{name}, {repeated.get('launches', 0)} launches, "
+            f"{repeated.get('problem', '')}, {repeated.get('blocks', '?')} blocks: {same}.\n"
+        )
+    return text
+
+
+def sanitizer_table() -> str:
+    """Returns what compute-sanitizer found."""
+    sanitizer = result("sanitizer")
+    rows = []
+    for kernel in sanitizer["kernels"]:
+        row = {"kernel": kernel["name"], "m x n x k": " x ".join(map(str, kernel["size"]))}
+        for tool, report in kernel["tools"].items():
+            row[tool] = report["summary"] if report["numbers_right"] else f"{report['summary']}, numbers FAIL"
+        rows.append(row)
+    return table(rows) + (
+        f"\nC = AB + C, f16 x f16 -> f32, every launch of `stepladder run`; its checks passed. "
+        f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. "
+        f"{where(sanitizer)}.\n"
+    )
+
+
+def few_rows_table() -> str:
+    """Returns the gain of shrunk TMA boxes where A has few rows."""
+    few = result("hopper_few_rows")
+    rows = [
+        {
+            "kernel": title,
+            "TFLOP/s": f"{rates_of(few, 'burst', str(number))[0]:.1f}",
+            "of cuBLAS": spread_of(few, "burst", str(number)),
+        }
+        for number, title in enumerate(few["titles"])
+    ]
+    problem = few["problem"]
+    return table(rows) + (
+        f"\n{problem['m']} x {problem['n']} x {problem['k']}, f16 x f16 -> f32, C = AB, bursts. {where(few)}.\n"
+    )
+
+
+def clusters_table() -> str:
+    """Returns how many clusters of each size the GPU holds at once."""
+    clusters = result("hopper_clusters")
+    rows = [
+        {"blocks per cluster": "clusters at once"} | {size: str(count) for size, count in clusters["clusters"].items()}
+    ]
+    return table(rows) + (
+        f"\nBlocks with {clusters['shared_memory'] // 1024} KiB of shared memory, one per "
+        f"multiprocessor. {where(clusters)}.\n"
+    )
+
+
+# Instructions that the listing shows; the others are counted.
+_SHOWN = ("HGMMA", "WARPGROUP", "SYNCS", "BRA")
+
+
+def listing() -> str:
+    """Returns the main loop in SASS, without the instructions in between."""
+    found = result("hopper_listing")
+    lines, left_out = [], 0
+    for instruction in [*found["main_loop"], None]:
+        if instruction is not None and not any(word in instruction for word in _SHOWN):
+            left_out += 1
+            continue
+        if left_out:
+            lines.append(f"      ... {left_out} more")
+        left_out = 0
+        if instruction is not None:
+            lines.append(instruction if instruction.startswith("@") else f"      {instruction}")
+    knobs = found["knobs"]
+    return (
+        "```\n" + "\n".join(lines) + f"\n```\n\n{found['problem']}, tile {tile_of(knobs)}, {knobs['stages']} stages, "
+        f"cluster {knobs['cluster_m']}x{knobs['cluster_n']}; "
+        + ", ".join(f"{tool} {version}" for tool, version in found["tools"].items())
+        + ".\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    f"hopper {name}": partial(or_not_measured, make)
+    for name, make in {
+        "numbers": numbers_table,
+        "sanitizer": sanitizer_table,
+        "listing": listing,
+        "few rows": few_rows_table,
+        "clusters": clusters_table,
+    }.items()
+}

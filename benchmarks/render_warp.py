@@ -1,0 +1,151 @@
+"""The tables of docs/wmma.md and docs/mma_sync.md, from what `measure.py` and `counters.py` measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from common import median, ratio, result, table, where
+
+ABLATIONS = ("wmma", "wmma_asynchronous", "mma_sync")
+PIPELINES = ("wmma", "mma_sync")
+
+
+def measured_variants(name: str, tile: str) -> list[tuple[dict, float, float]]:
+    """Returns (variant, burst TFLOP/s, sustained TFLOP/s) for a tile of an ablation."""
+    ablation = result(f"{name}_ablation")
+    measured = ablation["tiles"][tile]
+    return [
+        (variant, median(measured, str(number)), median(measured, str(number), "sustained"))
+        for number, variant in enumerate(ablation["variants"])
+    ]
+
+
+def ablation_table(name: str) -> str:
+    """Returns an ablation for each of its tiles, beside cuBLAS and the ceiling."""
+    ablation = result(f"{name}_ablation")
+    parts = []
+    for tile, measured in ablation["tiles"].items():
+        rows, previous = [], None
+        for number, (variant, burst, sustained) in enumerate(measured_variants(name, tile)):
+            kernel = str(number)
+            rows.append(
+                {
+                    "kernel": variant["title"],
+                    "TFLOP/s, burst": f"{burst:.1f}",
+                    "sustained": f"{sustained:.1f}",
+                    "gain": f"x {burst / previous:.2f}" if previous else "",
+                    "of the ceiling": ratio(measured, kernel, "ceiling"),
+                    "of cuBLAS": ratio(measured, kernel, "cublas"),
+                }
+            )
+            previous = burst
+        for other, title in (("cublas", "cuBLAS"), ("ceiling", "ceiling of `mma.sync`")):
+            rows.append(
+                {
+                    "kernel": title,
+                    "TFLOP/s, burst": f"{median(measured, other):.1f}",
+                    "sustained": f"{median(measured, other, 'sustained'):.1f}",
+                    "gain": "",
+                    "of the ceiling": ratio(measured, other, "ceiling") if other == "cublas" else "",
+                    "of cuBLAS": ratio(measured, other, "cublas") if other == "ceiling" else "",
+                }
+            )
+        parts.append(
+            f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {where(measured)}.\n\n" + table(rows)
+        )
+    return "\n".join(parts)
+
+
+def sizes_table(pipeline: str, acc: str) -> str:
+    """Returns the speed over sizes, with the best tile of each."""
+    rows = []
+    sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
+    for size, measured in sizes.items():
+        best = measured["best"]
+        knobs = measured["bundles"][best]["knobs"]
+        right = all(check["passed"] for check in measured["checks_of_best"])
+        seeds = len({check["seed"] for check in measured["checks_of_best"]})
+        rows.append(
+            {
+                "size": size,
+                "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
+                "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}",
+                "stages": str(knobs["stages"]),
+                **({"prefetch": knobs["prefetch"]} if "prefetch" in knobs else {}),
+                "TFLOP/s": f"{median(measured, best):.1f}",
+                "cuBLAS": f"{median(measured, 'cublas'):.1f}",
+                "of cuBLAS": ratio(measured, best, "cublas"),
+                "of the ceiling": ratio(measured, best, "ceiling"),
+                "numbers": f"PASS, {seeds} seeds" if right else "FAIL",
+            }
+        )
+    first = next(iter(sizes.values()))
+    return f"f16 x f16 -> {acc}, {acc} accumulator, C = AB + C, bursts. {where(first)}.\n\n" + table(rows)
+
+
+def types_table() -> str:
+    """Returns every type and layout of mma_sync at one size, and whether all checks passed."""
+    rows = []
+    for name, layouts in result("mma_sync_types")["types"].items():
+        for layout, measured in layouts.items():
+            a, b = layout.split("-")
+            right = all(check["passed"] for check in measured["checks"])
+            seeds = len({check["seed"] for check in measured["checks"]})
+            rows.append(
+                {
+                    "types": name,
+                    "A": a,
+                    "B": b,
+                    "TFLOP/s": f"{median(measured, 'large'):.1f}",
+                    "cuBLAS": f"{median(measured, 'cublas'):.1f}",
+                    "of cuBLAS": ratio(measured, "large", "cublas"),
+                    "of the ceiling": ratio(measured, "large", "ceiling"),
+                    "spills, bytes": str(sum(measured["bundles"]["large"]["spills"].values())),
+                    "numbers": f"PASS, {seeds} seeds" if right else "FAIL",
+                }
+            )
+    problem = measured["problem"]
+    return table(rows) + f"\n{problem['m']}^3, C = AB + C, bursts. {where(measured)}.\n"
+
+
+def product_table() -> str:
+    """Returns C = AB, which does not read C, at one size."""
+    measured = result("mma_sync_product")
+    problem = measured["problem"]
+    rows = [
+        {
+            "kernel": {"cublas": "cuBLAS", "ceiling": "ceiling of `mma.sync`"}.get(name, "mma_sync"),
+            "TFLOP/s": f"{median(measured, name):.1f}",
+            "of the ceiling": ratio(measured, name, "ceiling") if name != "ceiling" else "",
+        }
+        for name in measured["modes"]["burst"]["kernels"]
+    ]
+    return table(rows) + f"\nC = AB, {problem['m']}^3, f16 x f16 -> f32, bursts. {where(measured)}.\n"
+
+
+def counters_table() -> str:
+    """Returns profiler counters of one launch of some variants."""
+    counters = result("counters")
+    rows = []
+    for entry in counters["kernels"]:
+        ablation = result(f"{entry['ablation']}_ablation")
+        rows.append(
+            {"ablation": entry["ablation"], "kernel": ablation["variants"][entry["variant"]]["title"]}
+            | {title: entry["metrics"][title] for title in counters["columns"]}
+        )
+    card = counters["card"]
+    if isinstance(card, dict):
+        card = f"{card['name']}, driver {card['driver_version']}"
+    return table(rows) + f"\n{card}, {counters['date'][:10]}, `{counters['tool']}`.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "counters": counters_table,
+    "types": types_table,
+    "product": product_table,
+}
+REGIONS |= {f"ablation {name}": partial(ablation_table, name) for name in ABLATIONS}
+REGIONS |= {
+    f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc) for pipeline in PIPELINES for acc in ("f32", "f16")
+}
