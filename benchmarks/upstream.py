@@ -22,6 +22,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from pieces import DOCS, said_command, write_result
+
 from upstream_mends import MENDED_FILES, MENDS
 
 PACKAGE = "llvm-toolchain-22"

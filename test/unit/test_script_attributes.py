@@ -102,7 +102,10 @@ def test_requirements_apply_in_the_case_that_when_names(load):
         '{condition = "size % 32 == 0 or mode == 2", message = "size"}]'
     )
     holds = [
-        [bool(evaluate(requirement.condition, Scope({"size": size, "mode": mode}, {}))) for requirement in step.requires]
+        [
+            bool(evaluate(requirement.condition, Scope({"size": size, "mode": mode}, {})))
+            for requirement in step.requires
+        ]
         for size, mode in ((24, 0), (32, 1), (32, 0), (48, 0))
     ]
     assert holds == [[True, True], [True, True], [False, True], [False, False]]

@@ -85,7 +85,9 @@ def _variants(target: str) -> dict:
         for title, without in ablation.WMMA.variants.items()
     }
     if target == "sm_90a":
-        variants["Hopper: warp-specialized, persistent wgmma"] = engine.Request(ablation.WGMMA.pipeline, {"target": target}, tuned=True)
+        variants["Hopper: warp-specialized, persistent wgmma"] = engine.Request(
+            ablation.WGMMA.pipeline, {"target": target}, tuned=True
+        )
     return variants
 
 
