@@ -10,6 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from stepladder import __version__
 from stepladder.cli.guard import guarded
@@ -55,5 +56,6 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str):
+def _command(name: str) -> ModuleType:
+    """Returns the module of a command, with `add_parser` and `main`."""
     return importlib.import_module(f".commands.{name}", __package__)

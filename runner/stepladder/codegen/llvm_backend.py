@@ -1,6 +1,6 @@
 """LLVM IR to PTX, as a process of its own.
 
-LLVM ends the process when it cannot select an instruction; `stepladder.codegen.kernel` therefore runs this module in a child
+LLVM ends the process when it cannot select an instruction; `stepladder.codegen.ptx` therefore runs this module in a child
 (`python -m stepladder.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx`).
 """
 

@@ -1,15 +1,15 @@
-"""Walking over IR, and reading off an op what another is made with."""
+"""Walks over IR, and reads attributes of ops."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 
 
-def walk(root, *names: str) -> list:
+def walk(root: ir.Module | ir.Operation | ir.OpView, *names: str) -> list[ir.Operation]:
     """Returns the ops below `root` and itself, in order: those with one of the given names, or all."""
-    found = []
+    found: list[ir.Operation] = []
 
-    def visit(op):
+    def visit(op: ir.Operation) -> ir.WalkResult:
         if not names or op.name in names:
             found.append(op)
         return ir.WalkResult.ADVANCE
@@ -18,6 +18,11 @@ def walk(root, *names: str) -> list:
     return found
 
 
-def attributes_of(op) -> dict:
+def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Returns an op's attributes by name, for making another with the same ones."""
     return {op.attributes[i].name: op.attributes[i].attr for i in range(len(op.attributes))}
+
+
+def count_operations(module: ir.Module) -> int:
+    """Returns the number of ops below a module."""
+    return len(walk(module)) - 1

@@ -44,7 +44,7 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "emulate",
@@ -176,7 +176,7 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.emulator.core.emulation import Emulation
         from stepladder.extension import plugins
-        from stepladder.pipeline import engine
+        from stepladder.pipeline.context import mlir_context, parse_payload
     from stepladder.cli.progress import LaunchProgress
     from stepladder.runtime.files import check_writable, read_text, write_json
 
@@ -184,8 +184,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         check_writable(args.json)
     plugins.load_files(args.plugins)
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, name), args.function, name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
         inputs = emulation.check_inputs(given)
         with LaunchProgress() as progress:

@@ -57,7 +57,7 @@ def add_parser(subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     if args.a_type != args.b_type:
         raise StepladderError(

@@ -147,11 +147,11 @@ def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
 def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, dict, list]:
     from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.matmul import EmulatedExecutor, lowest
-    from stepladder.pipeline import engine
+    from stepladder.pipeline.context import mlir_context
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem
-    with engine.mlir_context():
+    with mlir_context():
         name, emulation, roles = lowest(bundle)
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
         print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
