@@ -100,7 +100,7 @@ def check_lowered(kernel: Kernel) -> None:
 
 def _constant(value: ir.Value) -> int:
     """Returns the value of an integer that a constant op makes."""
-    return ir.IntegerAttr(value.owner.attributes["value"]).value
+    return ir.IntegerAttr(ir.OpResult(value).owner.attributes["value"]).value
 
 
 def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
@@ -109,7 +109,7 @@ def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
         return Parameter(ir.BlockArgument(operand).arg_number)
     create = operand.owner.operation
     if create.name == "builtin.unrealized_conversion_cast":
-        create = create.operands[0].owner.operation
+        create = ir.OpResult(create.operands[0]).owner.operation
     if create.name == "nvgpu.tma.create.descriptor":
         source = create.operands[0].owner
         buffer = create.operands[0] if isinstance(source, ir.Block) else source.operands[0]
@@ -126,8 +126,9 @@ def _check_name(kernel: str, launch: ir.Operation) -> None:
     if _PTX_NAME.fullmatch(kernel):
         return
     function = launch.parent
-    while function.name != "func.func":
+    while function is not None and function.name != "func.func":
         function = function.parent
+    assert function is not None  # a launch is in a function
     name = function.attributes["sym_name"].value
     raise StepladderError(
         f"function '{name}' gives its kernel the name '{kernel}', which is no identifier of PTX",

@@ -1,8 +1,8 @@
 """The MLIR Python bindings, under whichever name they are installed.
 
-The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI that holds the same modules calls it
-`torch_mlir`. Every other module imports MLIR from this one. Neither wheel has type stubs for `ir`, `transform` and `ext`:
-those in `stubs/` cover what this package uses.
+The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI with the same modules calls it `torch_mlir`.
+Every other module imports MLIR from this one. Neither wheel has type stubs for `ir`, `transform` and `ext`: those in
+`stubs/` cover what this package uses.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Diagnostic:
     notes: list[str] = field(default_factory=list)
 
 
-def location_text(location: ir.Location) -> str:
+def location_text(location: ir.Location | str) -> str:
     """Returns `file:line:column` for an MLIR location, the innermost one of a nest, or an empty string."""
     found = _FILE_LOCATION.search(str(location))
     if not found:

@@ -39,8 +39,8 @@ def _plain(type_: ir.Type) -> str:
 
 
 def check_unused(argument: ir.BlockArgument, number: int) -> None:
-    """Raises StepladderError for argument `number`, which no op takes, if no value of its type can be created to run the
-    function."""
+    """Raises StepladderError for argument `number`, which no op takes, if its type is neither a number nor a buffer or
+    tensor of static shape: the function could not be run."""
     type_ = argument.type
     is_number = isinstance(type_, (ir.IntegerType, ir.IndexType, ir.FloatType))
     is_shaped = isinstance(type_, (ir.MemRefType, ir.RankedTensorType)) and ir.ShapedType(type_).has_static_shape

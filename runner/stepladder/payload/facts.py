@@ -53,7 +53,7 @@ def type_facts(module: ir.Module) -> Facts:
         return {}
     facts: Facts = {}
     attributes = matmuls[0].attributes
-    maps = attributes["indexing_maps"] if "indexing_maps" in attributes else None
+    maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
         name = str(element_type)

@@ -218,6 +218,7 @@ class Flow:
                 raise refuse(op, f"{role.upper()} is {content.kind.value}; it must be an argument of the function")
             if content.argument in self.roles:
                 raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
+            assert content.argument is not None  # content of this kind has one
             self.roles[content.argument] = role
         start = self._content(op.operands[2], op)
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
@@ -231,7 +232,7 @@ class Flow:
             raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
         self._store(op, Kind.SUMS, start)
         if is_memref(op.operands[2]):
-            self.result = (start.argument, op.operands[2])
+            self.result = (self._number(op.operands[2], op), op.operands[2])
 
     def _round(self, op: ir.Operation) -> None:
         source, target = (self._content(operand, op) for operand in op.operands)
@@ -321,7 +322,7 @@ class Flow:
                 f"argument {number} is used as a tensor here and as a buffer by linalg ops; it must be one of both",
             )
         name = "arg_attrs"
-        for number, entry in enumerate(self.function.attributes[name] if name in self.function.attributes else ()):
+        for number, entry in enumerate(self.function.attributes.get(name, ())):
             for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
                 if attribute.startswith("bufferization."):
                     raise refuse(

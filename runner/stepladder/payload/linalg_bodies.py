@@ -42,7 +42,7 @@ def rounds(generic: ir.Operation) -> bool:
     ):
         return False
     rounding, end = body
-    mode = rounding.attributes["roundingmode"] if "roundingmode" in rounding.attributes else None
+    mode = rounding.attributes.get("roundingmode", None)
     return (
         rounding.operands[0] == generic.regions[0].blocks[0].arguments[0]
         and end.operands[0] == rounding.results[0]

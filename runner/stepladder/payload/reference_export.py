@@ -62,7 +62,7 @@ def _of_array(attribute: Iterable[int]) -> list[int]:
 class _Export:
     """The numbers of a function's values, and the value that each buffer holds."""
 
-    def __init__(self, function: ir.Operation, roles: Mapping[int, str]):
+    def __init__(self, function: ir.Operation, roles: Mapping[int, str]) -> None:
         self.function = function
         self.roles = roles
         self.numbers: dict[ir.Value, int] = {}

@@ -1,7 +1,7 @@
-"""Climbs: a pipeline with all its optimizations left out, and then one more of them at a time.
+"""Ablations: a pipeline with all its optimizations left out, and then one more of them at a time.
 
-Each variant is the same pipeline with steps left out, never another code path, so that the difference between two variants is
-what the steps between them gain.
+Each variant is the same pipeline with steps left out, never another code path: the difference between two variants is the
+gain of the steps between them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Ablation:
-    """A climb: `variants` maps titles to the steps that are left out; `settings` holds knobs that all variants share."""
+    """An ablation of a pipeline.
+
+    Attributes:
+        pipeline: its name.
+        variants: title -> the steps that are left out.
+        settings: knob values that all variants share.
+    """
 
     pipeline: str
     variants: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, int | str] = field(default_factory=dict)
 
     def settings_of(self, without: tuple[str, ...], knobs: Mapping[str, int | str]) -> dict[str, int | str]:
-        """Returns the settings of a variant: a step that is left out decides its own knob."""
+        """Returns the settings of a variant: those of `knobs` that a step left out does not imply."""
         settings = {**self.settings, **knobs}
         for step, knob in (
             ("multi_buffer", "stages"),
@@ -34,7 +40,7 @@ class Ablation:
 
 
 def _variants(base: str, *added: tuple[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Returns variants from a first title and (title, steps added) in climbing order."""
+    """Returns variants from a first title and (title, steps added) in the order in which they are added."""
     steps = [steps for _, steps in added]
     titles = [base, *(title for title, _ in added)]
     return {title: tuple(step for later in steps[number:] for step in later) for number, title in enumerate(titles)}

@@ -121,7 +121,7 @@ def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str)
             ", ".join(
                 f"{role or 'another buffer'} of {'x'.join(map(str, shape))}x{type_}" for role, type_, shape in outputs
             )
-            for outputs in (written, matmul.problem)
+            for outputs in (written, described)
         ]
         raise StepladderError(f"the payload writes {texts[0]}, and the kernel {texts[1]}", location=location)
 

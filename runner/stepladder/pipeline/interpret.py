@@ -44,7 +44,7 @@ def interpret_step(pipeline: Pipeline, index: int, module: ir.Module) -> diagnos
 
 
 def _entry_for(pipeline: Pipeline, index: int) -> ir.Operation:
-    """Adds a clone of the pipeline's sequence that keeps only include number `index` to its module; returns the clone."""
+    """Adds a clone of the pipeline's sequence with include number `index` alone to its module; returns the clone."""
     entry = pipeline.sequence.clone()
     pipeline.module.body.append(entry)
     entry.attributes["sym_name"] = ir.StringAttr.get(_ENTRY)

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload.facts import problem_facts
 from stepladder.pipeline import library
 from stepladder.pipeline.definition import Knobs, Pipeline
@@ -215,7 +216,7 @@ def _sorted(path: Path, problem: Problem) -> list[Knobs]:
     facts = problem_facts(problem)
     measured = json.loads(path.read_text())["problems"]
     alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [
-        _of_width(entry, facts["a_bits"]) for entry in measured
+        _of_width(entry, bits_of_name(problem.a_type)) for entry in measured
     ]
     found: list[Knobs] = []
     for entry in sorted(

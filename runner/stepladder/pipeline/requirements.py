@@ -38,7 +38,7 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
 
 
 def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[str]:
-    """Returns notes with the options of single knobs that would meet a condition, or, where there are none, the knobs."""
+    """Returns notes on which options of single knobs would meet a condition; where none would, on the knobs tried."""
     hints, hopeless = [], []
     for name in scope.roots(condition):
         knob = pipeline.knobs.get(name)

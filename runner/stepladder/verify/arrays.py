@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from collections.abc import Sequence
@@ -18,9 +19,15 @@ class Array(Protocol):
     """An array of NumPy or PyTorch: the operations that both have under one name."""
 
     @property
-    def shape(self) -> Sequence[int]: ...
+    def shape(self) -> Sequence[int]:
+        """The extents."""
+        ...
+
     @property
-    def dtype(self) -> object: ...
+    def dtype(self) -> object:
+        """The element type, of the library's own kind."""
+        ...
+
     def __getitem__(self, index: object, /) -> Array: ...
     def __add__(self, other: Array | float, /) -> Array: ...
     def __sub__(self, other: Array | float, /) -> Array: ...
@@ -43,9 +50,17 @@ class Array(Protocol):
     def __abs__(self) -> Array: ...
     def __int__(self) -> int: ...
     def __float__(self) -> float: ...
-    def reshape(self, shape: Sequence[int], /) -> Array: ...
-    def sum(self) -> Array: ...
-    def max(self) -> Array: ...
+    def reshape(self, shape: Sequence[int], /) -> Array:
+        """Returns the elements in row-major order with other extents."""
+        ...
+
+    def sum(self) -> Array:
+        """Returns the sum of all elements, without axes."""
+        ...
+
+    def max(self) -> Array:
+        """Returns the largest element, without axes."""
+        ...
 
 
 class NumPyArrays:
@@ -61,15 +76,19 @@ class NumPyArrays:
 
     def cast(self, array: Array, dtype: str) -> Array:
         """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`."""
-        return np.asarray(array).astype(dtype, copy=False)
+        converted: Any = np.asarray(array).astype(dtype, copy=False)
+        return converted
 
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order."""
-        return np.asarray(array).transpose(order)
+        permuted: Any = np.asarray(array).transpose(order)
+        return permuted
 
     def erf(self, array: Array) -> Array:
         """Returns the error function of each element; NumPy has none, so it is computed one by one."""
-        return np.asarray(np.frompyfunc(math.erf, 1, 1)(array), np.asarray(array).dtype)
+        given = np.asarray(array)
+        computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
+        return computed
 
     def first(self, mask: Array) -> tuple[int, int]:
         """Returns (row, column) of the first true element."""
@@ -87,11 +106,12 @@ class TorchArrays(NumPyArrays):
 
     name = "PyTorch on the GPU"
 
-    def __init__(self, torch: ModuleType, ordinal: int):
+    def __init__(self, torch: ModuleType, ordinal: int) -> None:
         self.xp = torch
         self.device = torch.device("cuda", ordinal)
 
     def load(self, array: np.ndarray, dtype: str) -> Array:
+        """Returns `array` on the GPU, converted to a wider type (exactly)."""
         torch = self.xp
         if array.dtype.isbuiltin == 1:
             stored = torch.from_numpy(array)
@@ -104,17 +124,21 @@ class TorchArrays(NumPyArrays):
         return stored.to(getattr(torch, dtype))
 
     def cast(self, array: Array, dtype: str) -> Array:
+        """Returns an array as another type, as `NumPyArrays.cast`."""
         tensor: Any = array
         return tensor.to(getattr(self.xp, dtype))
 
     def permuted(self, array: Array, order: list[int]) -> Array:
+        """Returns a view with the axes in another order."""
         tensor: Any = array
         return tensor.permute(order)
 
     def erf(self, array: Array) -> Array:
+        """Returns the error function of each element."""
         return self.xp.erf(array)
 
     def first(self, mask: Array) -> tuple[int, int]:
+        """Returns (row, column) of the first true element."""
         row, column = self.xp.nonzero(mask)[0].tolist()
         return row, column
 
@@ -129,7 +153,7 @@ def choose(flops: int, ordinal: int) -> NumPyArrays:
     if flops < TORCH_FLOPS and "torch" not in sys.modules:
         return NumPyArrays()
     try:
-        import torch
+        torch = importlib.import_module("torch")
     except ImportError:
         return NumPyArrays()
     return TorchArrays(torch, ordinal) if torch.cuda.is_available() else NumPyArrays()

@@ -28,6 +28,15 @@ def _evaluation(
 def compare_random(
     problem: Problem, reference: Program, operands: Operands, got: np.ndarray, backend: NumPyArrays
 ) -> CheckReport:
+    """Compares a result on random inputs with the reference in float64, within `Tolerance.of(problem)`.
+
+    Args:
+        problem: of m x n elements of C.
+        reference: what the kernel must compute.
+        operands: A, B, and the C that the kernel adds to, as stored.
+        got: C after the launch, m x n.
+        backend: computes the reference.
+    """
     xp = backend.xp
     tolerance = Tolerance.of(problem)
     evaluation = _evaluation(problem, reference, operands, backend, "float64")
@@ -65,7 +74,13 @@ def compare_exact(
     got: np.ndarray,
     backend: NumPyArrays,
 ) -> CheckReport:
-    """Compares for equality; `wide` is the type of the reference, which has all sums exactly."""
+    """Compares a result with the reference for equality.
+
+    Args:
+        check: the name of the check, for the report.
+        wide: the type of the reference, `float32` or `float64`, which holds all sums exactly.
+        problem, reference, operands, got, backend: as for `compare_random`.
+    """
     xp = backend.xp
     evaluation = _evaluation(problem, reference, operands, backend, wide)
     report = CheckReport(check, True, got.size, reference=backend.name)
@@ -95,13 +110,14 @@ def _count(
     report.not_finite += int((~finite).sum())
 
 
-def _text(value: Array) -> str:
+def _text(value: Array | float) -> str:
     """Returns an element as text: 9 digits, which tell all f32 apart, or all of a large integer's."""
-    value = float(value)
-    return f"{value:.0f}" if value.is_integer() and abs(value) >= 1e9 else f"{value:.9g}"
+    number = float(value)
+    return f"{number:.0f}" if number.is_integer() and abs(number) >= 1e9 else f"{number:.9g}"
 
 
 def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
+    """Compares the bits of C after two launches on the same inputs."""
     bits = np.dtype(f"u{first.itemsize}")
     # Bits are compared: NaN is like itself.
     differ = first.view(bits) != second.view(bits)
@@ -120,7 +136,7 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
 
 
 def row_blocks(problem: Problem) -> Iterator[slice]:
-    """Cuts C into blocks of rows of about 2^25 elements: memory for temporaries stays bounded, products stay large."""
+    """Yields blocks of C's rows of about 2^25 elements: they bound the memory of temporaries, and products stay large."""
     rows = max(1, (1 << 25) // problem.n)
     for start in range(0, problem.m, rows):
         yield slice(start, min(start + rows, problem.m))

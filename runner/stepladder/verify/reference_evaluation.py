@@ -2,8 +2,8 @@
 
 Rounding to a narrower floating-point type is not repeated: the reference is what the function computes in real numbers
 from the inputs as stored, to the accuracy of float64. Integers wrap as their types do. A contraction is one matrix
-product, any other op is computed on whole arrays. Only what is asked for is computed: `part` of an output takes the parts
-of the inputs that it depends on, so that a large result can be compared block by block.
+product, any other op is computed on whole arrays. Only what is asked for is computed: `part` of an output takes
+the parts of the inputs that it depends on, so that a large result can be compared block by block.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Evaluation:
         wide: `float64`, or `float32` where that has all values exactly.
     """
 
-    def __init__(self, program: Program, inputs: Mapping[int, np.ndarray], arrays: NumPyArrays, wide: str = "float64"):
+    def __init__(
+        self, program: Program, inputs: Mapping[int, np.ndarray], arrays: NumPyArrays, wide: str = "float64"
+    ) -> None:
         self.arrays = arrays
         self._wide = wide
         self._arguments = {

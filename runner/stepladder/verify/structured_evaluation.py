@@ -1,4 +1,4 @@
-"""Evaluates one structured op of a reference program: a contraction as a matrix product, any other op on whole arrays."""
+"""Evaluates structured ops of reference programs: contractions as matrix products, others on whole arrays."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StructuredOp:
         region: what to compute of the output.
     """
 
-    def __init__(self, values: Values, op: Generic, output: int, region: Region):
+    def __init__(self, values: Values, op: Generic, output: int, region: Region) -> None:
         self.program = values
         self.arrays = values.arrays
         self.op = op

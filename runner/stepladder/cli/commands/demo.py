@@ -15,8 +15,8 @@ _DEFAULT = "intermediate"
 _EPILOG = """\
 The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
 by step; then the climb: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
-kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the variants are timed
-beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on the
+kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the variants are
+timed beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on the
 emulator, for a small problem of the same kind: its numbers, and what it costs in memory traffic.
 
 exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
@@ -135,6 +135,7 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
         with mlir_context():
             problem, report = check_small(text, name, request)
         counters = report.counters
+        assert counters is not None and report.check is not None  # of every step that the emulator runs
         rows.append(
             {
                 "kernel": title,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
@@ -20,7 +20,10 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
 from stepladder.runtime.files import make_folder, replacing
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from stepladder.emulator.core.emulation import Emulation, Outcome
+    from stepladder.emulator.hardware.counters import Counters
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -79,7 +82,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _load(path: str):
+def _load(path: str) -> np.ndarray:
+    """Returns the array in a file of NumPy.
+
+    Raises:
+        StepladderError: a file that cannot be read or is no array, or not enough memory for it.
+    """
     import tokenize
 
     import numpy as np
@@ -107,7 +115,7 @@ def _load(path: str):
     return np.array(mapped)
 
 
-def _save(folder: str, arrays: dict) -> None:
+def _save(folder: str, arrays: dict[str, np.ndarray]) -> None:
     import numpy as np
 
     make_folder(folder)
@@ -116,8 +124,13 @@ def _save(folder: str, arrays: dict) -> None:
             np.save(file, array, allow_pickle=False)
 
 
-def report_of(outcome, name: str) -> dict:
-    """Returns a run for JSON: findings, counters, steps and seconds."""
+def report_of(outcome: Outcome, name: str) -> dict[str, object]:
+    """Returns a run as JSON data: findings, counters, steps and seconds.
+
+    Args:
+        outcome: of the run.
+        name: the file of the IR.
+    """
     return {
         "input": name,
         "passed": not outcome.findings,
@@ -128,8 +141,13 @@ def report_of(outcome, name: str) -> dict:
     }
 
 
-def print_counters(counters, file=None) -> None:
-    """Prints what each access costs as a table; nothing where there was no kernel."""
+def print_counters(counters: Counters, file: TextIO | None = None) -> None:
+    """Prints the memory traffic of each op as a table; nothing where no kernel ran.
+
+    Args:
+        counters: of the run.
+        file: None for standard output.
+    """
     from stepladder.cli.tables import print_table
 
     rows = [
