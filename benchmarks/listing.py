@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from hopper import ABLATION_SIZE, ABLATION_TYPES, CLIMB_KNOBS, TYPES, _job, knobs_of
 from measure import build_jobs
 from pieces import new_parser, run, said_command, write_result
-from stepladder.codegen import kernel as codegen
+from stepladder.codegen.toolchain import find_tool, tool_versions
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         build_jobs([_job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], knobs_of(CLIMB_KNOBS))], 1)
         manifest = read_bundle(place).manifest
         done = subprocess.run(
-            [codegen.find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
+            [find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
             capture_output=True,
             text=True,
             check=True,
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         {
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": said_command(),
-            "tools": codegen.tool_versions(),
+            "tools": tool_versions(),
             "problem": manifest.problem.describe(),
             "knobs": manifest.knobs,
             "main_loop": main_loop(done.stdout),

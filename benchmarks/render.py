@@ -33,7 +33,9 @@ from pieces import (
 
 sys.path.insert(0, str(ROOT / "runner"))
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.definition import Step
 
 DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md", DOCS / "emulator.md")
 ABLATIONS = ("wmma", "wmma_asynchronous", "mma_sync")
@@ -182,9 +184,9 @@ def _steps_of(pipeline: str) -> list[str]:
     return _INCLUDE.findall((ROOT / "transforms" / f"{pipeline}.mlir").read_text())
 
 
-def _loaded(pipeline: str) -> list[library.Step]:
+def _loaded(pipeline: str) -> list[Step]:
     """The steps of a pipeline as the runner reads them."""
-    with engine.mlir_context():
+    with mlir_context():
         return library.load(pipeline).steps
 
 

@@ -11,7 +11,7 @@ from conftest import make_problem
 from stepladder.measure import baselines
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
-from stepladder.verify.check import exact_inputs, random_inputs
+from stepladder.verify.inputs import exact_inputs, random_inputs
 
 pytest.importorskip("ml_dtypes", reason="ml_dtypes, which has bf16, is not installed")
 

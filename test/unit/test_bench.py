@@ -23,7 +23,7 @@ from stepladder.measure.bench import (
 )
 from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
-from stepladder.verify.check import random_inputs
+from stepladder.verify.inputs import random_inputs
 
 
 class FakeTimer:

@@ -15,7 +15,7 @@ def scripts(tmp_path, monkeypatch):
     folder = tmp_path / "transforms"
     shutil.copytree(resources.transforms_dir(), folder)
     for module in ("catalog", "library"):
-        monkeypatch.setattr(f"stepladder.{module}.transforms_dir", lambda: folder)
+        monkeypatch.setattr(f"stepladder.pipeline.{module}.transforms_dir", lambda: folder)
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
     return folder
 

@@ -20,7 +20,8 @@ from stepladder.runtime.launch import (
     device_ordinal,
     image_for,
 )
-from stepladder.verify.check import check_matmul, exact_inputs
+from stepladder.verify.check import check_matmul
+from stepladder.verify.inputs import exact_inputs
 
 
 class Names:

@@ -11,8 +11,11 @@ from conftest import make_manifest, make_problem
 from stepladder.cli import main as cli
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.payload import reference_export
-from stepladder.payload.problem import find_problem, matmul_text
-from stepladder.pipeline import engine
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import REFERENCE, read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, OK, StepladderError
 from stepladder.runtime.reference import Program, from_text, matmul_program
@@ -114,16 +117,16 @@ func.func @f(%A: tensor<16x9xf32>, %S: tensor<16xf32>) -> tensor<16x9xf32> {
 
 
 def exported(text: str) -> Program:
-    with engine.mlir_context():
-        return reference_export.export(engine.parse_payload(text, "payload.mlir"), {})
+    with mlir_context():
+        return reference_export.export(parse_payload(text, "payload.mlir"), {})
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_forms(name):
     """The numbers of the emulator, which runs the same ops element by element, whole and row by row."""
     text = FUNCTIONS[name]
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, "payload.mlir"))
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "payload.mlir"))
         inputs = emulation.random_inputs(0)
         if name not in ("softmax-like", "coordinates and choices"):
             inputs = [np.round(array.astype(np.float32)).astype(array.dtype) for array in inputs]
@@ -220,9 +223,9 @@ def test_program_of_a_problem(fields):
         a_layout=problem.a_layout,
         b_layout=problem.b_layout,
     )
-    with engine.mlir_context():
-        module = engine.parse_payload(text, "payload.mlir")
-        program = reference_export.export(module, find_problem(module).roles)
+    with mlir_context():
+        module = parse_payload(text, "payload.mlir")
+        program = reference_export.export(module, find_matmul(module).roles)
         inputs = Emulation(module).random_inputs(0)
     assert program.roles == matmul_program(problem).roles
     got, expected = (
@@ -257,13 +260,12 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline):
     knobs |= {"consumer_warpgroups": 1} if pipeline == "wgmma" else {"warp_m": 32, "warp_n": 32}
     plain = matmul_text(64, 64, 64, accumulate=False)
     whole = with_epilogue(plain, body)
-    with engine.mlir_context():
+    with mlir_context():
         with pytest.raises(StepladderError, match="linalg.generic computes something other"):
-            engine.run(whole, "payload.mlir", engine.Request(pipeline, knobs))
-        run = engine.run(plain, "payload.mlir", engine.Request(pipeline, knobs))
+            run_pipeline(whole, "payload.mlir", Request(pipeline, knobs))
+        run = run_pipeline(plain, "payload.mlir", Request(pipeline, knobs))
         references = [
-            reference_export.export(engine.parse_payload(text, "payload.mlir"), run.problem.roles)
-            for text in (plain, whole)
+            reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles) for text in (plain, whole)
         ]
     manifest = make_manifest(make_problem(64, 64, 64, accumulate=False))
     statuses = []

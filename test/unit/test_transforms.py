@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
@@ -36,7 +37,7 @@ def test_step_is_tested(path):
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
 def test_step_is_used(path):
-    with engine.mlir_context():
+    with mlir_context():
         used = {step.name for pipeline in PIPELINES for step in library.load(pipeline.stem).steps}
     assert path.stem in used
 
@@ -59,7 +60,7 @@ def test_pipeline_includes_what_it_declares(path):
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
 def test_upstream_pipelines_use_no_tc_op(path):
-    with engine.mlir_context():
+    with mlir_context():
         extended = [step.name for step in library.load(path.stem).steps if step.dialects]
     assert not (path.stem.endswith("_upstream") and extended)
     for step in STEPS:

@@ -1,7 +1,7 @@
 """Ablations: a pipeline with all its optimizations left out, and then one more of them at a time.
 
-Each variant is the same pipeline with steps left out, never another code path: the difference between two variants is the
-gain of the steps between them.
+Each variant is the same pipeline with steps left out, never another code path: the difference between two variants is
+the gain of the steps between them.
 """
 
 from __future__ import annotations

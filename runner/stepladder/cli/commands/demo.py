@@ -1,4 +1,4 @@
-"""`stepladder demo`: a matmul of BERT-large climbs from linalg to a tensor-core kernel."""
+"""`stepladder demo`: compiles a matmul of BERT-large from linalg to a tensor-core kernel, step by step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DEFAULT = "intermediate"
 
 _EPILOG = """\
 The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). First the whole pipeline, step
-by step; then the climb: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
+by step; then the ablation: the pipeline without its optimizations, and one more of them at a time; on sm_90a with the
 kernel of the pipeline `wgmma` on top. Where there is a GPU, the numbers of the last are checked and the variants are
-timed beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on the
-emulator, for a small problem of the same kind: its numbers, and what it costs in memory traffic.
+timed beside cuBLAS; where there is none, the kernels are built for sm_80 (or --target), and each variant's IR runs on
+the emulator, for a small problem of the same kind: its numbers, and what it costs in memory traffic.
 
 exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
 
@@ -77,7 +77,7 @@ def _gpu_target() -> tuple[str | None, str]:
 
 
 def _variants(target: str) -> dict:
-    """Returns what to build for each variant of the climb, by title."""
+    """Returns what to build for each variant of the ablation, by title."""
     from stepladder.pipeline import ablation
     from stepladder.pipeline.request import Request
 
@@ -223,7 +223,7 @@ def main(args: argparse.Namespace) -> int:
         right = _check(folder / f"{len(rows) - 1}") if runs else True
         if runs and right:
             _time_variants(rows, folder)
-    print_table(rows, title="The climb: one more optimization at a time" + (f", on {gpu}" if runs else ""))
+    print_table(rows, title="Ablation: one more optimization at a time" + (f", on {gpu}" if runs else ""))
     if not runs:
         reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
         right = _emulate_variants(text, str(path), variants)
