@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from stepladder.pipeline import catalog, resources
+from stepladder.pipeline import catalog
+from stepladder.runtime import resources
 from stepladder.runtime.errors import StepladderError
 
 

@@ -222,7 +222,7 @@ def test_widths(name, bits):
     assert bits_of_name(name) == bits
     with mlir_context():
         type_ = ir.Type.parse(name)
-        assert bits_of_name(type_) == bits
+        assert bits_of_name(str(type_)) == bits
         # tf32 is 32 bits wide in memory, of which MLIR counts the 19 that matter.
         assert getattr(type_, "width", 0) == (19 if name == "tf32" else bits)
 

@@ -16,11 +16,13 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
-from stepladder.runtime.bundle import REFERENCE, read_bundle, write_bundle
+from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime import reference_operations
 from stepladder.runtime.errors import BAD_INPUT, FAILED, OK, StepladderError
-from stepladder.runtime.reference import Program, from_text, matmul_program
+from stepladder.runtime.reference import REFERENCE, Program, from_text, matmul_program
 from stepladder.verify import arrays
 from stepladder.verify.reference_evaluation import Evaluation
+from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES
 
 # Functions by what is in them; all values are small integers, or compared with a tolerance.
 FUNCTIONS = {
@@ -139,7 +141,7 @@ def test_forms(name):
         if argument.after is not None
     ]
     pairs += [(result.value, held) for result, held in zip(program.results, outcome.results)]
-    assert len(pairs) == (2 if name in ("two outputs", "largest of rows, and their sum", "buffers") else 1)
+    assert len(pairs) == (2 if name in ("two outputs", "largest of rows, and their sum", "stages") else 1)
     for value, held in pairs:
         np.testing.assert_allclose(evaluation.whole(value), held.astype(np.float64), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(
@@ -274,7 +276,7 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline):
         statuses.append(cli.main(["run", str(tmp_path / "bundle"), "--backend", "emulator"]))
     assert statuses == [OK, FAILED]
     said = capsys.readouterr().out
-    assert said.count("exact: pass") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
+    assert said.count("exact: PASS") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
 
 
 def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, capsys):
@@ -308,8 +310,15 @@ def test_other_files_are_refused(edit, message):
 
 def test_what_checks_numbers_imports_no_mlir():
     script = (
-        "import sys, stepladder.check, stepladder.bundle, stepladder.commands.run\n"
+        "import sys, stepladder.verify.check, stepladder.runtime.bundle, stepladder.cli.commands.run\n"
         "sys.exit(any('mlir' in name for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": ":".join(sys.path)})
     assert done.returncode == 0
+
+
+def test_every_op_that_is_exported_is_evaluated():
+    assert set(ARITHMETIC) == reference_operations.ARITHMETIC
+    assert {name: set(numbers) for name, numbers in PREDICATES.items()} == {
+        name: set(numbers) for name, numbers in reference_operations.PREDICATES.items()
+    }

@@ -14,7 +14,7 @@ from stepladder.runtime.resources import transforms_dir
 
 
 def problem(m, n, k, c_type="f32"):
-    return Problem(m, n, k, "f16", "f16", c_type, "f32", False)
+    return Problem(m, n, k, "f16", "f16", "f32", c_type, False)
 
 
 def entry(m, n, k, **knobs):
@@ -43,7 +43,10 @@ def test_nothing_measured(tmp_path):
 def test_the_measured_problem_itself_comes_first(pipeline):
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
-        *(entry(*size, block_m=128, block_n=256, blocks=132, raster=number) for number, size in enumerate(sizes))
+        *(
+            entry(*size, block_m=128, block_n=256, persistent_blocks=132, raster_group=number)
+            for number, size in enumerate(sizes)
+        )
     )
     for number, size in enumerate(sizes):
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
@@ -74,8 +77,8 @@ def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
 def test_tiles_that_come_out_uneven_are_avoided(pipeline):
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(
-        entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
-        entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128),
+        entry(8448, 8448, 8448, block_m=256, block_n=192, persistent_blocks=132),
+        entry(10240, 10240, 10240, block_m=128, block_n=256, persistent_blocks=128),
     )
     assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 

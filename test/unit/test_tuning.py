@@ -20,6 +20,7 @@ from stepladder.measure.tuning.database import (
     problem_key,
 )
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan, write_plan
+from stepladder.codegen.toolchain import tool_versions
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
@@ -158,7 +159,7 @@ def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path):
             entry(
                 problem_key(asked.problem),
                 digest=knob_choice.digest(pipeline),
-                tool_versions=knob_choice.codegen.tool_versions(),
+                tool_versions=tool_versions(),
                 knobs={"stages": 8, "block_n": 256},
             )
         )
@@ -236,7 +237,11 @@ def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_pat
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
     lines = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, lines.append)
-    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks' requires" in line for line in lines) == 1
+    assert (
+        len(lines) == 3
+        and sum("cannot be built: step 'tile_to_blocks': m must be a multiple of block_m" in line for line in lines)
+        == 1
+    )
     assert sorted(path.name for path in (tmp_path / "000").iterdir()) == ["00", "01", "09.refused"]
     again = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, again.append)

@@ -34,7 +34,11 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line (`sys.argv` unless told) and returns its exit status; argparse's own exits pass through."""
+    """Runs a command line; returns its exit status. The exits of argparse pass through.
+
+    Args:
+        argv: the arguments; None for those of the process.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     args = _parser(argv).parse_args(argv)
     return guarded(lambda: _command(args.command).main(args), verbose=getattr(args, "verbose_errors", False))

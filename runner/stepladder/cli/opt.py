@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     add_plugin_options(parser)
-    add_output_option(parser, "OUT", "write the IR here; standard output unless told")
+    add_output_option(parser, "OUT", "write the IR here (default: standard output)")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
     return parser
 

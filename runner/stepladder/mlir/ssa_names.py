@@ -1,7 +1,7 @@
 """Names of function arguments, which MLIR's parser drops and its printer can show.
 
-A name survives as a location (`loc("A")`), which the printer turns back into `%A` when asked to. Nothing but the
-names of arguments is kept: they are what a reader follows through a pipeline, from the payload into the kernel.
+A name survives as a location (`loc("A")`), which the printer turns back into `%A` on request. Only the names of
+arguments are kept: a reader follows them through a pipeline, from the payload into the kernel.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Build:
     Args:
         run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
         code: PTX, cubin and resources of the kernel.
-        manifest: what the bundle says about it.
+        manifest: describes the kernel and how it was made.
         reference: what the payload computes.
     """
 

@@ -27,7 +27,7 @@ class Knob:
     Attributes:
         name: in the script and on the command line.
         default: its value where a request gives none.
-        options: the values that it accepts; empty where `multiple_of` says them.
+        options: the values that it accepts; empty where `multiple_of` gives them.
         multiple_of: it accepts every non-negative multiple of this number; None where `options` lists the values.
         location: of its op in the script, as `file:line:column`.
         description: one line for `stepladder list knobs`.
@@ -79,7 +79,7 @@ class Condition:
     expression: str
     region: int
     regions: int
-    location: str
+    location: str = field(compare=False)  # copies of a pipeline have equal conditions
 
     def describe(self) -> str:
         """Returns the condition as a table shows it."""

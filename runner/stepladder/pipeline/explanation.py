@@ -1,4 +1,4 @@
-"""What the cost model says of a payload: the first candidates, with the time of each term."""
+"""Explains the cost model's choice for a payload: the best candidates, with the predicted time of each term."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Explanation:
 
 
 def explain(text: str, name: str, request: Request, count: int) -> Explanation:
-    """Returns what the cost model says of a payload, in the current MLIR context.
+    """Returns the cost model's ranking of knob settings for a payload, in the current MLIR context.
 
     Args:
         text: the payload.

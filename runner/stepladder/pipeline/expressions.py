@@ -22,7 +22,7 @@ Value = int | bool | str | list
 
 
 class ExpressionError(Exception):
-    """An expression that cannot be evaluated; the message says which part of it and why."""
+    """An expression that cannot be evaluated; the message names the part and the reason."""
 
 
 class UnknownName(ExpressionError):

@@ -101,7 +101,7 @@ def _defaults(pipeline: Path) -> Path:
     return pipeline.parent / "defaults" / f"{pipeline.stem}.json"
 
 
-# What a hundredth of lost work weighs beside a size of C that is twice as large: a tenth of it.
+# The weight of lost work: a hundredth of it counts a tenth of a C twice as large.
 _LOST = 8.0
 
 
@@ -110,9 +110,8 @@ _OTHER_C = 0.05
 
 
 def _lost(knobs: Knobs, m: int, n: int) -> float:
-    """How many times the work there is blocks do that stay and take tile after tile: each as many tiles, or half tiles
-    where they are shared, as the last one to end. 1 for other pipelines: where blocks come and go, the number of tiles
-    matters less."""
+    """Returns the work of persistent blocks over the work of the problem: every block takes as long as the one with the
+    most tiles, or half tiles under stream-K. Without persistent blocks it is 1: the number of tiles matters less."""
     blocks = int(knobs.get("persistent_blocks", 0))
     if not blocks:
         return 1.0

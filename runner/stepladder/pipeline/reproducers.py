@@ -39,7 +39,7 @@ def write_reproducer(step: str, before: str, request: Request, folder: Path | No
     except OSError as error:
         return [f"the reproducer could not be written: {reason(error)}"]
     command = f"to reproduce: {one_step.command_line(str(path))}"
-    return [command] if folder else [command, f"{tempfile.gettempdir()} keeps the last {KEPT} reproducers"]
+    return [command] if folder else [command, describe_kept()]
 
 
 def make_path(step: str, folder: Path | None = None) -> Path:
@@ -60,6 +60,11 @@ def make_path(step: str, folder: Path | None = None) -> Path:
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
         _remove_old(folder)
     return folder / _FILE.format(step)
+
+
+def describe_kept() -> str:
+    """Returns the note about temporary reproducers: their folder, and how many of them are kept."""
+    return f"{tempfile.gettempdir()} keeps the last {KEPT} reproducers"
 
 
 def _remove_old(newest: Path) -> None:

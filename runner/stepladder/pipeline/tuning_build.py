@@ -21,7 +21,7 @@ from stepladder.pipeline.request import Request
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import FAILED, StepladderError
 
-# Ends the name of a file beside a bundle's place that says why there is no bundle.
+# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
 REFUSED = ".refused"
 
 

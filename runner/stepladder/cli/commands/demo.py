@@ -42,7 +42,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="NAME",
         help=f"attention_projection, intermediate or output (default: {_DEFAULT})",
     )
-    parser.add_argument("--target", metavar="SM", help="build for this GPU; the GPU at hand, else sm_80, unless told")
+    parser.add_argument(
+        "--target", metavar="SM", help="build for this GPU (default: the GPU of this machine, else sm_80)"
+    )
     add_output_option(parser, "BUNDLE", "keep the bundle here")
 
 

@@ -57,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="run the IR after any step on the CPU, with a sanitizer",
     )
     parser.add_argument("input", metavar="IR.mlir", help="the IR, for example a dump; - is standard input")
-    parser.add_argument("--function", metavar="NAME", help="what to run; the only function with a body unless told")
+    parser.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
