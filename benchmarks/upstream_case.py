@@ -27,7 +27,7 @@ import numpy as np
 
 from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.mlir import bindings
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 MAX_STEPS = 20_000_000
@@ -62,8 +62,8 @@ def run_text(text: str, name: str, entry: str) -> Outcome:
     """Returns the outcome of a module's function."""
     verified = "-generate-runtime-verification" in text
     continues = "-test-cf-assert" in text
-    with engine.mlir_context():
-        module = engine.parse_payload(scheduled(text, name), name)
+    with mlir_context():
+        module = parse_payload(scheduled(text, name), name)
         if verified:
             manager = importlib.import_module(f"{bindings.ir.__name__.rpartition('.')[0]}.passmanager").PassManager
             manager.parse("builtin.module(generate-runtime-verification)").run(module.operation)

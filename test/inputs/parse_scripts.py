@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stepladder.pipeline import engine, scripts
+from stepladder.pipeline import scripts
+from stepladder.pipeline.context import mlir_context
 
 
 def parses(script: Path) -> subprocess.CompletedProcess:
@@ -20,7 +21,7 @@ def parses(script: Path) -> subprocess.CompletedProcess:
 mlir_opt, transforms, work = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 work.mkdir(parents=True, exist_ok=True)
 alone, completed = [], []
-with engine.mlir_context():
+with mlir_context():
     for script in sorted(transforms.rglob("*.mlir")):
         text, copy = scripts.declared(script), work / script.name
         copy.write_text(text)

@@ -15,7 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stepladder.pipeline import engine, scripts
+from stepladder.pipeline import scripts
+from stepladder.pipeline.context import mlir_context
 
 mlir_opt, transforms, work, *folders = sys.argv[1], *map(Path, sys.argv[2:])
 work.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,7 @@ for folder in folders:
         step = after.stem.partition("-")[2]
         if step in upstream - ran:
             ran.add(step)
-            with engine.mlir_context():
+            with mlir_context():
                 script = driver(folder.name, step)
             results.append(agrees(step, f"{step}_alone", script, before, after))
     if folder.name == "wmma_upstream":

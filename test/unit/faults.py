@@ -27,8 +27,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 
 Edit = Callable[[str], str]
 
@@ -72,11 +73,11 @@ def _edit(change: Callable) -> Callable[..., Edit]:
 
     def of(*args, **options) -> Edit:
         def edit(text: str) -> str:
-            with engine.mlir_context():
-                module = engine.parse_payload(text, "base.mlir")
+            with mlir_context():
+                module = parse_payload(text, "base.mlir")
                 change(module, *args, **options)
                 module.operation.verify()
-                return engine.text_of(module)
+                return text_of(module)
 
         return edit
 

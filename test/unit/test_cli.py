@@ -14,8 +14,9 @@ from stepladder.cli import opt
 from stepladder.cli.commands import run
 from stepladder.emulator import matmul
 from stepladder.emulator.memory.findings import Finding
-from stepladder.payload import problem
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import write_bundle
 from stepladder.runtime.errors import (
     BAD_INPUT,
@@ -25,7 +26,7 @@ from stepladder.runtime.errors import (
     StepladderError,
 )
 from stepladder.runtime.files import check_writable, write_json
-from stepladder.verify.check import CheckReport
+from stepladder.verify.report import CheckReport
 
 RUNNER = Path(cli.__file__).resolve().parents[2]
 
@@ -183,11 +184,11 @@ def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, fin
 
 def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch):
     """What the input computes is the payload's affair: no step has run."""
-    text = problem.matmul_text(64, 64, 64)
+    text = matmul_text(64, 64, 64)
     wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))
     monkeypatch.setattr(matmul, "check_steps", lambda *arguments: arguments[-1](wrong))
-    request = engine.Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
-    with engine.mlir_context(), pytest.raises(StepladderError) as caught:
+    request = Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
+    with mlir_context(), pytest.raises(StepladderError) as caught:
         opt._check_each_step(text, "matmul.mlir", request)
     assert caught.value.message.startswith("the payload itself does not compute C = AB + C, 64 x 64 x 64")
     assert caught.value.location == "matmul.mlir" and caught.value.status == BAD_INPUT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 THREADS = 64
@@ -38,8 +38,8 @@ func.func @f(%X: {GLOBAL}, %Y: {GLOBAL}) {{
 
 def run(text: str, **options):
     """Returns Y after a run with X = 0, 1, 2, ..., and the run's outcome."""
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, "kernel.mlir"))
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "kernel.mlir"))
         outcome = emulation.run([np.arange(THREADS, dtype=np.float32), np.full(THREADS, -1, np.float32)], **options)
     return outcome.arguments[1], outcome
 
@@ -364,8 +364,8 @@ def test_global_sectors_are_counted():
     ],
 )
 def test_modules_that_cannot_be_run(text, message):
-    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as error:
-        Emulation(engine.parse_payload(text, "module.mlir"), name="module.mlir")
+    with mlir_context(), pytest.raises(StepladderError, match=message) as error:
+        Emulation(parse_payload(text, "module.mlir"), name="module.mlir")
     assert error.value.location.startswith("module.mlir")
 
 
@@ -379,7 +379,7 @@ def test_modules_that_cannot_be_run(text, message):
 )
 def test_inputs_that_do_not_fit(inputs, message):
     text = "func.func @f(%x: memref<4xf16>, %y: memref<4xi8>) { return }"
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, "module.mlir"))
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "module.mlir"))
         with pytest.raises(StepladderError, match=message):
             emulation.check_inputs(inputs)

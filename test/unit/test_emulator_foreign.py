@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from stepladder.emulator.core.emulation import Emulation, Outcome
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 
 def run(text: str, *inputs: np.ndarray, function: str | None = "main", **options) -> Outcome:
     """Returns the outcome of a module's function."""
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, "kernel.mlir"), function)
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "kernel.mlir"), function)
         return emulation.run(list(inputs), **options)
 
 

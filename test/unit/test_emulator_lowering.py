@@ -7,7 +7,7 @@ import pytest
 
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.mlir import bindings
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 
 THREADS = 64
 SHARED = f"memref<{THREADS}xi32, #gpu.address_space<workgroup>>"
@@ -153,8 +153,8 @@ class _Program:
 def outcome_of(text: str, level: str | None, seed: int) -> tuple[list[list[int]], set[str]]:
     """Returns what the buffers hold after a run at a level, and the kinds of findings."""
     manager = importlib.import_module(f"{bindings.ir.__name__.rpartition('.')[0]}.passmanager").PassManager
-    with engine.mlir_context():
-        module = engine.parse_payload(text, "program.mlir")
+    with mlir_context():
+        module = parse_payload(text, "program.mlir")
         if level is not None:
             of_module, of_kernels = LEVELS[level]
             pipeline = of_module + (f",gpu.module({of_kernels})" if of_kernels else "")

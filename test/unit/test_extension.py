@@ -5,7 +5,7 @@ import pytest
 from stepladder.extension.lib import arithmetic, control_flow, launches, memory
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context
 
 LAUNCH = """
 module {{
@@ -49,7 +49,7 @@ def apply(payload: str, op: str) -> ir.Module:
 
 
 def test_split_k_avoids_the_symbols_of_the_payload():
-    with engine.mlir_context():
+    with mlir_context():
         module = apply(LAUNCH.format(upper="%c4"), SPLIT.format("memory"))
         names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "memref.global")]
         assert sorted(names) == ["split_k_semaphores", "split_k_workspace", "split_k_workspace_0"]
@@ -70,14 +70,14 @@ def test_split_k_avoids_the_symbols_of_the_payload():
     ],
 )
 def test_split_k_refuses(upper, workspace, message):
-    with engine.mlir_context():
+    with mlir_context():
         with pytest.raises(ValueError) as raised:
             apply(LAUNCH.format(upper=upper), SPLIT.format(workspace))
         assert message in str(raised.value)
 
 
 def test_bounds_and_sizes_are_read_where_they_are_constant():
-    with engine.mlir_context():
+    with mlir_context():
         module = ir.Module.parse(LAUNCH.format(upper="%n"))
         (loop,) = walk(module, "scf.for")
         launch = launches.find_launch(module.operation)
@@ -92,7 +92,7 @@ def test_bounds_and_sizes_are_read_where_they_are_constant():
 
 
 def test_a_view_is_traced_to_its_alloc():
-    with engine.mlir_context():
+    with mlir_context():
         module = ir.Module.parse(LAUNCH.format(upper="%c4"))
         (alloc,) = walk(module, "memref.alloc")
         with ir.InsertionPoint.after(alloc), alloc.location:

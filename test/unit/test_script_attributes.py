@@ -2,7 +2,9 @@
 
 import pytest
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.definition import Requirement
 from stepladder.pipeline.expressions import Scope, evaluate
 from stepladder.runtime.errors import StepladderError
 
@@ -30,7 +32,7 @@ def load(tmp_path):
                 step=step and f"attributes {{{step}}}", op=op, pipeline=pipeline and f"attributes {{{pipeline}}}"
             )
         )
-        with engine.mlir_context():
+        with mlir_context():
             return library.load(str(path)).steps
 
     return written
@@ -42,7 +44,7 @@ def test_known_attributes(load):
         'mine.note = "of a dialect"',
         pipeline='derived = {half = "size // 2"}',
     )
-    assert step.optimization and step.needs == ("step",) and step.requires == (library.Requirement("size > 1", "size"),)
+    assert step.optimization and step.needs == ("step",) and step.requires == (Requirement("size > 1", "size"),)
     assert step.left_out == {"size": 24}
 
 

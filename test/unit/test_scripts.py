@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from stepladder.mlir.bindings import ir
-from stepladder.pipeline import engine, library, scripts
+from stepladder.pipeline import library, scripts
+from stepladder.pipeline.bind import bind
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.expressions import Scope
+from stepladder.pipeline.sequences import sequences_by_name, sequences_of, texts_of_steps
 from stepladder.runtime.errors import StepladderError
 
 STEP = """\
@@ -64,13 +68,13 @@ def write(tmp_path: Path) -> Write:
 @pytest.mark.parametrize("declarations", ["", FIRST])
 def test_a_pipeline_with_or_without_declarations(write: Write, declarations: str) -> None:
     path = write(declarations, first="")
-    with engine.mlir_context():
+    with mlir_context():
         assert [step.name for step in library.load(str(path)).steps] == ["first"]
 
 
 def test_declarations_stand_on_the_line_that_opens_the_module(write: Write) -> None:
     path = write(first="")
-    with engine.mlir_context():
+    with mlir_context():
         text = scripts.declared(path)
         given, supplied = path.read_text().splitlines(), text.splitlines()
         assert len(given) == len(supplied)
@@ -82,16 +86,16 @@ def test_declarations_stand_on_the_line_that_opens_the_module(write: Write) -> N
 
 def test_a_supplied_declaration_is_the_one_that_a_user_would_write(write: Write) -> None:
     path = write(first="")
-    with engine.mlir_context():
-        supplied = scripts.sequences(scripts.parse(path))["first"]
+    with mlir_context():
+        supplied = sequences_by_name(scripts.parse(path))["first"]
         write(FIRST, first="")
-        written = scripts.sequences(scripts.parse(path))["first"]
+        written = sequences_by_name(scripts.parse(path))["first"]
         assert str(supplied) == str(written)
 
 
 def test_only_what_is_missing_is_declared(write: Write) -> None:
     path = write(FIRST, CALL.format(name="second"), first="", second="")
-    with engine.mlir_context():
+    with mlir_context():
         text = scripts.declared(path)
         assert text.count("private @first(") == 1 and text.count("private @second(") == 1
         assert "private @in_a" not in text
@@ -100,46 +104,46 @@ def test_only_what_is_missing_is_declared(write: Write) -> None:
 
 def test_a_script_that_declares_all_stays_as_it_is(write: Write) -> None:
     path = write(FIRST, first="")
-    with engine.mlir_context():
+    with mlir_context():
         assert scripts.declared(path) == path.read_text()
 
 
 def test_a_script_in_the_generic_form(write: Write) -> None:
     path = write(FIRST, first="")
-    with engine.mlir_context():
+    with mlir_context():
         path.write_text(ir.Module.parseFile(str(path)).operation.get_asm(print_generic_op_form=True))
         assert [step.name for step in library.load(str(path)).steps] == ["first"]
 
 
 def test_a_step_includes_sequences_of_other_files(write: Write) -> None:
     path = write(first=CALL.format(name="second"), second=CLEAN)
-    with engine.mlir_context():
+    with mlir_context():
         (step,) = (pipeline := library.load(str(path))).steps
-        names = [sequence.attributes["sym_name"].value for sequence in library.sequences_of(pipeline, [step])]
+        names = [sequence.attributes["sym_name"].value for sequence in sequences_of(pipeline, [step])]
         assert names == ["first", "second", "canonicalize"]
-        assert "apply_cse" in library.texts_of_steps(pipeline)["first"]
+        assert "apply_cse" in texts_of_steps(pipeline)["first"]
         assert step.path == path.parent / "steps" / "first.mlir"
 
 
 def test_a_step_that_another_has_merged_keeps_its_file(write: Write) -> None:
     path = write(body=CLEAN, first=CLEAN)
-    with engine.mlir_context():
+    with mlir_context():
         assert [step.path.name for step in library.load(str(path)).steps] == ["first.mlir", "canonicalize.mlir"]
 
 
 def test_knobs_are_followed_in_included_sequences(write: Write) -> None:
     constant = '%five = transform.param.constant 5 : i64 {knobs = {value = "size"}} -> !transform.param<i64>'
     path = write(first=CALL.format(name="second"), second=constant)
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load(str(path))
-        engine.bind(pipeline, pipeline.steps, {"size": 24}, engine.Scope({"size": 24}, {}))
-        assert "constant 24 : i64" in library.texts_of_steps(pipeline)["first"]
+        bind(pipeline, pipeline.steps, {"size": 24}, Scope({"size": 24}, {}))
+        assert "constant 24 : i64" in texts_of_steps(pipeline)["first"]
 
 
 def test_dialects_of_included_sequences_are_those_of_the_step(write: Write) -> None:
     barrier = '"tc.insert_barrier"(%module) : (!transform.any_op) -> ()'
     path = write(first=CALL.format(name="second"), second=barrier)
-    with engine.mlir_context():
+    with mlir_context():
         assert library.load(str(path)).steps[0].dialects == ("tc",)
 
 
@@ -156,7 +160,7 @@ def test_dialects_of_included_sequences_are_those_of_the_step(write: Write) -> N
 )
 def test_declarations_that_cannot_be_supplied(write: Write, steps: dict[str, str], message: str) -> None:
     path = write(**steps)
-    with engine.mlir_context(), pytest.raises(StepladderError, match=message):
+    with mlir_context(), pytest.raises(StepladderError, match=message):
         library.load(str(path))
 
 
@@ -164,5 +168,5 @@ def test_a_step_file_without_the_sequence(write: Write) -> None:
     path = write(first="")
     step = path.parent / "steps" / "first.mlir"
     step.write_text(step.read_text().replace("@first", "@other"))
-    with engine.mlir_context(), pytest.raises(StepladderError, match=r"first\.mlir' defines no named sequence @first"):
+    with mlir_context(), pytest.raises(StepladderError, match=r"first\.mlir' defines no named sequence @first"):
         library.load(str(path))

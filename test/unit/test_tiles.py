@@ -12,8 +12,10 @@ from stepladder.extension.lib import launches, tma
 from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 
 QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
@@ -80,10 +82,8 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
         "cluster_m": rows,
         "cluster_n": columns,
     }
-    with engine.mlir_context():
-        run = engine.run(
-            matmul_text(m, n, 64), "matmul.mlir", engine.Request("wgmma", knobs, through="make_persistent")
-        )
+    with mlir_context():
+        run = run_pipeline(matmul_text(m, n, 64), "matmul.mlir", Request("wgmma", knobs, through="make_persistent"))
         launch = launches.find_launch(run.module)
         view = view_of_c(launch, launch)
         loops = walk(launch, "scf.for")
@@ -132,11 +132,9 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         "raster_group": 2,
     }
     without = () if specialized else ("specialize_warps",)
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(m, n, k, a_layout=a_layout, b_layout=b_layout)
-        run = engine.run(
-            text, "matmul.mlir", engine.Request("wgmma", knobs, without=without, through="multicast_tiles")
-        )
+        run = run_pipeline(text, "matmul.mlir", Request("wgmma", knobs, without=without, through="multicast_tiles"))
         launch = launches.find_launch(run.module)
         loads = walk(launch, tma.LOAD)
         view = view_of_c(launch, launch)
@@ -222,11 +220,11 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
         "cluster_n": columns,
         "tile_scheduler": "stream_k",
     }
-    with engine.mlir_context():
-        run = engine.run(
+    with mlir_context():
+        run = run_pipeline(
             matmul_text(64 * height, 32 * width, 64 * steps, accumulate=False),
             "matmul.mlir",
-            engine.Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
+            Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
         )
         launch = launches.find_launch(run.module)
         load = walk(launch, tma.LOAD)
@@ -334,11 +332,11 @@ def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, blo
     assume(block_m % (64 * warpgroups) == 0 and block_m * block_n // warpgroups < 255 * 128)
     assume(block_k * bytes_ % 32 == 0 and (block_m + block_n) * block_k * bytes_ < 220000)
     knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "consumer_warpgroups": warpgroups}
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(
             2 * block_m, 2 * block_n, 2 * block_k, a_type=type_, b_type=type_, a_layout=a_layout, b_layout=b_layout
         )
-        run = engine.run(text, "matmul.mlir", engine.Request("wgmma_single_stage", knobs, through="lower_to_wgmma"))
+        run = run_pipeline(text, "matmul.mlir", Request("wgmma_single_stage", knobs, through="lower_to_wgmma"))
         products = [
             tuple(descriptor_of(value) for value in list(op.operands)[1:3])
             for op in walk(run.module, "nvvm.wgmma.mma_async")
@@ -377,11 +375,11 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
     assume(block_m * block_n < 128 * 255)  # sums that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}
-    with engine.mlir_context():
-        run = engine.run(
+    with mlir_context():
+        run = run_pipeline(
             matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False),
             "matmul.mlir",
-            engine.Request("wgmma", knobs, through="tma_store_epilogue"),
+            Request("wgmma", knobs, through="tma_store_epilogue"),
         )
         launch = launches.find_launch(run.module)
         boxes = next(op for op in walk(launch, "memref.alloc") if mark(op) == "c")

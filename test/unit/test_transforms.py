@@ -4,8 +4,12 @@ import re
 
 import pytest
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
 from stepladder.pipeline.ablation import ABLATIONS
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.sequences import sequences_of
 from stepladder.runtime.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
@@ -37,10 +41,10 @@ def test_step_is_tested(path):
 
 def test_every_step_is_used():
     used = set()
-    with engine.mlir_context():
+    with mlir_context():
         for path in PIPELINES:
             pipeline = library.load(path.stem)
-            sequences = library.sequences_of(pipeline, pipeline.steps)
+            sequences = sequences_of(pipeline, pipeline.steps)
             used |= {sequence.attributes["sym_name"].value for sequence in sequences}
     assert used == {path.stem for path in STEPS}
 
@@ -70,17 +74,17 @@ def test_steps_declare_what_they_include(path):
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_ablations_leave_knobs_of_absent_steps_to_them(name):
     ablation = ABLATIONS[name]
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load(ablation.pipeline)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         for without in ablation.variants.values():
             settings = ablation.settings_of(without, defaults)
-            engine.choose_knobs(pipeline, engine.Request(ablation.pipeline, settings, without=without))
+            choose_knobs(pipeline, Request(ablation.pipeline, settings, without=without))
 
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
 def test_upstream_pipelines_use_no_tc_op(path):
-    with engine.mlir_context():
+    with mlir_context():
         extended = [step.name for step in library.load(path.stem).steps if step.dialects]
     assert not (path.stem.endswith("_upstream") and extended)
     for step in STEPS:

@@ -4,14 +4,17 @@ import json
 
 import pytest
 
-from stepladder.payload.problem import Problem
-from stepladder.pipeline import engine, library, measured_knobs
+from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import transforms_dir
 
 
 def problem(m, n, k, c_type="f32"):
-    return Problem(m, n, k, "f16", "f16", c_type, "f32", False)
+    return Problem(m, n, k, "f16", "f16", "f32", c_type, False)
 
 
 def entry(m, n, k, **knobs):
@@ -111,7 +114,7 @@ def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipel
     ],
 )
 def test_default_knobs_of_wgmma_suit_any_problem(size, types):
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     element, c_type = types
     text = matmul_text(
@@ -122,8 +125,8 @@ def test_default_knobs_of_wgmma_suit_any_problem(size, types):
         accumulate=False,
         b_layout="row" if element in ("f16", "bf16") else "column",
     )
-    with engine.mlir_context():
-        run = engine.run(text, "payload.mlir", engine.Request("wgmma", tuned=True, through="pack_shared_memory"))
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", tuned=True, through="pack_shared_memory"))
     assert "nvgpu.tma.async.load" in run.steps[-1].text
 
 
@@ -139,7 +142,7 @@ def copy(tmp_path):
         (tmp_path / "mine.mlir").write_text(text)
         if step:
             (tmp_path / step.name).write_text(step.read_text())
-        with engine.mlir_context():
+        with mlir_context():
             return measured_knobs.find_measured(library.load(str(tmp_path / "mine.mlir")))
 
     return found
@@ -225,13 +228,13 @@ def test_a_file_without_measured_knobs_is_refused(tmp_path, text):
 
 
 def test_a_copy_runs_with_the_measured_knobs(tmp_path):
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     (tmp_path / "mine.mlir").write_text((transforms_dir() / "wgmma.mlir").read_text().replace("@wgmma(", "@mine("))
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     runs = []
     for pipeline in ("wgmma", str(tmp_path / "mine.mlir")):
-        with engine.mlir_context():
-            request = engine.Request(pipeline, tuned=True, through="tile_to_blocks")
-            runs.append(engine.run(text, "payload.mlir", request))
+        with mlir_context():
+            request = Request(pipeline, tuned=True, through="tile_to_blocks")
+            runs.append(run_pipeline(text, "payload.mlir", request))
     assert runs[0].knobs == runs[1].knobs

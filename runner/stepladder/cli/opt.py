@@ -21,7 +21,7 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError
 from stepladder.runtime.files import read_text, write_text
 
 if TYPE_CHECKING:
-    from stepladder.pipeline.engine import Request
+    from stepladder.pipeline.request import Request
 
 _EPILOG = """\
 exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
@@ -89,20 +89,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     add_plugin_options(parser)
-    add_output_option(parser, "OUT", "write the IR here; standard output unless told")
+    add_output_option(parser, "OUT", "write the IR here (default: standard output)")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
     return parser
 
 
 def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) -> str:
     """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
-    from stepladder.pipeline import engine
+    from stepladder.mlir.text import text_of
     from stepladder.pipeline.dumps import DumpFolder
+    from stepladder.pipeline.run import run_pipeline
 
     if dump_dir is None:
-        return engine.text_of(engine.run(text, name, request).module)
+        return text_of(run_pipeline(text, name, request).module)
     dumps = DumpFolder(dump_dir, kept=name)
-    run = engine.run(
+    run = run_pipeline(
         text,
         name,
         request,
@@ -110,7 +111,7 @@ def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) 
         begun=lambda input_: dumps.write("input", input_),
         progress=lambda step: dumps.write(step.name, step.text),
     )
-    return engine.text_of(run.module)
+    return text_of(run.module)
 
 
 def _check_each_step(text: str, name: str, request: Request) -> None:
@@ -123,14 +124,15 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
 
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
-    from stepladder.payload.problem import find_problem
-    from stepladder.pipeline import build, engine, library
+    from stepladder.payload.matmul import find_matmul
+    from stepladder.pipeline import library
+    from stepladder.pipeline.context import parse_payload
+    from stepladder.pipeline.knobs import choose_knobs
 
-    found = find_problem(engine.parse_payload(text, name))
-    small = matmul.small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
-    problem = build.problem_of(small)
+    found = find_matmul(parse_payload(text, name)).problem
+    problem = matmul.small_problem(found, choose_knobs(library.load(request.pipeline), request))
     print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
-    is_small = small == found
+    is_small = problem == found
     rows: list[dict[str, object]] = []
 
     def checked(report: matmul.StepReport) -> None:
@@ -156,7 +158,7 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
             raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
     matmul.check_steps(
-        text if is_small else matmul.payload_of(small), name, dataclasses.replace(request, tuned=False), checked
+        text if is_small else matmul.payload_of(problem), name, dataclasses.replace(request, tuned=False), checked
     )
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 
@@ -189,21 +191,24 @@ def _check_options(args: argparse.Namespace) -> None:
 
 def _process(text: str, name: str, args: argparse.Namespace) -> str:
     """Runs one payload as the options say, in a context of its own; returns the IR."""
-    from stepladder.pipeline import engine
+    from stepladder.mlir.text import text_of
+    from stepladder.pipeline.context import mlir_context, parse_payload
+    from stepladder.pipeline.pass_pipeline import run_pass_pipeline
+    from stepladder.pipeline.request import Request
 
-    with engine.mlir_context():
+    with mlir_context():
         if args.pipeline is not None:
             start, through = (args.step, args.step) if args.step else (args.start, args.through)
-            request = engine.Request(args.pipeline, dict(args.settings), through, start, flat(args.without))
+            request = Request(args.pipeline, dict(args.settings), through, start, flat(args.without))
             given = text
             # First over the payload itself: what refuses it says why, and no step is to blame.
             text = _run_pipeline(text, name, request, args.dump_dir)
             if args.check_each_step:
                 _check_each_step(given, name, request)
         else:
-            text = engine.text_of(engine.parse_payload(text, name))
+            text = text_of(parse_payload(text, name))
         if args.pass_pipeline is not None:
-            text = engine.run_pass_pipeline(text, name, args.pass_pipeline)
+            text = run_pass_pipeline(text, name, args.pass_pipeline)
     return text
 
 
@@ -226,7 +231,7 @@ def _run(args: argparse.Namespace) -> int:
     text, name = read_text(args.input)
     with imports():
         from stepladder.extension import plugins
-        from stepladder.pipeline import engine  # noqa: F401  (imported here, where `imports` takes effect)
+        from stepladder.pipeline import run  # noqa: F401  (imported here, where `imports` takes effect)
 
     plugins.load_files(args.plugins)
     outputs: list[str] = []

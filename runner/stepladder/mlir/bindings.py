@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from stepladder.mlir.stubs import ext, ir, transform  # pyright: ignore[reportMissingModuleSource]
 else:
     ir = importlib.import_module(f"{PREFIX}.ir")
-    transform = importlib.import_module(f"{PREFIX}.dialects.transform")
     ext = importlib.import_module(f"{PREFIX}.dialects.ext")
+    transform = importlib.import_module(f"{PREFIX}.dialects.transform")
 interpreter = importlib.import_module(f"{PREFIX}.dialects.transform.interpreter")
 passmanager = importlib.import_module(f"{PREFIX}.passmanager")
 # The payload's dialects.
@@ -83,7 +83,7 @@ scf = _dialect("scf")
 vector = _dialect("vector")
 
 
-def fill_builtin_region(operation) -> None:
+def fill_builtin_region(operation: ir.Operation) -> None:
     """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it."""
     importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg").fill_builtin_region(operation)
 

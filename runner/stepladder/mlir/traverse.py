@@ -39,3 +39,8 @@ def defining_op(value: ir.Value) -> ir.Operation:
 def users_of(value: ir.Value) -> list[ir.Operation]:
     """Returns the ops that use a value, one for each use, in the order of MLIR's use list."""
     return [use.owner.operation for use in value.uses]
+
+
+def count_operations(module: ir.Module) -> int:
+    """Returns the number of ops below a module."""
+    return len(walk(module)) - 1

@@ -44,7 +44,8 @@ def _is_texts(attribute: ir.Attribute) -> bool:
 
 
 def _entries(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
-    return {attribute[number].name: attribute[number].attr for number in range(len(attribute))}
+    dictionary = ir.DictAttr(attribute)
+    return {entry.name: entry.attr for entry in (dictionary[number] for number in range(len(dictionary)))}
 
 
 def _is_texts_by_name(attribute: ir.Attribute) -> bool:
@@ -69,7 +70,7 @@ def _is_requirements(attribute: ir.Attribute) -> bool:
 
 
 def _conditions(attribute: ir.Attribute) -> list[str]:
-    return [_entries(entry)["condition"].value for entry in attribute]
+    return [ir.StringAttr(_entries(entry)["condition"]).value for entry in ir.ArrayAttr(attribute)]
 
 
 def _is_text(attribute: ir.Attribute) -> bool:
@@ -81,7 +82,7 @@ def _text(attribute: ir.Attribute) -> list[str]:
 
 
 def _texts_by_name(attribute: ir.Attribute) -> list[str]:
-    return [value.value for value in _entries(attribute).values()]
+    return [ir.StringAttr(value).value for value in _entries(attribute).values()]
 
 
 OF_STEPS = {

@@ -16,6 +16,7 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.nesting import check_nesting
+from stepladder.pipeline.sequences import sequences_by_name
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.resources import transforms_dir
 
@@ -28,20 +29,6 @@ _MODULE = re.compile(r"\bmodule\b(?:\s+@[\w$.-]+)?(?:\s+attributes\s*\{[^{}]*\})
 _INCLUDED = re.compile(r"\btransform\.include\s+@([\w$.-]+)")
 _NAMED = re.compile(r"\btransform\.named_sequence\s+(?:private\s+)?@([\w$.-]+)")
 _NAMED_GENERICALLY = re.compile(r'\bsym_name\s*=\s*"([^"]+)"')
-
-
-def sequences(module: ir.Module | ir.OpView) -> dict[str, ir.Operation]:
-    """Returns the named sequences of a transform module, definitions and declarations, by name."""
-    return {
-        op.operation.attributes["sym_name"].value: op.operation
-        for op in module.body.operations
-        if op.operation.name == _SEQUENCE
-    }
-
-
-def is_declaration(sequence: ir.Operation) -> bool:
-    """Returns whether a named sequence has no body."""
-    return not sequence.regions[0].blocks
 
 
 def file_of(sequence: ir.Operation) -> Path:
@@ -108,7 +95,7 @@ def _declaration(name: str, near: Path, including: tuple[Path, ...]) -> str:
     if path in including:
         raise StepladderError(f"step '{name}' includes itself", location=str(path))
     script = parse(path, including)
-    definition = sequences(script).get(name)
+    definition = sequences_by_name(script).get(name)
     if definition is None:
         raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
     type_ = ir.TypeAttr(definition.attributes["function_type"]).value
@@ -121,7 +108,7 @@ def _declaration(name: str, near: Path, including: tuple[Path, ...]) -> str:
     return f"{_SEQUENCE} private @{name}({arguments}){results}"
 
 
-def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.OpView:
+def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.Module:
     """Parses a script, with the declarations that it leaves out, in the current MLIR context.
 
     Args:
@@ -147,14 +134,14 @@ def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.OpView:
         ) from None
 
 
-def merge(module: ir.OpView, name: str, path: Path) -> None:
+def merge(module: ir.Module, name: str, path: Path) -> None:
     """Copies the sequences of the file `path`, which defines the sequence `name`, into a transform module.
 
     Raises:
         StepladderError: a file that does not define the sequence, or one that does not fit what the module has.
     """
     script = parse(path)
-    if sequences(script).get(name) is None:
+    if sequences_by_name(script).get(name) is None:
         raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
     with diagnostics.collect(module.context) as errors:
         try:
