@@ -12,7 +12,7 @@ from stepladder.emulator.core.program import Body, Instruction
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.machine import Group
+    from stepladder.emulator.core.groups import Group
 
 
 class Unsupported(StepladderError):

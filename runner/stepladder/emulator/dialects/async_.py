@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepladder.emulator.core.control_flow import move
 from stepladder.emulator.core.fibers import Fiber
-from stepladder.emulator.core.machine import Group
+from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.values import Value

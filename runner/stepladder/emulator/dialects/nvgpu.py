@@ -16,6 +16,7 @@ from stepladder.emulator.core.registry import executes, shared
 from stepladder.emulator.hardware import (
     asynchronous,
     fragments,
+    mbarriers,
     synchronization,
     tma,
     warpgroups,
@@ -225,14 +226,14 @@ def mbarrier_init(fiber, op, barriers, count, number, *predicate) -> None:
     """Initializes an mbarrier that `count` arrive at."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        synchronization.initialize(fiber, op, barriers + number * _MBARRIER_BYTES, count)
+        mbarriers.initialize(fiber, op, barriers + number * _MBARRIER_BYTES, count)
 
 
 def phases(fiber, op, address):
     """Returns the phase that the mbarriers at an address are in: what an arrival's token is."""
     token = np.zeros(fiber.count, np.int64)
     for mask, (block, place) in synchronization.by_block(fiber, address):
-        barrier = synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
+        barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         token[mask] = barrier.phase if barrier is not None else 0
     return token
 
@@ -242,7 +243,7 @@ def mbarrier_arrive(fiber, op, barriers, number):
     """Arrives."""
     address = barriers + number * _MBARRIER_BYTES
     token = phases(fiber, op, address)
-    synchronization.arrive_at(fiber, op, address)
+    mbarriers.arrive_at(fiber, op, address)
     return token
 
 
@@ -251,7 +252,7 @@ def mbarrier_arrive_nocomplete(fiber, op, barriers, number, count):
     """Arrives `count` times, where the phase does not end by that."""
     address = barriers + number * _MBARRIER_BYTES
     token = phases(fiber, op, address)
-    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
+    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
     return token
 
 
@@ -260,20 +261,20 @@ def mbarrier_arrive_expect_tx(fiber, op, barriers, bytes_, number, *predicate) -
     """Arrives, and announces bytes."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        synchronization.arrive_at(fiber, op, barriers + number * _MBARRIER_BYTES, expected=bytes_)
+        mbarriers.arrive_at(fiber, op, barriers + number * _MBARRIER_BYTES, expected=bytes_)
 
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber, op, barriers, token, number):
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    synchronization.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
     return True
 
 
 @executes("nvgpu.mbarrier.try_wait.parity")
 def mbarrier_try_wait_parity(fiber, op, barriers, parity, ticks, number) -> None:
     """Waits for the end of the phase with a parity."""
-    synchronization.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, parity)
+    mbarriers.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, parity)
 
 
 # TMA.
@@ -343,7 +344,7 @@ def load_boxes(fiber, op, descriptor, coordinates, address, barrier, multicast=(
             blocks = [target for target in blocks if target < group.blocks]
         place = of_lane(barrier, lane)
         warp = [group.warp_of_lane[lane]]
-        found = [(target, synchronization.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
+        found = [(target, mbarriers.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
         tma.load(
             fiber,
             op,

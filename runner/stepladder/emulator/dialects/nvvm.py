@@ -11,7 +11,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import lanes
 from stepladder.emulator.dialects import nvgpu
-from stepladder.emulator.hardware import asynchronous, synchronization, tma
+from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 
@@ -70,7 +70,7 @@ def fence_proxy(fiber, op) -> None:
 @executes("nvvm.fence.mbarrier.init")
 def fence_mbarrier_init(fiber, op) -> None:
     """Makes initialized mbarriers visible to the async proxy."""
-    synchronization.fence_initialization(fiber)
+    mbarriers.fence_initialization(fiber)
 
 
 @executes("nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
@@ -156,7 +156,7 @@ def mbarrier_init(fiber, op, address, count, *predicate) -> None:
     if fiber is not None:
         pointers.check_alignment(fiber, op, address, _MBARRIER_BYTES)
         _check_in_shared(fiber, op, address)
-        synchronization.initialize(fiber, op, address, count)
+        mbarriers.initialize(fiber, op, address, count)
 
 
 def _check_in_shared(fiber, op, address) -> None:
@@ -180,7 +180,7 @@ def mbarrier_arrive(fiber, op, address, *count):
         arrive_in_cluster(fiber, op, address, int(fiber.first(count[0])) if count else 1)
         return np.zeros(fiber.count, np.int64) if op.results else None
     token = nvgpu.phases(fiber, op, address)
-    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
+    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
     return token if op.results else None
 
 
@@ -190,21 +190,21 @@ def mbarrier_arrive_expect_tx(fiber, op, address, count, *predicate):
     token = nvgpu.phases(fiber, op, address) if op.results else None
     active = nvgpu.where(fiber, predicate)
     if active is not None:
-        synchronization.arrive_at(active, op, address, expected=count)
+        mbarriers.arrive_at(active, op, address, expected=count)
     return token
 
 
 @executes("nvvm.mbarrier.test.wait", "nvvm.mbarrier.test.wait.shared")
 def mbarrier_test_wait(fiber, op, address, token):
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    synchronization.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
     return True
 
 
 @executes("nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.try_wait.parity.shared")
 def mbarrier_try_wait_parity(fiber, op, address, parity, ticks) -> None:
     """Waits for the end of the phase with a parity."""
-    synchronization.wait_at(fiber, op, address, parity)
+    mbarriers.wait_at(fiber, op, address, parity)
 
 
 @executes("nvvm.cp.async.bulk.tensor.shared.cluster.global")
@@ -258,10 +258,10 @@ def arrive_in_cluster(fiber, op, address, arrivals: int = 1) -> None:
     block = np.where(block < 0, fiber.group.block_of_lane, block)
     if fiber.group.sanitizer.enabled:
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
-    synchronization.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block)
+    mbarriers.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block)
 
 
 def fence_async(fiber, op) -> None:
     """Makes what threads wrote visible to the async proxy."""
     fiber.group.sanitizer.fence_proxy(fiber.warps)
-    synchronization.fence_initialization(fiber)
+    mbarriers.fence_initialization(fiber)

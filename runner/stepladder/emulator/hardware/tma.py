@@ -10,7 +10,7 @@ import numpy as np
 
 from stepladder.emulator.hardware import asynchronous, shared_memory_layouts
 from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched
-from stepladder.emulator.hardware.synchronization import mbarriers
+from stepladder.emulator.hardware.mbarriers import mbarriers
 from stepladder.emulator.memory.memory import Allocation
 
 ALIGNMENT = 128  # bytes, of a box in shared memory
