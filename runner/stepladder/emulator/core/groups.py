@@ -67,7 +67,7 @@ class Group:
         window_bytes: int = 0,
         layout: dict | None = None,
         is_host: bool = False,
-    ):
+    ) -> None:
         self.machine = machine
         self.number = number
         self.name = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import Sanitizer
+
+if TYPE_CHECKING:
+    from stepladder.emulator.hardware.counters import Counters
 
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
 _SPINS = 1000
@@ -40,12 +44,12 @@ class Machine:
         program: Program,
         *,
         sanitize: bool = True,
-        counters=None,
+        counters: Counters | None = None,
         max_steps: int = MAX_STEPS,
         granule: int = 2,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
-    ):
+    ) -> None:
         self.program = program
         self.heap = Heap()
         self.globals: dict = {}
@@ -64,7 +68,7 @@ class Machine:
         self.stops_at_assertions = stops_at_assertions
         self._launches = 0
 
-    def free(self, op, memory: Allocation) -> None:
+    def free(self, op: Instruction, memory: Allocation) -> None:
         """Frees memory of the heap; who frees it twice, or touches it later, is a finding."""
         if self.sanitize and memory.freed is not None:
             self.findings.add("use-after-free", "frees memory that has been freed", op, memory.freed)
@@ -156,7 +160,17 @@ class Machine:
         self.heap.forget()
         self.published.clear()
 
-    def _group(self, key: int, number: int, grid, block, cluster, clusters, window_bytes: int, layout: dict) -> Group:
+    def _group(
+        self,
+        key: int,
+        number: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        cluster: Sequence[int],
+        clusters: Sequence[int],
+        window_bytes: int,
+        layout: dict,
+    ) -> Group:
         first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]
         ids = np.array(
             [

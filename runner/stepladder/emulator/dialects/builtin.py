@@ -68,7 +68,7 @@ def lower_module(builder: Builder, op: ir.Operation) -> None:
 
 
 @lowers("ml_program.global")
-def lower_global(builder, op) -> None:
+def lower_global(builder: Builder, op: ir.Operation) -> None:
     """A global that no op of a payload may read: nothing."""
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import control_flow, values
-from stepladder.emulator.core.fibers import Left, Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
+from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
-from stepladder.emulator.core.types import Opaque, decode
+from stepladder.emulator.core.types import Opaque, Type, decode
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import synchronization
@@ -18,10 +21,13 @@ from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
 _AXES = "xyz"
 
 
-def _axis(op) -> int:
+def _axis(op: Instruction) -> int:
     return _AXES.index(re.search(r"([xyz])>?$", op.attributes["dimension"]).group(1))
 
 
@@ -42,31 +48,31 @@ _NUMBERS = {
 
 
 @executes(*_NUMBERS)
-def number(fiber, op):
+def number(fiber: Fiber, op: Instruction) -> Value:
     """A number of a thread, block or cluster along a dimension, or how many there are."""
     return _NUMBERS[op.name](fiber.group, _axis(op))
 
 
 @executes("gpu.lane_id")
-def lane_id(fiber, op):
+def lane_id(fiber: Fiber, op: Instruction) -> Value:
     """The thread's number in its warp."""
     return fiber.group.thread_of_lane % WARP
 
 
 @executes("gpu.subgroup_id")
-def subgroup_id(fiber, op):
+def subgroup_id(fiber: Fiber, op: Instruction) -> Value:
     """The warp's number in its block."""
     return fiber.group.thread_of_lane // WARP
 
 
 @executes("gpu.subgroup_size")
-def subgroup_size(fiber, op):
+def subgroup_size(fiber: Fiber, op: Instruction) -> Value:
     """Threads of a warp."""
     return WARP
 
 
 @executes("gpu.num_subgroups")
-def num_subgroups(fiber, op):
+def num_subgroups(fiber: Fiber, op: Instruction) -> Value:
     """Warps of a block."""
     return fiber.group.warps_per_block
 
@@ -75,13 +81,13 @@ def num_subgroups(fiber, op):
 
 
 @executes("gpu.barrier")
-def barrier(fiber, op) -> None:
+def barrier(fiber: Fiber, op: Instruction) -> None:
     """All threads of the block meet."""
     synchronization.meet(fiber, op, at_one_op=True)
 
 
 @executes("gpu.shuffle")
-def shuffle(fiber, op, value, offset, width):
+def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: Value) -> tuple[Value, ...]:
     """The value of another thread of the warp, and whether there is one."""
     group = fiber.group
     lane = group.thread_of_lane % WARP
@@ -116,7 +122,7 @@ class WarpMatrix:
 
     __slots__ = ("array", "group")
 
-    def __init__(self, array: np.ndarray, group):
+    def __init__(self, array: np.ndarray, group: Group) -> None:
         self.array = array
         self.group = group
 
@@ -131,7 +137,7 @@ class WarpMatrix:
         return WarpMatrix(array, group)
 
 
-def _matrix(op, type_) -> tuple[int, int, str, str]:
+def _matrix(op: Instruction, type_: Type) -> tuple[int, int, str, str]:
     """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
     found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
     if not found:
@@ -139,7 +145,7 @@ def _matrix(op, type_) -> tuple[int, int, str, str]:
     return int(found[1]), int(found[2]), found[3], found[4]
 
 
-def _elements(fiber, op, view, indices, type_) -> tuple:
+def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], type_: Type) -> tuple:
     """Returns a fiber of one thread a warp, and the elements of its matrix in memory."""
     if "matrix" not in op.cache:
         op.cache["matrix"] = _matrix(op, type_)
@@ -150,7 +156,7 @@ def _elements(fiber, op, view, indices, type_) -> tuple:
     if op.attributes.get("transpose"):
         row, column = column.T, row.T
 
-    def wide(index):
+    def wide(index: Value) -> Value:
         return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
 
     *outer, first, last = (wide(index) for index in indices)
@@ -161,7 +167,7 @@ def _elements(fiber, op, view, indices, type_) -> tuple:
 
 
 @executes("gpu.subgroup_mma_load_matrix")
-def load_matrix(fiber, op, view, *indices):
+def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     """A matrix from memory."""
     group = fiber.group
     one, access = _elements(fiber, op, view, indices, op.result_types[0])
@@ -172,7 +178,7 @@ def load_matrix(fiber, op, view, *indices):
 
 
 @executes("gpu.subgroup_mma_store_matrix")
-def store_matrix(fiber, op, matrix, view, *indices) -> None:
+def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *indices: Value) -> None:
     """A matrix to memory."""
     one, access = _elements(fiber, op, view, indices, op.operand_types[0])
     mine = matrix.array[fiber.warps].astype(view.element.dtype)
@@ -182,7 +188,7 @@ def store_matrix(fiber, op, matrix, view, *indices) -> None:
 
 
 @executes("gpu.subgroup_mma_compute")
-def compute(fiber, op, a, b, c):
+def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
     """A product added to a matrix: each element's products are summed in the type of the sums."""
     group = fiber.group
     left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
@@ -196,7 +202,7 @@ def compute(fiber, op, a, b, c):
 
 
 @executes("gpu.subgroup_mma_constant_matrix")
-def constant_matrix(fiber, op, value):
+def constant_matrix(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A matrix with the same number everywhere."""
     rows, columns, *_ = _matrix(op, op.result_types[0])
     group = fiber.group
@@ -224,7 +230,7 @@ _ELEMENTWISE = {
 
 
 @executes("gpu.subgroup_mma_elementwise")
-def elementwise(fiber, op, *matrices):
+def elementwise(fiber: Fiber, op: Instruction, *matrices: Value) -> Value:
     """The same operation on all elements."""
     name = re.search(r"(\w+)>?$", op.attributes["opType"]).group(1).lower()
     arrays = [matrix.array for matrix in matrices]
@@ -240,7 +246,7 @@ def elementwise(fiber, op, *matrices):
 
 
 @lowers("gpu.func")
-def lower_gpu_func(builder, op) -> None:
+def lower_gpu_func(builder: Builder, op: ir.Operation) -> None:
     """`gpu.func`: a kernel, by its module's name and its own, or a function that kernels call."""
     if "gpu.kernel" not in op.attributes and "kernel" not in op.attributes:
         return
@@ -257,7 +263,7 @@ def lower_gpu_func(builder, op) -> None:
     builder.in_kernel = outer
 
 
-def _emit_attributions(builder, arguments) -> None:
+def _emit_attributions(builder: Builder, arguments: Sequence[Value]) -> None:
     """Emits the memory that a kernel has as arguments: a block's, or a thread's own."""
     for argument in arguments:
         name = "memref.alloc" if decode(argument.type).space == "shared" else "memref.alloca"
@@ -265,13 +271,13 @@ def _emit_attributions(builder, arguments) -> None:
 
 
 @executes("gpu.return", "gpu.terminator")
-def end(fiber, op, *operands) -> None:
+def end(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """The thread ends."""
     synchronization.leave(fiber)
     raise Left
 
 
-def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
+def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
     """Returns the shared memory that a block needs, and where in it what stands (`registry.shared`)."""
     layout: dict = {}
     place = 0
@@ -296,7 +302,7 @@ def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
     return place, layout
 
 
-def _segments(op, operands) -> list[list]:
+def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
     rest = list(operands)
     parts = []
     for size in op.attributes["operandSegmentSizes"]:
@@ -305,7 +311,9 @@ def _segments(op, operands) -> list[list]:
     return parts
 
 
-def _start(fiber, op, code, env_of, parts) -> None:
+def _start(
+    fiber: Fiber, op: Instruction, code: Sequence[Instruction], env_of: Callable[[Group], list], parts: Value
+) -> None:
     """Runs a grid: `parts` are the segments of a launch's operands."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
@@ -320,7 +328,7 @@ def _start(fiber, op, code, env_of, parts) -> None:
 
 
 @lowers("gpu.launch")
-def lower_launch(builder, op) -> None:
+def lower_launch(builder: Builder, op: ir.Operation) -> None:
     """`gpu.launch`: its region, as a kernel that sees the values around it."""
     block = op.regions[0].blocks[0]
     numbers = list(block.arguments)
@@ -337,10 +345,10 @@ def lower_launch(builder, op) -> None:
     launch.cache["arguments"] = arguments
 
 
-def _launch(fiber, op, *operands) -> None:
+def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Runs the region of a launch."""
 
-    def env_of(group) -> list:
+    def env_of(group: Group) -> list:
         env = list(fiber.env)
         clusters = []
         if len(op.cache["arguments"]) > 12:
@@ -356,7 +364,7 @@ def _launch(fiber, op, *operands) -> None:
     _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
 
 
-def _arguments(op, kernel, given) -> list:
+def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
     """Returns what a kernel gets of the arguments of a launch.
 
     Of a memref, where it takes pointers: the address of the first element (the convention of bare pointers), or, where
@@ -376,7 +384,7 @@ def _arguments(op, kernel, given) -> list:
 
 
 @executes("gpu.launch_func")
-def launch_func(fiber, op, *operands) -> None:
+def launch_func(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """A kernel on a grid."""
     parts = _segments(op, operands)
     kernel = fiber.group.machine.program.functions.get(op.attributes["kernel"])
@@ -384,7 +392,7 @@ def launch_func(fiber, op, *operands) -> None:
         raise Unsupported(op, f"of @{op.attributes['kernel']}: there is no such kernel with a body")
     arguments = _arguments(op, kernel, parts[11])
 
-    def env_of(group) -> list:
+    def env_of(group: Group) -> list:
         env: list = [None] * len(group.machine.program.slot_types)
         for slot, value in zip(kernel.arguments, arguments):
             env[slot] = value

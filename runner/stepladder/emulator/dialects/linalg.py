@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.core.types import Scalar, Type
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.affine import compiled
 from stepladder.emulator.dialects.bufferization import everywhere
 from stepladder.emulator.hardware.warps import (
@@ -128,7 +128,7 @@ _REDUCING = (
 
 
 @lowers(*(f"linalg.{name}" for name in (*_ELEMENTWISE, *_MOVING, *_REDUCING)))
-def lower(builder, op) -> None:
+def lower(builder: Builder, op: ir.Operation) -> None:
     """A structured op: its maps are attributes, or follow from its name."""
     attributes = decode_attributes(op)
     attributes["maps"] = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
@@ -167,7 +167,7 @@ class _Loops:
         captured: slots of numbers from outside that the body uses.
     """
 
-    def __init__(self, op):
+    def __init__(self, op: Instruction) -> None:
         maps = op.attributes["maps"]
         body = op.regions[0]
         self.count = maps[0].n_dims
@@ -195,7 +195,7 @@ class _Loops:
         if any(operand.loops != written for operand in self.outputs):
             raise Unsupported(op, "with outputs that different loops go over")
 
-    def sizes(self, op, shapes) -> list[int]:
+    def sizes(self, op: Instruction, shapes: Sequence[Sequence[int]]) -> list[int]:
         """Returns how often each loop runs, given the operands' shapes."""
         sizes: list[int | None] = [None] * self.count
         for operand in self.operands:
@@ -213,7 +213,7 @@ class _Loops:
         return sizes
 
 
-def structured(fiber, op, *operands):
+def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Runs an op: once a warp where its threads do the same, and as one block where no thread differs.
 
     An op that does not depend on the thread is not mapped to threads yet. It is the block's, as if barriers stood
@@ -243,7 +243,7 @@ def structured(fiber, op, *operands):
     return results[0] if len(results) == 1 else results
 
 
-def _of_one_size(fiber, views):
+def _of_one_size(fiber: Fiber, views: Sequence[MemRef]) -> Iterator:
     """Yields the fiber in parts that each have views of the same sizes."""
     varying = [size for view in views for size in view.sizes if isinstance(size, np.ndarray)]
     if not varying:
@@ -254,7 +254,7 @@ def _of_one_size(fiber, views):
         yield narrowed(fiber, fiber.active & (sizes == row).all(axis=1))
 
 
-def _run(fiber, op, loops: _Loops, operands) -> tuple:
+def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]) -> tuple:
     """Runs an op for lanes whose views have the same sizes; returns the tensors that it makes.
 
     In here, every array has L lanes in front, or one where all lanes have the same.
@@ -298,7 +298,7 @@ def _run(fiber, op, loops: _Loops, operands) -> tuple:
     return tuple(results) or (None,)
 
 
-def _content(fiber, op, operand, type_, shape):
+def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: Sequence[int]) -> Value:
     """Returns a number that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
     if isinstance(operand, MemRef):
         value = memory.read(fiber, op, operand, everywhere(shape), shape)
@@ -308,7 +308,7 @@ def _content(fiber, op, operand, type_, shape):
     return operand[None]
 
 
-def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
+def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arrays: list) -> None:
     """Runs the loops, and writes the outputs' elements."""
     rank = loops.count
     body = op.regions[0]
@@ -322,7 +322,7 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
             *(np.asarray(place).reshape(np.shape(place) or (1,) * rank) for place in operand.of_loops(*coordinates)),
         )
 
-    def elements(operand: _Operand):
+    def elements(operand: _Operand) -> Value:
         array = arrays[operand.number]
         if not isinstance(array, np.ndarray):
             return array
@@ -358,6 +358,6 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
 
 
 @executes("linalg.index")
-def index(fiber, op):
+def index(fiber: Fiber, op: Instruction) -> Value:
     """The coordinate of a loop: what the op around it has put there."""
     return op.cache["coordinate"]

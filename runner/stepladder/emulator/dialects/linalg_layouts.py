@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.tensor import mixed
 
 
 @executes("linalg.pack")
-def pack(fiber, op, source, target, *others):
+def pack(fiber: Fiber, op: Instruction, source: Value, target: Value, *others: Value) -> Value:
     """A tensor with its tiles one after the other, each a row-major block; tiles that reach beyond it are padded."""
     has_padding = op.attributes["operandSegmentSizes"][2]
     axes = op.attributes["inner_dims_pos"]
@@ -29,7 +32,7 @@ def pack(fiber, op, source, target, *others):
 
 
 @executes("linalg.unpack")
-def unpack(fiber, op, source, target, *others):
+def unpack(fiber: Fiber, op: Instruction, source: Value, target: Value, *others: Value) -> Value:
     """A tensor from its tiles."""
     axes = op.attributes["inner_dims_pos"]
     order = op.attributes.get("outer_dims_perm") or list(range(target.ndim))
@@ -43,7 +46,7 @@ def unpack(fiber, op, source, target, *others):
     return cut.reshape(padded)[tuple(map(slice, target.shape))].copy()
 
 
-def _cut(shape, axes, tiles) -> list[int]:
+def _cut(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> list[int]:
     """Returns a shape with each tiled dimension as two: the tiles, and what is in one."""
     cut = []
     for axis, size in enumerate(shape):
@@ -51,7 +54,7 @@ def _cut(shape, axes, tiles) -> list[int]:
     return cut
 
 
-def _cut_order(rank: int, axes, order) -> list[int]:
+def _cut_order(rank: int, axes: Sequence[int], order: Sequence[int]) -> list[int]:
     """Returns the order of dimensions that makes a packed tensor of a cut one."""
     place = [axis + sum(other < axis for other in axes) for axis in range(rank)]
     return [place[axis] for axis in order] + [place[axis] + 1 for axis in axes]

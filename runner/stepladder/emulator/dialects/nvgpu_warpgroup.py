@@ -10,7 +10,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.nvgpu import address_of, of_lane
 from stepladder.emulator.hardware import asynchronous, fragments, warpgroups
 from stepladder.emulator.hardware.asynchronous import Sums
@@ -57,7 +57,7 @@ def _matrix_type(text: str) -> tuple[int, int, str]:
 
 
 @executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
-def warpgroup_generate_descriptor(fiber, op, view, descriptor):
+def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, descriptor: Value) -> Value:
     """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
     if not descriptor.swizzle:
         raise Unsupported(op, "of a tile without a swizzle")
@@ -67,7 +67,7 @@ def warpgroup_generate_descriptor(fiber, op, view, descriptor):
 
 
 @executes("nvgpu.warpgroup.mma.init.accumulator")
-def warpgroup_mma_init_accumulator(fiber, op):
+def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
     """Sums of zero."""
     rows, columns, element = _matrix_type(op.result_types[0].text)
     kind = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[element]
@@ -75,7 +75,7 @@ def warpgroup_mma_init_accumulator(fiber, op):
 
 
 @executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
-def warpgroup_mma(fiber, op, a, b, sums):
+def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Sums) -> Value:
     """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
     rows, k, _ = _matrix_type(op.operand_types[0].text)
     columns = _matrix_type(op.operand_types[1].text)[1]

@@ -5,14 +5,21 @@ Each keeps what those who arrived know (`Sanitizer.release`), and tells it those
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.core.fibers import Blocked, Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
 from stepladder.emulator.memory.shadow import together
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+    from stepladder.mlir.bindings import ir
 
 
 @dataclass
@@ -51,12 +58,14 @@ class MBarrier:
             self.known_before, self.known = self.known, self.known
 
 
-def mbarriers(group) -> dict[tuple[int, int], MBarrier]:
+def mbarriers(group: Group) -> dict[tuple[int, int], MBarrier]:
     """Returns a group's mbarriers by block and address."""
     return group.state.setdefault("mbarriers", {})
 
 
-def find_mbarrier(fiber, op, block: int, address: int, warps) -> MBarrier | None:
+def find_mbarrier(
+    fiber: Fiber, op: Instruction, block: int, address: int, warps: Sequence[int] | np.ndarray
+) -> MBarrier | None:
     """Returns an mbarrier that some warps use; None where nobody has initialized one.
 
     That, and one that is used unordered, is a finding.
@@ -79,7 +88,7 @@ def find_mbarrier(fiber, op, block: int, address: int, warps) -> MBarrier | None
     return found
 
 
-def initialize(fiber, op, address, count) -> None:
+def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
     """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block."""
     group = fiber.group
     if not mbarriers(group):
@@ -93,14 +102,14 @@ def initialize(fiber, op, address, count) -> None:
         )
 
 
-def fence_initialization(fiber) -> None:
+def fence_initialization(fiber: Fiber) -> None:
     """Makes the mbarriers that the active warps have initialized visible to TMA."""
     for barrier in mbarriers(fiber.group).values():
         if np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
 
 
-def _explain(group) -> None:
+def _explain(group: Group) -> None:
     """Says which mbarriers wait for other numbers of bytes than copies bring."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
@@ -113,7 +122,15 @@ def _explain(group) -> None:
             group.sanitizer.report("transaction-bytes", f"the mbarrier at byte {place:#x} of shared memory {text}", op)
 
 
-def arrive_at(fiber, op, address, *, expected=0, arrivals: int = 1, block=None) -> None:
+def arrive_at(
+    fiber: Fiber,
+    op: Instruction,
+    address: Value,
+    *,
+    expected: Value = 0,
+    arrivals: int = 1,
+    block: ir.Block | None = None,
+) -> None:
     """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
 
     Args:
@@ -139,7 +156,7 @@ def arrive_at(fiber, op, address, *, expected=0, arrivals: int = 1, block=None) 
             barrier.update(arrivals=arrivals, expected=announced, known=known)
 
 
-def wait_at(fiber, op, address, parity) -> None:
+def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> None:
     """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
     group = fiber.group
     ready = np.zeros(fiber.count, bool)

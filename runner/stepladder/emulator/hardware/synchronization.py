@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.core.fibers import Blocked, Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.emulator.memory.shadow import together
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
 
 _BARRIERS = 16  # of a block, by number
 
 
-def warps_of(fiber, mask: np.ndarray) -> np.ndarray:
+def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
     return np.unique(fiber.group.warp_of_lane[mask])
 
 
-def by_value(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Returns the active lanes as masks (T,) by what they have for numbers: one where all have the same."""
     if all(values.is_uniform(number) for number in numbers):
         return [(fiber.active, tuple(int(number) for number in numbers))]
@@ -37,7 +43,7 @@ def by_value(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     return groups
 
 
-def by_block(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def by_block(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Returns the active lanes by their block and what they have for numbers: (mask, (block, number, ...))."""
     block = 0 if fiber.group.blocks == 1 else fiber.group.block_of_lane
     return by_value(fiber, block, *numbers)
@@ -72,17 +78,19 @@ class Meeting:
             self.generation += 1
 
 
-def _meetings(group) -> dict:
+def _meetings(group: Group) -> dict:
     return group.state.setdefault("meetings", {})
 
 
-def arrive(fiber, op, number=0, threads=None) -> None:
+def arrive(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None) -> None:
     """Arrives at a block's barrier `number` that `threads` (None: all of the block) meet at, and goes on."""
     for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
         _join(fiber, op, block, mask, name, None if threads is None else expected)
 
 
-def _join(fiber, op, block: int, mask: np.ndarray, name: int, threads: int | None) -> tuple[Meeting, int, int]:
+def _join(
+    fiber: Fiber, op: Instruction, block: int, mask: np.ndarray, name: int, threads: int | None
+) -> tuple[Meeting, int, int]:
     """Lets lanes arrive at a barrier that `threads` (None: all of the block) meet at.
 
     Returns:
@@ -113,7 +121,7 @@ def _join(fiber, op, block: int, mask: np.ndarray, name: int, threads: int | Non
     return meeting, meeting.arrive(count, expected, known), expected
 
 
-def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
+def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False) -> None:
     """Arrives at a block's barrier and waits there for the others; with `at_one_op` all must come to the same op."""
 
     def arrivals() -> list:
@@ -137,14 +145,14 @@ def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
     _wait(fiber, arrivals)
 
 
-def _at_barrier(fiber, op, number, threads) -> list:
+def _at_barrier(fiber: Fiber, op: Instruction, number: Value, threads: Value) -> list:
     _whole_warps(fiber, op)
     if fiber.group.counters is not None:
         fiber.group.counters.barrier(fiber, op)
     return by_block(fiber, number, fiber.group.threads if threads is None else threads)
 
 
-def _whole_warps(fiber, op) -> None:
+def _whole_warps(fiber: Fiber, op: Instruction) -> None:
     """A barrier counts warps: threads of one that went another way are taken as there, or waited for in vain."""
     group = fiber.group
     if fiber.mask is None:
@@ -161,7 +169,7 @@ def _whole_warps(fiber, op) -> None:
         )
 
 
-def _wait(fiber, arrivals: Callable[[], list]) -> None:
+def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
     """Arrives once, then waits: `arrivals` returns (mask, meeting, generation, reason) for the active lanes."""
     if fiber.pending is None:
         fiber.pending = arrivals()
@@ -179,7 +187,7 @@ def _wait(fiber, arrivals: Callable[[], list]) -> None:
         fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.known_of.get(generation))
 
 
-def arrive_at_cluster(fiber, op) -> None:
+def arrive_at_cluster(fiber: Fiber, op: Instruction) -> None:
     """Arrives at the cluster's barrier."""
     group = fiber.group
     meeting = _meetings(group).setdefault("cluster", Meeting())
@@ -191,7 +199,7 @@ def arrive_at_cluster(fiber, op) -> None:
     arrived[fiber.lanes] = generation
 
 
-def leave(fiber) -> None:
+def leave(fiber: Fiber) -> None:
     """The active threads end: barriers that all threads meet at do not wait for them any more."""
     group = fiber.group
     group.finished[fiber.lanes] = True
@@ -207,12 +215,12 @@ def leave(fiber) -> None:
                 meeting.end(_present(group, block))
 
 
-def _present(group, block: int) -> int:
+def _present(group: Group, block: int) -> int:
     """Returns how many threads of a block have not ended."""
     return group.threads - int(group.finished[group.block_of_lane == block].sum())
 
 
-def wait_for_cluster(fiber, op) -> None:
+def wait_for_cluster(fiber: Fiber, op: Instruction) -> None:
     """Waits until all threads of the cluster have arrived at its barrier."""
     meeting = _meetings(fiber.group).setdefault("cluster", Meeting())
     arrived = fiber.group.state.get("cluster generation", np.full(fiber.count, -1))
@@ -226,7 +234,7 @@ def wait_for_cluster(fiber, op) -> None:
     _wait(fiber, arrivals)
 
 
-def note_remote(fiber, op, block: np.ndarray, what: str) -> None:
+def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, what: str) -> None:
     """Notes when warps touch other blocks' shared memory, for those blocks not to end before.
 
     Args:
@@ -244,7 +252,7 @@ def note_remote(fiber, op, block: np.ndarray, what: str) -> None:
             group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp], what
 
 
-def _check_ends(group) -> None:
+def _check_ends(group: Group) -> None:
     """The blocks end: says which did not know of all that others did in their shared memory."""
     sanitizer = group.sanitizer
     for (_, block, warp), (op, time, what) in group.state["remote"].items():

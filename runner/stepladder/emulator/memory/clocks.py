@@ -8,6 +8,7 @@ access of x at its time t is in w's past where `clocks[w, x] >= t`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ class Clocks:
         told: by group, the warp that was told last, and when.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.group: Group | None = None
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
@@ -40,7 +41,7 @@ class Clocks:
         self.known: dict[int, np.ndarray] = {}
         self.told: dict[int, tuple[int, int]] = {}
 
-    def attach(self, group) -> None:
+    def attach(self, group: Group) -> None:
         """Begins with a group of blocks: a clock for each of its warps."""
         self.group = group
         self.actors = group.warps
@@ -67,14 +68,14 @@ class Clocks:
         self.clocks[self.actors - 1, self.actors - 1] = 1
         return self.actors - 1
 
-    def release(self, actors) -> np.ndarray:
+    def release(self, actors: Sequence[int] | np.ndarray) -> np.ndarray:
         """Returns what these actors know, together, and lets their time go on: what they do later is not in it."""
         actors = np.asarray(actors)
         known = self.clocks[actors].max(axis=0)
         self.clocks[actors, actors] += 1
         return known
 
-    def acquire(self, actors, known: np.ndarray | None) -> None:
+    def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
         """Tells actors of a past that `release` returned."""
         if known is None:
             return
@@ -84,15 +85,15 @@ class Clocks:
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
         self.clocks[actors, actors] = own
 
-    def knows(self, actors, past: np.ndarray) -> np.ndarray:
+    def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past."""
         return (self.clocks[np.asarray(actors), : len(past)] >= past).all(axis=1)
 
-    def meet(self, actors) -> None:
+    def meet(self, actors: Sequence[int] | np.ndarray) -> None:
         """Lets actors know of each other's past: a barrier among them."""
         self.acquire(actors, self.release(actors))
 
-    def fence_proxy(self, warps) -> None:
+    def fence_proxy(self, warps: Sequence[int] | np.ndarray) -> None:
         """Makes what these warps wrote visible to the async proxy."""
         warps = np.asarray(warps)
         self.fenced[warps] = self.clocks[warps, warps]

@@ -6,6 +6,9 @@ whatever order they happened to run in here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from stepladder.emulator.memory.clocks import Clocks
@@ -15,6 +18,12 @@ from stepladder.emulator.memory.shadow import (
     SharedShadow,
     Touch,
 )
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import MemRef, Value
+    from stepladder.emulator.memory.memory import Access, Allocation
 
 WARP = 32
 
@@ -28,7 +37,7 @@ class Sanitizer(Clocks):
 
     enabled = True
 
-    def __init__(self, findings: Findings, instructions, *, granule: int = 2):
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
         super().__init__()
         self.findings = findings
         self.instructions = instructions
@@ -36,21 +45,21 @@ class Sanitizer(Clocks):
 
     # Accesses of threads.
 
-    def read(self, fiber, op, access) -> None:
+    def read(self, fiber: Fiber, op: Instruction, access: Access) -> None:
         """Checks that threads may read what they are about to read, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
             self.check(op, touch, writes=False)
             self.note(op, touch, writes=False)
 
-    def write(self, fiber, op, access, values) -> None:
+    def write(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
         """Checks that threads may write what they are about to write, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
             self.check(op, touch, writes=True)
             self.note(op, touch, writes=True)
 
-    def update(self, fiber, op, access) -> None:
+    def update(self, fiber: Fiber, op: Instruction, access: Access) -> None:
         """Checks that threads may update what they are about to update atomically, and notes it.
 
         Updates are in no order and no race with each other, but they are with other accesses.
@@ -74,7 +83,7 @@ class Sanitizer(Clocks):
         self.note(op, touch, writes=True)
         shadow.atomically[touch.places] = True
 
-    def written(self, fiber, op, access, values) -> None:
+    def written(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
         """Checks, behind a write, that no two threads wrote different values to one place."""
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
@@ -91,7 +100,7 @@ class Sanitizer(Clocks):
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
             )
 
-    def touch(self, fiber, access) -> Touch | None:
+    def touch(self, fiber: Fiber, access: Access) -> Touch | None:
         """Returns what an access touches, or None where nobody else can touch it."""
         if access.memory.space == "private" or fiber.group.is_host:
             return None
@@ -115,12 +124,12 @@ class Sanitizer(Clocks):
         per = item // self.granule
         return Touch(access.memory, np.repeat(actors, per), ((positions * per)[:, None] + np.arange(per)).reshape(-1))
 
-    def bytes_touched(self, memory, actor: int, addresses: np.ndarray) -> Touch:
+    def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
         """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
         places = np.unique(addresses // self.granule)
         return Touch(memory, np.full(places.shape, actor), places)
 
-    def _shadow(self, memory):
+    def _shadow(self, memory: Allocation) -> SharedShadow | GlobalShadow:
         if memory.shadow is None:
             memory.shadow = (
                 GlobalShadow(memory, self.granule)
@@ -129,7 +138,7 @@ class Sanitizer(Clocks):
             )
         return memory.shadow
 
-    def check(self, op, touch: Touch, *, writes: bool) -> None:
+    def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access."""
         shadow = self._shadow(touch.memory)
         if touch.memory.space == "global":
@@ -175,7 +184,7 @@ class Sanitizer(Clocks):
         if writes:
             self._check_readers(op, touch, shadow)
 
-    def _check_initialized(self, op, touch: Touch, shadow: SharedShadow) -> None:
+    def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         fresh = ~(shadow.initialized[touch.places] | (shadow.busy_writing[touch.places] >= 0))
         if fresh.any():
             self._add(
@@ -184,7 +193,7 @@ class Sanitizer(Clocks):
                 op,
             )
 
-    def _check_readers(self, op, touch: Touch, shadow: SharedShadow) -> None:
+    def _check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         read = shadow.read_at[: self.actors, touch.places]
         late = read > self.clocks[touch.actors, : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
@@ -192,7 +201,7 @@ class Sanitizer(Clocks):
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self._race(op, touch, first, "writes", "read", actor, shadow.read_by[touch.places[first]])
 
-    def _check_global(self, op, touch: Touch, last: dict, writes: bool, did: str) -> None:
+    def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
         group = last["group"][touch.places]
         own = group == self.group.number
@@ -220,7 +229,7 @@ class Sanitizer(Clocks):
                     )
                     return
 
-    def note(self, op, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
+    def note(self, op: Instruction, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
         """Notes an access."""
         shadow = self._shadow(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
@@ -242,7 +251,7 @@ class Sanitizer(Clocks):
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
-    def begin_write(self, op, touch: Touch) -> None:
+    def begin_write(self, op: Instruction, touch: Touch) -> None:
         """An asynchronous copy by these threads begins to write: until `end_write` nobody may touch the places."""
         self.check(op, touch, writes=True)
         if touch.memory.space == "global":
@@ -250,13 +259,13 @@ class Sanitizer(Clocks):
         else:
             self._shadow(touch.memory).busy_writing[touch.places] = op.number
 
-    def end_write(self, op, touch: Touch, *, proxy: bool = True) -> None:
+    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
             self._shadow(touch.memory).busy_writing[touch.places] = -1
         self.note(op, touch, writes=True, asynchronously=proxy)
 
-    def begin_read(self, op, touch: Touch, *, proxy: bool = True) -> None:
+    def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each place once): until `end_read` nobody may write the places.
 
         With `proxy` it reads through the async proxy, which sees what threads wrote only behind a fence.
@@ -283,13 +292,13 @@ class Sanitizer(Clocks):
         shadow.readers[places] += 1
         shadow.busy_reading[places] = op.number
 
-    def end_read(self, op, touch: Touch) -> None:
+    def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
             self._shadow(touch.memory).readers[touch.places] -= 1
             self.note(op, touch, writes=False)
 
-    def _check_proxy(self, op, touch: Touch, verb: str) -> None:
+    def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
         """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
         groups = self._shadow(touch.memory).write["group"][touch.places]
         for number, (warp, time) in self.told.items():
@@ -305,7 +314,9 @@ class Sanitizer(Clocks):
 
     # Messages.
 
-    def out_of_bounds(self, fiber, op, view, coordinates, wrong: np.ndarray, rank: int) -> None:
+    def out_of_bounds(
+        self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
+    ) -> None:
         """Adds the finding that lanes (or all) touch elements outside of a view."""
         first = tuple(np.argwhere(wrong)[0])
         lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
@@ -333,7 +344,7 @@ class Sanitizer(Clocks):
             op,
         )
 
-    def misaligned(self, fiber, op, address: int, alignment: int) -> None:
+    def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
         """Adds the finding that an address is no multiple of what the access needs."""
         self._add(
             "misaligned",
@@ -341,14 +352,14 @@ class Sanitizer(Clocks):
             op,
         )
 
-    def report(self, kind: str, message: str, op, other=None) -> None:
+    def report(self, kind: str, message: str, op: Instruction, other: Instruction | None = None) -> None:
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 
-    def _add(self, kind: str, message: str, op, other: int = -1) -> None:
+    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
         self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
 
-    def _race(self, op, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
+    def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
         self._add(
             "race",
             f"{self._actor(touch.actors[first])} {verb} {self.where(touch.memory, touch.places[first])}, "
@@ -360,7 +371,7 @@ class Sanitizer(Clocks):
     def _actor(self, actor: int) -> str:
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
-    def where(self, memory, place: int) -> str:
+    def where(self, memory: Allocation, place: int) -> str:
         """Returns the address of a granule, for a message."""
         offset = int(place) * self.granule
         if memory.space == "shared":
