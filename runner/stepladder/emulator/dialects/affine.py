@@ -89,7 +89,7 @@ def _basis(op: Instruction, dynamic: Sequence[Value]) -> list:
 
 @executes("affine.delinearize_index")
 def delinearize_index(fiber: Fiber, op: Instruction, index: Value, *dynamic: Value) -> Value:
-    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is not used."""
+    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is unused."""
     basis = _basis(op, dynamic)
     inner = basis[len(basis) - len(op.result_types) + 1 :]
     coordinates = []

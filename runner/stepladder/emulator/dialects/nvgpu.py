@@ -1,7 +1,6 @@
-"""nvgpu: fragments and products of warps, asynchronous copies, mbarriers, TMA, and products of warpgroups.
+"""nvgpu: fragments and products of warps, asynchronous copies and mbarriers.
 
-Descriptors of TMA are `tma.Descriptor`, a group of mbarriers is the address of its first, accumulators are
-`asynchronous.Sums` of shape (T, rows / 64, columns / 2). Tokens are nothing: the ops below wait by numbers of groups.
+A group of mbarriers is the address of its first. Tokens are nothing: the ops below wait by numbers of groups.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from stepladder.emulator.hardware import (
     fragments,
     mbarriers,
     synchronization,
-    tma,
     warpgroups,
 )
 from stepladder.emulator.hardware.warps import narrowed
@@ -30,10 +28,9 @@ from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import Access
 
 if TYPE_CHECKING:
-    from stepladder.emulator.hardware.mbarriers import MBarrier
-    from stepladder.emulator.hardware.tma import Descriptor
+    pass
 
-_MBARRIER_BYTES = 8
+MBARRIER_BYTES = 8
 
 
 def segments(op: Instruction, operands: Sequence[Value]) -> list[tuple]:
@@ -227,7 +224,7 @@ def mma_sync(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Val
 @shared("nvgpu.mbarrier.create")
 def _mbarrier_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     found = re.search(r"num_barriers = (\d+)", op.result_types[0].text)
-    return _MBARRIER_BYTES * (int(found.group(1)) if found else 1), _MBARRIER_BYTES, None
+    return MBARRIER_BYTES * (int(found.group(1)) if found else 1), MBARRIER_BYTES, None
 
 
 @executes("nvgpu.mbarrier.create")
@@ -239,7 +236,7 @@ def mbarrier_create(fiber: Fiber, op: Instruction) -> Value:
 @executes("nvgpu.mbarrier.get")
 def mbarrier_get(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """The address of an mbarrier."""
-    return barriers + number * _MBARRIER_BYTES
+    return barriers + number * MBARRIER_BYTES
 
 
 @executes("nvgpu.mbarrier.init")
@@ -249,7 +246,7 @@ def mbarrier_init(
     """Initializes an mbarrier that `count` arrive at."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.initialize(fiber, op, barriers + number * _MBARRIER_BYTES, count)
+        mbarriers.initialize(fiber, op, barriers + number * MBARRIER_BYTES, count)
 
 
 def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
@@ -264,7 +261,7 @@ def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
 @executes("nvgpu.mbarrier.arrive")
 def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """Arrives."""
-    address = barriers + number * _MBARRIER_BYTES
+    address = barriers + number * MBARRIER_BYTES
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address)
     return token
@@ -273,7 +270,7 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Valu
 @executes("nvgpu.mbarrier.arrive.nocomplete")
 def mbarrier_arrive_nocomplete(fiber: Fiber, op: Instruction, barriers: Value, number: Value, count: Value) -> Value:
     """Arrives `count` times, where the phase does not end by that."""
-    address = barriers + number * _MBARRIER_BYTES
+    address = barriers + number * MBARRIER_BYTES
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
     return token
@@ -286,13 +283,13 @@ def mbarrier_arrive_expect_tx(
     """Arrives, and announces bytes."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.arrive_at(fiber, op, barriers + number * _MBARRIER_BYTES, expected=bytes_)
+        mbarriers.arrive_at(fiber, op, barriers + number * MBARRIER_BYTES, expected=bytes_)
 
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, barriers: Value, token: Value, number: Value) -> Value:
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    mbarriers.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
     return True
 
 
@@ -301,134 +298,4 @@ def mbarrier_try_wait_parity(
     fiber: Fiber, op: Instruction, barriers: Value, parity: Value, ticks: Value, number: Value
 ) -> None:
     """Waits for the end of the phase with a parity."""
-    mbarriers.wait_at(fiber, op, barriers + number * _MBARRIER_BYTES, parity)
-
-
-# TMA.
-
-
-@executes("nvgpu.tma.create.descriptor")
-def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Value) -> Value:
-    """A descriptor of a tensor; what the hardware does not take is a finding."""
-    text = op.result_types[0].text
-    swizzle = re.search(r"swizzle = swizzle_(\d+)b", text)
-    for setting in ("interleave = none", "oob = zero"):
-        if setting not in text:
-            raise Unsupported(op, f"of {text}: only with {setting}")
-    item = view.element.bytes
-    descriptor = tma.Descriptor(
-        view.memory,
-        view.start + int(view.offset) * item,
-        view.element,
-        tuple(int(size) for size in view.sizes),
-        tuple(int(stride) for stride in view.strides),
-        tuple(int(size) for size in box),
-        int(swizzle.group(1)) if swizzle else 0,
-    )
-    for problem in descriptor.problems():
-        fiber.group.sanitizer.report("descriptor", problem, op)
-    return descriptor
-
-
-@executes("nvgpu.tma.prefetch.descriptor", "nvgpu.tma.fence.descriptor")
-def tma_prefetch_descriptor(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Nothing: descriptors do not change."""
-
-
-@executes("nvgpu.tma.async.load")
-def tma_async_load(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
-    (view,), (barriers,), (descriptor,), coordinates, (number,), multicast, predicate = segments(op, operands)
-    _check_box(op, view, descriptor)
-    load_boxes(
-        fiber, op, descriptor, coordinates, address_of(view), barriers + number * _MBARRIER_BYTES, multicast, predicate
-    )
-
-
-def load_boxes(
-    fiber: Fiber,
-    op: Instruction,
-    descriptor: Descriptor,
-    coordinates: Sequence[Value],
-    address: Value,
-    barrier: MBarrier,
-    multicast: Value = (),
-    predicate: Value = (),
-) -> None:
-    """Lets each thread begin to load a box.
-
-    Args:
-        coordinates: the innermost first.
-        address, barrier: in shared memory, of the box and of the mbarrier that counts its bytes.
-        multicast: (mask of blocks,), or () for the thread's own.
-        predicate: (whether a thread does it,), or ().
-    """
-    fiber = where(fiber, predicate)
-    if fiber is None:
-        return
-    group = fiber.group
-    for lane in fiber.lanes:
-        block = int(group.block_of_lane[lane])
-        blocks = [block]
-        if multicast:
-            mask = of_lane(multicast[0], lane)
-            blocks = [target for target in range(16) if mask >> target & 1]
-        if max(blocks, default=0) >= group.blocks:
-            group.sanitizer.report(
-                "out-of-bounds", f"is multicast to block {max(blocks)} of a cluster of {group.blocks}", op
-            )
-            blocks = [target for target in blocks if target < group.blocks]
-        place = of_lane(barrier, lane)
-        warp = [group.warp_of_lane[lane]]
-        found = [(target, mbarriers.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
-        tma.load(
-            fiber,
-            op,
-            descriptor,
-            [of_lane(at, lane) for at in reversed(coordinates)],
-            lane=int(lane),
-            address=of_lane(address, lane),
-            barriers=[pair for pair in found if pair[1] is not None],
-        )
-
-
-def _check_box(op: Instruction, view: MemRef, descriptor: Descriptor) -> None:
-    if tuple(size for size in view.sizes if size != 1) != tuple(size for size in descriptor.box if size != 1):
-        raise Unsupported(op, f"of a box of {list(descriptor.box)} in shared memory of {list(view.sizes)}")
-
-
-@executes("nvgpu.tma.async.store")
-def tma_async_store(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Lets each thread begin to store a box."""
-    (view,), (descriptor,), coordinates, predicate = segments(op, operands)
-    _check_box(op, view, descriptor)
-    store_boxes(fiber, op, descriptor, coordinates, address_of(view), predicate)
-
-
-def store_boxes(
-    fiber: Fiber,
-    op: Instruction,
-    descriptor: Descriptor,
-    coordinates: Sequence[Value],
-    address: Value,
-    predicate: Value = (),
-    *,
-    add: bool = False,
-) -> None:
-    """Lets each thread begin to store a box, or to add it to what is there; args as for `load_boxes`."""
-    fiber = where(fiber, predicate)
-    if fiber is None:
-        return
-    for lane in fiber.lanes:
-        tma.store(
-            fiber,
-            op,
-            descriptor,
-            [of_lane(at, lane) for at in reversed(coordinates)],
-            lane=int(lane),
-            address=of_lane(address, lane),
-            add=add,
-        )
-
-
-# Products of warpgroups.
+    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, parity)

@@ -12,7 +12,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
-from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects import nvgpu, nvgpu_tma
 from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
@@ -214,7 +214,7 @@ def tensor_load(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
     (address,), (descriptor,), coordinates, (barrier,), offsets, multicast, _, predicate = nvgpu.segments(op, operands)
     _only_tiles(op, offsets)
-    nvgpu.load_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, barrier, multicast, predicate)
+    nvgpu_tma.load_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, barrier, multicast, predicate)
 
 
 @executes("nvvm.cp.async.bulk.tensor.global.shared.cta")
@@ -222,7 +222,7 @@ def tensor_store(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Lets each thread begin to store a box."""
     (descriptor,), (address,), coordinates, _, predicate = nvgpu.segments(op, operands)
     _only_tiles(op, ())
-    nvgpu.store_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, predicate)
+    nvgpu_tma.store_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, predicate)
 
 
 def _only_tiles(op: Instruction, offsets: Sequence[Value]) -> None:

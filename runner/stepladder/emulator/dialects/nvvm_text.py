@@ -13,7 +13,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects import nvgpu_tma
 from stepladder.emulator.dialects.nvgpu import of_lane
 from stepladder.emulator.dialects.nvvm import (
     arrive_in_cluster,
@@ -33,7 +33,7 @@ _INT = Scalar("i32", np.dtype(np.int32), 32)
 def _add_box(fiber: Fiber, op: Instruction, descriptor: Descriptor, *operands: Value) -> None:
     """Lets each thread begin to add a box to a tensor."""
     *coordinates, address = operands
-    nvgpu.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
+    nvgpu_tma.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
 
 
 def _number_at(fiber: Fiber, op: Instruction, address: int) -> tuple[Value, ...]:
