@@ -274,7 +274,7 @@ class _Flattened:
                 self._part(number, equal, lambda way=way: self._go(op, way, blocks))
         self._go(op, ways[0], blocks)
 
-    def _part(self, number: int, condition: int, go: Callable[[bool], None]) -> None:
+    def _part(self, number: int, condition: int, go: Callable[[], None]) -> None:
         """Emits a branch, and the way of those for whom the condition holds."""
         way = self.builder.emit(self.builder.op.name, branch, (condition,))
         self.branches.append((way, number))

@@ -138,7 +138,7 @@ class Fiber:
         self.place = place
         self.env = env
         self.stack = stack or []
-        self.pending = None
+        self.pending: list | None = None
         self.blocked: Blocked | None = None
         self.count = group.count
         self.narrow(mask)

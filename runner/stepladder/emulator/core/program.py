@@ -23,7 +23,6 @@ from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.types import Type
     from stepladder.emulator.core.values import Value
 
 
@@ -144,14 +143,14 @@ class Builder:
         self.globals: dict[str, dict] = {}
         self.modules: list[str] = []  # that are being lowered, from the outside in
         self.location = ""
-        self.op = None
+        self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel
         self.callees: list[str] = []  # functions that are being put in place of calls, from the outside in
         self.errors: list[StepladderError] = []
 
     # Slots.
 
-    def new_slot(self, type_: Type) -> int:
+    def new_slot(self, type_: types.Type) -> int:
         """Returns a new slot for values of a decoded type."""
         self.slot_types.append(type_)
         return len(self.slot_types) - 1
@@ -358,7 +357,7 @@ def decode_attribute(attribute: ir.Attribute) -> Value:
     return str(attribute)
 
 
-def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray:
+def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
     type_ = types.decode(attribute.type)
     if not isinstance(type_, types.Shaped) or type_.element is None:
         return str(attribute)
@@ -374,7 +373,7 @@ def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray:
     return np.array(attribute).astype(type_.element.dtype).reshape(type_.shape)
 
 
-def complex_numbers(text: str, type_: Type) -> np.ndarray:
+def complex_numbers(text: str, type_: types.Shaped) -> np.ndarray:
     """Returns the complex numbers that a constant's text says, in the shape of a type."""
     pairs = re.findall(r"\(([^(),<>]+),([^(),<>]+)\)", text)
     found = np.array([complex(float(real), float(imaginary)) for real, imaginary in pairs], type_.element.dtype)

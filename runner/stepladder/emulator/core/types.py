@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -143,7 +143,7 @@ class Opaque:
 
 
 # A decoded type.
-Type = Scalar | Shaped | Opaque
+Type: TypeAlias = Scalar | Shaped | Opaque
 
 
 def _scalar(type_: ir.Type) -> Scalar | None:

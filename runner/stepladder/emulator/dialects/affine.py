@@ -83,8 +83,8 @@ def maximum(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 
 def _basis(op: Instruction, dynamic: Sequence[Value]) -> list:
-    dynamic = iter(dynamic)
-    return [next(dynamic) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
+    rest = iter(dynamic)
+    return [next(rest) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
 
 
 @executes("affine.delinearize_index")

@@ -1,6 +1,6 @@
 """llvm: structs, arrays, vectors and constants.
 
-A struct or an array of numbers of one type is `asynchronous.Sums`, an array with a place for each: so wgmma gives and
+A struct or an array of numbers of one type is `asynchronous.AccumulatorRegisters`, an array with a place for each: so wgmma gives and
 takes them. Any other is a `Struct` of values. A pointer is an address, or a TMA descriptor (`pointers`).
 """
 
@@ -15,7 +15,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import BOOL, Opaque, Shaped
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 from stepladder.mlir.bindings import ir
 
@@ -52,7 +52,7 @@ class Held:
 
     __slots__ = ("place", "sums")
 
-    def __init__(self, sums: Sums, place: int) -> None:
+    def __init__(self, sums: AccumulatorRegisters, place: int) -> None:
         self.sums = sums
         self.place = place
 
@@ -60,7 +60,7 @@ class Held:
     def merged(parts: list[Held], masks: list, count: int) -> Held:
         """Returns the sum that the lanes of each mask have in that part."""
         assert all(part.place == parts[0].place for part in parts)
-        return Held(Sums.merged([part.sums for part in parts], masks, count), parts[0].place)
+        return Held(AccumulatorRegisters.merged([part.sums for part in parts], masks, count), parts[0].place)
 
 
 # Structs.
@@ -79,7 +79,7 @@ def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
         return Struct(tuple(_filled(op, part, count, byte) for part in parts))
     kind = np.dtype(_NUMBERS[parts[0].name])
     array = np.full((count, len(parts) * kind.itemsize), byte, np.uint8).view(kind)
-    return array if form.kind == "vector" else Sums(array)
+    return array if form.kind == "vector" else AccumulatorRegisters(array)
 
 
 def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
@@ -117,7 +117,7 @@ def _array(value: np.ndarray, form: Layout, count: int) -> Value:
     if form.kind == "vector":
         return values.lanes(value, count, 1)
     if form.part(0).kind == "number":
-        return Sums(values.lanes(value, count, 1))
+        return AccumulatorRegisters(values.lanes(value, count, 1))
     return Struct(tuple(_array(part, form.part(0), count) for part in value))
 
 
@@ -137,13 +137,13 @@ def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
 def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     """A field, or a field of a field."""
     for place in op.attributes["position"]:
-        struct = struct.read(fiber, op)[:, place] if isinstance(struct, Sums) else struct.fields[place]
+        struct = struct.read(fiber, op)[:, place] if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct
 
 
 def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     for place in op.attributes["position"]:
-        struct = Held(struct, place) if isinstance(struct, Sums) else struct.fields[place]
+        struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct
 
 
@@ -158,10 +158,10 @@ def insertvalue(fiber: Fiber, op: Instruction, struct: Value, value: Value) -> V
 
 def _inserted(fiber: Fiber, op: Instruction, struct: Value, value: Value, position: Value) -> Value:
     place, *inner = position
-    if isinstance(struct, Sums):
+    if isinstance(struct, AccumulatorRegisters):
         array = struct.read(fiber, op).copy()
         array[:, place] = value
-        return Sums(array)
+        return AccumulatorRegisters(array)
     fields = list(struct.fields)
     fields[place] = _inserted(fiber, op, fields[place], value, inner) if inner else value
     return Struct(tuple(fields))

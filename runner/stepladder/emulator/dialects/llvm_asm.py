@@ -13,7 +13,7 @@ from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvvm_text, nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
 
@@ -93,7 +93,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int) -> Ca
     return execute
 
 
-def _sums(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> Sums:
+def _sums(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> AccumulatorRegisters:
     """Returns the sums that an instruction adds to: those of another one, which may be in flight, or numbers."""
     first = operands[0]
     if all(isinstance(value, Held) for value in operands) and all(
@@ -102,4 +102,4 @@ def _sums(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> Sums:
         return first.sums
     values = [value.sums.read(fiber, op)[:, value.place] if isinstance(value, Held) else value for value in operands]
     kind = next((value.dtype for value in values if isinstance(value, (np.ndarray, np.floating))), np.dtype(np.int32))
-    return Sums(np.stack([lanes(value, fiber.count) for value in values], axis=1).astype(kind))
+    return AccumulatorRegisters(np.stack([lanes(value, fiber.count) for value in values], axis=1).astype(kind))

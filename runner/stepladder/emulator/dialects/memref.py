@@ -20,7 +20,7 @@ from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.groups import Group
+    pass
 
 # Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
 _ALIGNMENT = 1024
@@ -314,7 +314,7 @@ def collapse_shape(fiber: Fiber, op: Instruction, view: MemRef) -> MemRef:
     )
 
 
-def _innermost(view: MemRef, group: Group) -> int:
+def _innermost(view: MemRef, group: Sequence[int]) -> int:
     wide = [axis for axis in group if view.sizes[axis] != 1]
     return wide[-1] if wide else group[-1]
 

@@ -50,7 +50,7 @@ def where(fiber: Fiber, predicate: Value) -> Value:
     return narrowed(fiber, mask) if mask.any() else None
 
 
-def of_lane(value: Value, lane: int) -> int:
+def of_lane(value: Value, lane: int | np.integer) -> int:
     """Returns what a lane has of a number, uniform or (T,)."""
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 

@@ -15,7 +15,7 @@ from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import fragments, warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.memory.sanitizer import WARP
@@ -42,7 +42,7 @@ def ldmatrix(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
         transposed=keyword(op.attributes["layout"]) == "col",
     )
     registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
-    return Sums(registers) if op.attributes["num"] > 1 else registers[:, 0]
+    return AccumulatorRegisters(registers) if op.attributes["num"] > 1 else registers[:, 0]
 
 
 def _only_16_bits(op: Instruction) -> None:
@@ -102,7 +102,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     )
     if c.shape[2] == 2:  # two sums of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
-    return Sums(sums.reshape(fiber.count, -1))
+    return AccumulatorRegisters(sums.reshape(fiber.count, -1))
 
 
 def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +57,7 @@ def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
     return elected
 
 
-def _axis_of(numbers: Sequence[Value]) -> Value:
+def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[[Group], Value]]:
     return {axis: lambda group, number=number: numbers(group)[number] for number, axis in enumerate("xyz")}
 
 

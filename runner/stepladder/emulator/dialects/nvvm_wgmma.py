@@ -14,7 +14,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import asynchronous, warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, Operand
 
@@ -43,7 +43,7 @@ def wgmma_wait(fiber: Fiber, op: Instruction) -> None:
 
 
 @executes("nvvm.wgmma.mma_async")
-def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: Sums, a: Value, b: Value) -> Value:
+def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a: Value, b: Value) -> Value:
     """Begins a product of operands in shared memory."""
     attributes = op.attributes
     rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
@@ -98,9 +98,11 @@ def check_product(op: Instruction, form: Product) -> None:
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 
 
-def multiply(fiber: Fiber, op: Instruction, form: Product, sums: Sums, a: Value, b: Value) -> Sums:
+def multiply(
+    fiber: Fiber, op: Instruction, form: Product, sums: AccumulatorRegisters, a: Value, b: Value
+) -> AccumulatorRegisters:
     """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
-    result = Sums(sums.array.copy(), sums.products)
+    result = AccumulatorRegisters(sums.array.copy(), sums.products)
     # Two neighbouring sums of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
     for warpgroup in asynchronous.warpgroups(fiber, op):

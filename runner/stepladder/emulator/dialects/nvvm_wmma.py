@@ -21,7 +21,7 @@ from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory, pointers
 
 _REGISTER_BYTES = 4
@@ -108,8 +108,8 @@ def _registers(fiber: Fiber, fragment: _Fragment, held: np.ndarray, threads: np.
         pairs = whole.reshape(fiber.count, fragment.registers, -1)
         return Struct(tuple(pairs[:, number] for number in range(fragment.registers)))
     if fragment.type in ("f32", "f64", "s32"):
-        return Sums(whole)
-    return Sums(whole.view(np.int32))
+        return AccumulatorRegisters(whole)
+    return AccumulatorRegisters(whole.view(np.int32))
 
 
 def _held(fiber: Fiber, fragment: _Fragment, registers: Value, threads: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-def mixed(static: Sequence[int], dynamic: Sequence[Value]) -> list[int]:
+def mixed(static: Sequence[int], dynamic: Iterator[Value]) -> list[int]:
     """Returns sizes or offsets of which some are static; those that are not come from the iterator `dynamic`."""
     return [next(dynamic) if number == _DYNAMIC else number for number in static]
 
@@ -30,8 +30,8 @@ def _outside(op: Instruction, text: str) -> StepladderError:
 
 def _sizes(op: Instruction, dynamic: Sequence[Value]) -> list[int]:
     """Returns the sizes of the result, given the dynamic ones."""
-    dynamic = iter(dynamic)
-    return [next(dynamic) if size is None else size for size in op.result_types[0].shape]
+    rest = iter(dynamic)
+    return [next(rest) if size is None else size for size in op.result_types[0].shape]
 
 
 @executes("tensor.empty")

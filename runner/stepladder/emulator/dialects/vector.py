@@ -28,7 +28,7 @@ _POISON = -1  # in place of a position: the element is poison
 
 executes("vector.fma")(math.fma)
 
-# Sums and the like.
+# AccumulatorRegisters and the like.
 
 
 def kind_of(op: Instruction) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -215,7 +215,7 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *starts: Va
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape)
 
 
-def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Callable, otherwise: Value) -> Value:
+def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise: Value) -> Value:
     """Returns what is read where a mask says so, and else what another vector has."""
     rank = op.result_types[0].rank
     mask, read, otherwise = in_lanes([mask, read, otherwise], [rank] * 3, fiber.count)

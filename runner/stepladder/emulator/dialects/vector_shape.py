@@ -58,8 +58,8 @@ def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 
 def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
-    dynamic = iter(dynamic)
-    return [next(dynamic) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
+    rest = iter(dynamic)
+    return [next(rest) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
 
 
 @executes("vector.extract")

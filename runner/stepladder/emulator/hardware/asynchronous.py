@@ -169,7 +169,7 @@ def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
 class BulkStore:
     """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once."""
 
-    op: object
+    op: Instruction
     read: Callable[[], None]
     write: Callable[[], None]
     has_read: bool = False
@@ -213,7 +213,7 @@ class _BulkStores:
                 store.finish()
 
 
-def _bulk(fiber: Fiber, lane: int) -> _Bulk:
+def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
     return _kept(fiber.group, "bulk", _BulkStores).of_lane.setdefault(int(lane), _Bulk())
 
 
@@ -341,7 +341,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     return found
 
 
-class Sums:
+class AccumulatorRegisters:
     """What a thread has of the sums of a wgmma, in registers.
 
     Attributes:
@@ -370,9 +370,9 @@ class Sums:
         return array
 
     @staticmethod
-    def merged(parts: list[Sums], masks: list, count: int) -> Sums:
+    def merged(parts: list[AccumulatorRegisters], masks: list, count: int) -> AccumulatorRegisters:
         """Returns the sums that the lanes of each mask have in that part."""
         array = parts[0].array.copy()
         for part, mask in zip(parts[1:], masks[1:]):
             array[mask] = part.array[mask]
-        return Sums(array, [product for part in parts for product in part.products])
+        return AccumulatorRegisters(array, [product for part in parts for product in part.products])

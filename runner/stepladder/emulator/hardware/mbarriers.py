@@ -19,7 +19,6 @@ from stepladder.emulator.memory.shadow import together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
-    from stepladder.mlir.bindings import ir
 
 
 @dataclass
@@ -129,7 +128,7 @@ def arrive_at(
     *,
     expected: Value = 0,
     arrivals: int = 1,
-    block: ir.Block | None = None,
+    block: Value = None,
 ) -> None:
     """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
 

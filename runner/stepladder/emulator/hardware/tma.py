@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from stepladder.emulator.memory.memory import Allocation
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.hardware.mbarriers import MBarrier
     from stepladder.emulator.memory.shadow import Touch
 
@@ -40,7 +41,7 @@ class Descriptor:
 
     memory: Allocation
     start: int
-    element: object
+    element: Scalar
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
@@ -165,7 +166,7 @@ def load(
     *,
     lane: int,
     address: int,
-    barriers: Sequence[tuple[int, object]],
+    barriers: Sequence[tuple[int, MBarrier]],
 ) -> None:
     """Lets a thread begin to load a box, which arrives when somebody waits for it.
 
@@ -203,7 +204,7 @@ def load(
 class _Landing:
     """The arrival of a box in a block's shared memory: called, it happens."""
 
-    def __init__(self, box: _Box, op: Instruction, block: int, barrier: MBarrier | None, written: Callable) -> None:
+    def __init__(self, box: _Box, op: Instruction, block: int, barrier: MBarrier, written: Touch | None) -> None:
         self.box, self.op, self.block, self.barrier, self.written = box, op, block, barrier, written
 
     def __call__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import fragments, shared_memory_layouts
-from stepladder.emulator.hardware.asynchronous import Sums, Warpgroup, bytes_touched
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters, Warpgroup, bytes_touched
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def multiply(
     warpgroup: Warpgroup,
     op: Instruction,
     fiber: Fiber,
-    sums: Sums,
+    sums: AccumulatorRegisters,
     held: np.ndarray,
     columns: int,
     a: Operand,

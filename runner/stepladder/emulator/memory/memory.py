@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.core.values import Value
+    from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 
 # Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
@@ -59,8 +60,8 @@ class Allocation:
         self.space = space
         self.address = address
         self.name = name
-        self.shadow = None
-        self.freed = None
+        self.shadow: SharedShadow | GlobalShadow | None = None
+        self.freed: Instruction | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""
@@ -105,7 +106,7 @@ class Heap:
         return allocation
 
 
-def contiguous(memory: Allocation, element: Scalar, shape: tuple[int, ...], start: int = 0) -> MemRef:
+def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
     """Returns a view of an allocation as a row-major array."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return MemRef(memory, element, start, 0, shape, strides)

@@ -123,7 +123,7 @@ def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: in
         fiber.group.sanitizer.misaligned(fiber, op, int(first), alignment)
 
 
-def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Value, rank: int) -> MemRef:
+def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Value, rank: int) -> tuple[MemRef, Value]:
     """Returns an allocation as elements of a type, and the coordinate of those at `offsets` from a byte of it.
 
     Args:

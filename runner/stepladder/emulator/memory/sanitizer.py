@@ -72,11 +72,11 @@ class Sanitizer(Clocks):
         rest = Touch(touch.memory, touch.actors[~after_update], touch.places[~after_update])
         updated = Touch(touch.memory, touch.actors[after_update], touch.places[after_update])
         if rest.places.size:
-            if touch.memory.space != "global":
+            if isinstance(shadow, SharedShadow):
                 self._check_initialized(op, rest, shadow)
             self.check(op, rest, writes=True)
         if updated.places.size:
-            if touch.memory.space == "global":
+            if isinstance(shadow, GlobalShadow):
                 self._check_global(op, updated, shadow.read, True, "read")
             else:
                 self._check_readers(op, updated, shadow)
@@ -138,10 +138,20 @@ class Sanitizer(Clocks):
             )
         return memory.shadow
 
+    def _shared(self, memory: Allocation) -> SharedShadow:
+        shadow = self._shadow(memory)
+        assert isinstance(shadow, SharedShadow)
+        return shadow
+
+    def _global(self, memory: Allocation) -> GlobalShadow:
+        shadow = self._shadow(memory)
+        assert isinstance(shadow, GlobalShadow)
+        return shadow
+
     def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access."""
         shadow = self._shadow(touch.memory)
-        if touch.memory.space == "global":
+        if isinstance(shadow, GlobalShadow):
             self._check_global(op, touch, shadow.write, writes, "wrote")
             if writes:
                 self._check_global(op, touch, shadow.read, writes, "read")
@@ -235,7 +245,7 @@ class Sanitizer(Clocks):
         now = self.clocks[touch.actors, touch.actors]
         if writes:
             shadow.atomically[touch.places] = False
-        if touch.memory.space == "global":
+        if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now), ("by", op.number)):
                 last[name][touch.places] = value
@@ -257,12 +267,12 @@ class Sanitizer(Clocks):
         if touch.memory.space == "global":
             self._check_proxy(op, touch, "writes")
         else:
-            self._shadow(touch.memory).busy_writing[touch.places] = op.number
+            self._shared(touch.memory).busy_writing[touch.places] = op.number
 
     def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shadow(touch.memory).busy_writing[touch.places] = -1
+            self._shared(touch.memory).busy_writing[touch.places] = -1
         self.note(op, touch, writes=True, asynchronously=proxy)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
@@ -275,7 +285,7 @@ class Sanitizer(Clocks):
             self._check_proxy(op, touch, "reads")
             self.note(op, touch, writes=False)
             return
-        shadow = self._shadow(touch.memory)
+        shadow = self._shared(touch.memory)
         places = touch.places
         if proxy:
             writer = shadow.writer[places]
@@ -295,12 +305,12 @@ class Sanitizer(Clocks):
     def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shadow(touch.memory).readers[touch.places] -= 1
+            self._shared(touch.memory).readers[touch.places] -= 1
             self.note(op, touch, writes=False)
 
     def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
         """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
-        groups = self._shadow(touch.memory).write["group"][touch.places]
+        groups = self._global(touch.memory).write["group"][touch.places]
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced[warp] < time:

@@ -58,7 +58,7 @@ class GlobalShadow:
 class Touch:
     """What an access touches: for each pair of an actor and a granule, one entry in both arrays (1-D)."""
 
-    memory: object
+    memory: Allocation
     actors: np.ndarray
     places: np.ndarray
 
