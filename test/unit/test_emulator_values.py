@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from conftest import examples
 from stepladder.emulator import dialects
 from stepladder.emulator.core import types
-from stepladder.emulator.core.machine import Group, Machine
+from stepladder.emulator.core.groups import Group
+from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import build
 from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir

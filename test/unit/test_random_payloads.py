@@ -11,7 +11,7 @@ import pytest
 
 from random_payloads import TYPES, Payload, random_payload
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.mlir.bindings import ir
 from stepladder.payload import reference_export
