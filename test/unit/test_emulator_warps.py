@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from test_emulator_llvm import kernel, kinds, run, run_clean
+from llvm_kernels import kernel, kinds, run, run_clean
 
 THREADS = 64
 LANE = np.arange(THREADS) % 32
