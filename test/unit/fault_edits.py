@@ -33,7 +33,7 @@ def _op(module, name: str, number: int):
 
 
 @_edit
-def drop(module, name: str, number: int = 0, instead: int | None = None):
+def drop(module, name: str, number: int = 0, instead: int | None = None) -> None:
     """Drops an op; uses of its result are given that of the op of the same name, number `instead`."""
     op = _op(module, name, number)
     if instead is not None:
@@ -42,20 +42,20 @@ def drop(module, name: str, number: int = 0, instead: int | None = None):
 
 
 @_edit
-def move(module, name: str, number: int, *, before: str, at: int = 0):
+def move(module, name: str, number: int, *, before: str, at: int = 0) -> None:
     """Moves an op before another one."""
     _op(module, name, number).move_before(_op(module, before, at))
 
 
 @_edit
-def become(module, name: str, number: int, operand: int, value: int):
+def become(module, name: str, number: int, operand: int, value: int) -> None:
     """Gives an op a constant for an operand."""
     op = _op(module, name, number)
     op.operands[operand] = _constant(op, operand, value)
 
 
 @_edit
-def shift(module, name: str, number: int, operand: int, by: int = 1):
+def shift(module, name: str, number: int, operand: int, by: int = 1) -> None:
     """Adds a number to an operand, or flips it if it is a bit."""
     op = _op(module, name, number)
     old = op.operands[operand]
@@ -66,26 +66,26 @@ def shift(module, name: str, number: int, operand: int, by: int = 1):
 
 
 @_edit
-def take(module, name: str, number: int, operand: int, other: str, at: int, theirs: int):
+def take(module, name: str, number: int, operand: int, other: str, at: int, theirs: int) -> None:
     """Gives an op an operand of another op."""
     _op(module, name, number).operands[operand] = _op(module, other, at).operands[theirs]
 
 
 @_edit
-def see_through(module, name: str, number: int, operand: int):
+def see_through(module, name: str, number: int, operand: int) -> None:
     """Gives an op the first operand of what computes an operand."""
     op = _op(module, name, number)
     op.operands[operand] = op.operands[operand].owner.operands[0]
 
 
 @_edit
-def mark(module, name: str, number: int, attribute: str, value: str):
+def mark(module, name: str, number: int, attribute: str, value: str) -> None:
     """Gives an op another attribute."""
     _op(module, name, number).attributes[attribute] = ir.Attribute.parse(value)
 
 
 @_edit
-def by_some(module, name: str, number: int, threads: int):
+def by_some(module, name: str, number: int, threads: int) -> None:
     """Lets only the first threads of a block come to an op."""
     op = _op(module, name, number)
     thread = _op(module, "gpu.thread_id", 0).results[0]

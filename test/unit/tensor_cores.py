@@ -18,12 +18,12 @@ class NumPyGpu:
     The problem is what it computes: operands are read in its layouts.
     """
 
-    def __init__(self, problem, damage=lambda c, initial, launch: None):
+    def __init__(self, problem, damage=lambda c, initial, launch: None) -> None:
         self.problem = problem
         self.damage = damage
         self.launches = 0
 
-    def load(self, a, b):
+    def load(self, a, b) -> None:
         m, n, k = self.problem.m, self.problem.n, self.problem.k
         for array, name in ((a, self.problem.a_type), (b, self.problem.b_type)):
             assert array.flags.c_contiguous and array.dtype == element_type(name).dtype
@@ -60,7 +60,7 @@ class TensorCore(NumPyGpu):
             if self.problem.acc_type == "f16":
                 total = (total + sum(terms)).astype(np.float16).astype(np.float64)
             else:
-                total = self.cut(terms + [total])
+                total = self.cut([*terms, total])
         return total
 
     def cut(self, terms):

@@ -12,8 +12,8 @@ from tensor_cores import PROBLEMS, NumPyGpu, TensorCore, verdicts, with_layouts
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_race_of_other_types(problem):
-    def damage(c, initial, launch):
+def test_race_of_other_types(problem) -> None:
+    def damage(c, initial, launch) -> None:
         c[2, 3] += launch
 
     report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
@@ -21,7 +21,7 @@ def test_race_of_other_types(problem):
 
 
 @pytest.mark.parametrize("k", [64, 1024, 16384])
-def test_f16_sums_do_not_pass_for_f32(k):
+def test_f16_sums_do_not_pass_for_f32(k) -> None:
     half = make_problem(24, 40, k, "f16", "f32")
     single = make_problem(24, 40, k, "f32", "f32")
     assert not verdicts(single, TensorCore(half))["random"].passed
@@ -39,7 +39,7 @@ def test_f16_sums_do_not_pass_for_f32(k):
         ("f32", "bf16", "f8E4M3FN"),
     ],
 )
-def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs):
+def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs) -> None:
     problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type, inputs=inputs)
     # sqrt(s2) is the standard deviation of an element: an allowed error of one would accept anything.
     assert Tolerance.of(problem).element < 0.5
@@ -48,7 +48,7 @@ def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs):
 
 
 @pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f16", "f16")])
-def test_one_dropped_product_in_one_element(acc_type, c_type):
+def test_one_dropped_product_in_one_element(acc_type, c_type) -> None:
     problem = make_problem(16, 16, 16384, acc_type, c_type)
     executor = NumPyGpu(problem)
     product = executor.product
@@ -66,7 +66,7 @@ def test_one_dropped_product_in_one_element(acc_type, c_type):
     assert report.max_error == 1
 
 
-def test_dropped_slab_fails_the_random_check_too():
+def test_dropped_slab_fails_the_random_check_too() -> None:
     problem = make_problem(16, 16, 16384, "f16", "f16")
     executor = NumPyGpu(problem)
     executor.product = lambda c: c + executor.a[:, :-32].astype(np.float64) @ executor.b[:-32].astype(np.float64)
@@ -74,10 +74,10 @@ def test_dropped_slab_fails_the_random_check_too():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_not_finite_never_passes(value):
+def test_not_finite_never_passes(value) -> None:
     problem = make_problem()
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[63, 63] = value
 
     reports = verdicts(problem, NumPyGpu(problem, damage))
@@ -89,10 +89,10 @@ def test_not_finite_never_passes(value):
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_unwritten_element(accumulate):
+def test_unwritten_element(accumulate) -> None:
     problem = make_problem(accumulate=accumulate)
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[0, 1] = initial[0, 1]
 
     report = verdicts(problem, NumPyGpu(problem, damage))["random"]
@@ -101,10 +101,10 @@ def test_unwritten_element(accumulate):
     assert report.not_finite == (0 if accumulate else 1)
 
 
-def test_swapped_tiles():
+def test_swapped_tiles() -> None:
     problem = make_problem(128, 128, 64)
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[:64, :64], c[64:, 64:] = c[64:, 64:].copy(), c[:64, :64].copy()
 
     reports = verdicts(problem, NumPyGpu(problem, damage))
@@ -113,7 +113,7 @@ def test_swapped_tiles():
         assert reports[check].mismatches > 64 * 64
 
 
-def test_c_left_out_and_c_added_uninvited():
+def test_c_left_out_and_c_added_uninvited() -> None:
     problem = make_problem(accumulate=True)
     executor = NumPyGpu(make_problem(accumulate=False))
     assert not check_exact(problem, matmul_program(problem), executor, 0).passed
@@ -121,10 +121,10 @@ def test_c_left_out_and_c_added_uninvited():
     assert not check_exact(product, matmul_program(product), NumPyGpu(problem), 0).passed
 
 
-def test_race():
+def test_race() -> None:
     problem = make_problem()
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[2, 3] *= 1 + launch * np.float32(2.0**-22)
 
     report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
@@ -133,13 +133,13 @@ def test_race():
     assert report.first_mismatch == (2, 3)
 
 
-def test_first_mismatch_and_counts_span_row_blocks(monkeypatch):
+def test_first_mismatch_and_counts_span_row_blocks(monkeypatch) -> None:
     monkeypatch.setattr(
         "stepladder.verify.check._row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10))
     )
     problem = make_problem(60, 16, 16)
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[33, 2] += 5
         c[59, 15] -= 9
 
@@ -151,7 +151,7 @@ def test_first_mismatch_and_counts_span_row_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("acc_type", ["f16", "f32"])
-def test_exact_inputs_stay_in_the_exact_range(acc_type):
+def test_exact_inputs_stay_in_the_exact_range(acc_type) -> None:
     problem = make_problem(64, 64, 16384, acc_type, acc_type)
     a, b, c = exact_inputs(problem, seed=5)
     assert exact_density(problem) == 1
@@ -165,14 +165,14 @@ def test_exact_inputs_stay_in_the_exact_range(acc_type):
     assert largest + EXACT_C <= 2048
 
 
-def test_exact_inputs_are_thinned_beyond_the_exact_range():
+def test_exact_inputs_are_thinned_beyond_the_exact_range() -> None:
     problem = make_problem(4, 4, 200_000, "f16", "f16")
     a, _, _ = exact_inputs(problem, seed=5)
     products = np.count_nonzero(a, axis=1)
     assert (products > 20_000).all() and (products < 32_500).all()
 
 
-def test_inputs_depend_on_the_seed_alone(monkeypatch):
+def test_inputs_depend_on_the_seed_alone(monkeypatch) -> None:
     problem = make_problem(2048, 1024, 512)
     first = random_inputs(problem, 1)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
@@ -182,7 +182,7 @@ def test_inputs_depend_on_the_seed_alone(monkeypatch):
     assert first[0].dtype == np.float16 and abs(float(first[0].astype(np.float64).std()) - 1) < 0.01
 
 
-def test_pytorch_takes_every_type():
+def test_pytorch_takes_every_type() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from stepladder.verify.arrays import TorchArrays
 
@@ -195,12 +195,12 @@ def test_pytorch_takes_every_type():
             assert np.array_equal(loaded.numpy(), operand.T[3:9].astype(np.float64))
 
 
-def test_report_is_json():
+def test_report_is_json() -> None:
     import json
 
     problem = make_problem()
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[:] = np.nan
 
     for report in verdicts(problem, NumPyGpu(problem, damage)).values():

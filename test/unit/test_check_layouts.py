@@ -13,7 +13,7 @@ from tensor_cores import GPUS, LAYOUTS, PROBLEMS, NumPyGpu, i8_problem, verdicts
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_layouts_pass(problem, layouts):
+def test_layouts_pass(problem, layouts) -> None:
     problem = with_layouts(problem, layouts)
     gpu = GPUS[problem.compute_type]
     for inputs in (exact_inputs, random_inputs):
@@ -24,13 +24,13 @@ def test_layouts_pass(problem, layouts):
 
 @pytest.mark.parametrize("layouts, read_as", list(itertools.permutations(LAYOUTS, 2)))
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_swapped_layouts_fail(problem, layouts, read_as):
+def test_swapped_layouts_fail(problem, layouts, read_as) -> None:
     reports = verdicts(with_layouts(problem, layouts), NumPyGpu(with_layouts(problem, read_as)))
     assert not reports["exact"].passed and not reports["random"].passed
     assert reports["repeatable"].passed
 
 
-def test_exact_inputs_of_a_column_major_a_are_thinned_by_its_rows():
+def test_exact_inputs_of_a_column_major_a_are_thinned_by_its_rows() -> None:
     problem = make_problem(4, 4, 200_000, "f16", "f16", a_layout="column")
     a, _, _ = exact_inputs(problem, seed=5)
     assert a.shape == (200_000, 4)
@@ -40,13 +40,13 @@ def test_exact_inputs_of_a_column_major_a_are_thinned_by_its_rows():
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_integers_are_exact(accumulate, k):
+def test_integers_are_exact(accumulate, k) -> None:
     problem = i8_problem(k=k, accumulate=accumulate)
     reports = verdicts(problem, NumPyGpu(problem))
     for report in reports.values():
         assert report.passed and f"all {24 * 40} elements equal" in report.describe()
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         c[3, 4] += 1
 
     report = verdicts(problem, NumPyGpu(problem, damage))["random"]
@@ -54,7 +54,7 @@ def test_integers_are_exact(accumulate, k):
     assert (report.mismatches, report.first_mismatch, report.max_error) == (1, (3, 4), 1)
 
 
-def test_integers_of_the_whole_range():
+def test_integers_of_the_whole_range() -> None:
     problem = i8_problem(256, 256, 256)
     a, b, c = random_inputs(problem, 0)
     for operand in (a, b):
@@ -64,7 +64,7 @@ def test_integers_of_the_whole_range():
 
 
 @pytest.mark.parametrize("k, largest", [(64, 128), (131_007, 128), (131_008, 127), (200_000, 103), (2**30, 1)])
-def test_integer_sums_do_not_wrap(k, largest):
+def test_integer_sums_do_not_wrap(k, largest) -> None:
     problem = i8_problem(k=k)
     assert integer_range(problem) == largest
     assert k * largest**2 + INTEGER_C <= 2**31 - 1
@@ -78,7 +78,7 @@ def test_integer_sums_do_not_wrap(k, largest):
         lambda total: total.astype(element_type("bf16").dtype).astype(np.float64),
     ],
 )  # sums in a floating-point type
-def test_narrow_integer_sums_fail(spoil):
+def test_narrow_integer_sums_fail(spoil) -> None:
     problem = i8_problem(k=1024)
     executor = NumPyGpu(problem)
     product = executor.product
@@ -86,17 +86,17 @@ def test_narrow_integer_sums_fail(spoil):
     assert not verdicts(problem, executor)["random"].passed
 
 
-def test_unsigned_integers_fail():
+def test_unsigned_integers_fail() -> None:
     problem = i8_problem()
     executor = NumPyGpu(problem)
     executor.product = lambda c: executor.a.astype(np.uint8) @ executor.b.astype(np.float64) + c
     assert not verdicts(problem, executor)["random"].passed
 
 
-def test_unwritten_integer():
+def test_unwritten_integer() -> None:
     problem = i8_problem(accumulate=False)
 
-    def damage(c, initial, launch):
+    def damage(c, initial, launch) -> None:
         assert (initial == -(2**31)).all()
         c[0, 1] = initial[0, 1]
 

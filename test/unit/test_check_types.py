@@ -30,7 +30,7 @@ from tensor_cores import (
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f32", "f16"), ("f16", "f16")])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k):
+def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k) -> None:
     problem = make_problem(24, 40, k, acc_type, c_type, accumulate)
     reports = verdicts(problem, TensorCore(problem), seed=3)
     assert list(reports) == ["exact", "random", "repeatable"]
@@ -43,13 +43,13 @@ def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("c_type", ["f32", "bf16"])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_bf16_passes(c_type, accumulate, k):
+def test_bf16_passes(c_type, accumulate, k) -> None:
     problem = make_problem(24, 40, k, "f32", c_type, accumulate, inputs="bf16")
     for report in verdicts(problem, TensorCore(problem), seed=3).values():
         assert report.passed, report.describe()
 
 
-def test_bf16_reference_takes_inputs_as_stored():
+def test_bf16_reference_takes_inputs_as_stored() -> None:
     """The sums of exact products of stored bf16 numbers, in f32: off by far less than bf16's own roundoff."""
     problem = make_problem(24, 40, 64, inputs="bf16")
     a, _, _ = random_inputs(problem, 0)
@@ -61,22 +61,22 @@ def test_bf16_reference_takes_inputs_as_stored():
 
 
 @pytest.mark.parametrize("inputs", ["bf16", "f8E4M3FN", "f8E5M2"])
-def test_types_without_their_package(monkeypatch, inputs):
+def test_types_without_their_package(monkeypatch, inputs) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(StepladderError, match=f"'{inputs}' needs ml_dtypes.*nothing was executed") as caught:
         check_exact(make_problem(inputs=inputs), matmul_program(make_problem(inputs=inputs)), None, 0)
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_element_type_that_is_none():
-    with pytest.raises(StepladderError, match="element type 'f64' is not supported.*f16, bf16, f32, f8E4M3FN, f8E5M2"):
+def test_element_type_that_is_none() -> None:
+    with pytest.raises(StepladderError, match=r"element type 'f64' is not supported.*f16, bf16, f32, f8E4M3FN, f8E5M2"):
         element_type("f64")
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("gpu", [Tf32, RoundedTf32])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_tf32_passes(gpu, accumulate, k):
+def test_tf32_passes(gpu, accumulate, k) -> None:
     problem = tf32_problem(k=k, accumulate=accumulate)
     reports = verdicts(problem, gpu(problem), seed=3)
     for report in reports.values():
@@ -85,7 +85,7 @@ def test_tf32_passes(gpu, accumulate, k):
 
 
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_bf16_does_not_pass_for_tf32(k):
+def test_bf16_does_not_pass_for_tf32(k) -> None:
     class Narrow(TensorCore):
         @staticmethod
         def multiplied(operand):
@@ -95,7 +95,7 @@ def test_bf16_does_not_pass_for_tf32(k):
     assert not verdicts(problem, Narrow(problem))["random"].passed
 
 
-def test_tf32_does_not_pass_for_f32():
+def test_tf32_does_not_pass_for_f32() -> None:
     problem = tf32_problem(k=1024)
     assert not verdicts(dataclasses.replace(problem, compute_type="f32"), Tf32(problem))["random"].passed
 
@@ -104,7 +104,7 @@ def test_tf32_does_not_pass_for_f32():
 @pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("k", [32, 64, 4096])
-def test_fp8_passes(inputs, c_type, accumulate, k):
+def test_fp8_passes(inputs, c_type, accumulate, k) -> None:
     problem = fp8_problem(k=k, inputs=inputs, c_type=c_type, accumulate=accumulate)
     reports = verdicts(problem, Fp8(problem), seed=3)
     for report in reports.values():
@@ -113,7 +113,7 @@ def test_fp8_passes(inputs, c_type, accumulate, k):
 
 
 @pytest.mark.parametrize("inputs, largest, step", [("f8E4M3FN", 448, 2.0**-9), ("f8E5M2", 57344, 2.0**-16)])
-def test_fp8_inputs_are_normal_numbers(inputs, largest, step):
+def test_fp8_inputs_are_normal_numbers(inputs, largest, step) -> None:
     """Rounded to nearest, not cut off, and within the type's range and grid."""
     problem = fp8_problem(512, 64, 512, inputs=inputs)
     a = random_inputs(problem, 0)[0]
@@ -124,7 +124,7 @@ def test_fp8_inputs_are_normal_numbers(inputs, largest, step):
     assert abs(wide.std() - 1) < 0.01 and abs(wide.mean()) < 0.01
 
 
-def test_fp8_sums_would_not_pass_for_f32():
+def test_fp8_sums_would_not_pass_for_f32() -> None:
     """The tolerance of fp8 is needed, and it is that of fp8 alone."""
     problem = fp8_problem(k=4096)
     report = verdicts(problem, Fp8(problem))["random"]
@@ -133,7 +133,7 @@ def test_fp8_sums_would_not_pass_for_f32():
 
 
 @pytest.mark.parametrize("bits", [9, 10])
-def test_narrower_fp8_sums_fail(bits):
+def test_narrower_fp8_sums_fail(bits) -> None:
     problem = fp8_problem(k=4096)
     executor = Fp8(problem)
     executor.bits = bits
@@ -141,9 +141,9 @@ def test_narrower_fp8_sums_fail(bits):
 
 
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
-def test_exact_fp8_sums_stay_below_2_to_13(inputs):
+def test_exact_fp8_sums_stay_below_2_to_13(inputs) -> None:
     problem = fp8_problem(32, 32, 16384, inputs=inputs)
-    a, b, c = (operand.astype(np.float64) for operand in exact_inputs(problem, seed=5))
+    a, b, _c = (operand.astype(np.float64) for operand in exact_inputs(problem, seed=5))
     assert exact_density(problem) == 1
     assert set(np.unique(a)) == set(np.unique(b)) == {-1, 1}
     partial = np.cumsum(a.T[:, :, None] * b[:, None, :], axis=0)
@@ -156,7 +156,7 @@ def test_exact_fp8_sums_stay_below_2_to_13(inputs):
     "inputs, c_type", [("f16", "f16"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "bf16"), ("f8E4M3FN", "bf16")]
 )
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
+def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate) -> None:
     """C is narrower than the sums: it may be rounded at the end, and not after every 64 products."""
     problem = make_problem(24, 40, 8192, "f32", c_type, accumulate, inputs)
     once = GPUS[inputs](problem)
@@ -175,7 +175,7 @@ def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate):
     assert not verdicts(problem, many)["random"].passed
 
 
-def test_f32_products_pass():
+def test_f32_products_pass() -> None:
     problem = make_problem(24, 40, 4096, inputs="f32")
     executor = NumPyGpu(problem)
     executor.product = lambda c: np.add.accumulate(
@@ -196,7 +196,7 @@ def test_f32_products_pass():
         (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column")),
     ],
 )
-def test_one_dropped_product_of_other_types(gpu, problem):
+def test_one_dropped_product_of_other_types(gpu, problem) -> None:
     executor = gpu(problem)
     product = executor.product
 

@@ -22,7 +22,7 @@ from stepladder.pipeline.requirements import check_requirements
 # The search.
 
 
-def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch):
+def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch) -> None:
     """All settings are ranked by work that does not grow with their number: a few evaluations of each rule."""
     knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 3000, 1000, 2000)
     calls = []
@@ -39,7 +39,7 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
-def test_what_is_ranked_is_what_the_engine_accepts(name):
+def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
     """Every setting of a small space, one by one: those that no rule of use drops are those that meet all rules."""
     knobs, facts = pipeline_space(name), facts_of(name, 512, 384, 256)
     fixed = {
@@ -77,7 +77,7 @@ def _meets(rule, scope):
         return False
 
 
-def test_knobs_that_are_given_stay():
+def test_knobs_that_are_given_stay() -> None:
     ranked = ranking.rank(
         pipeline_space("wgmma"),
         facts_of("wgmma", 1000, 1000, 1000),
@@ -89,7 +89,7 @@ def test_knobs_that_are_given_stay():
     assert set(np.unique(ranked.columns.values["block_m"])) == {192}
 
 
-def test_first_candidates_differ_in_more_than_details():
+def test_first_candidates_differ_in_more_than_details() -> None:
     facts = facts_of("wgmma", 4096, 4096, 4096)
     ranked = ranking.rank(pipeline_space("wgmma"), facts, False, H200, {"target": "sm_90a"})
     first = ranked.first(4)
@@ -98,7 +98,7 @@ def test_first_candidates_differ_in_more_than_details():
     assert [one.microseconds for one in first] == sorted(one.microseconds for one in first)
 
 
-def test_a_pipeline_that_the_model_does_not_know_is_not_ranked():
+def test_a_pipeline_that_the_model_does_not_know_is_not_ranked() -> None:
     knobs = pipeline_space("wgmma_multistage")
     assert ranking.family_of(knobs) is None
     families = [ranking.family_of(pipeline_space(name)) for name in ("wgmma", "mma_sync", "wmma")]
@@ -116,7 +116,7 @@ def extents(multiple, most):
     extents(8, 20000),
     st.sampled_from([("f16", "f32"), ("bf16", "bf16"), ("f16", "f16")]),
 )
-def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types):
+def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types) -> None:
     check_first_choices("wgmma", (m, n, k), *types)
 
 
@@ -128,11 +128,11 @@ def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types):
     extents(16, 4096),
     st.sampled_from(["sm_80", "sm_86", "sm_90a"]),
 )
-def test_every_first_choice_is_accepted_by_warp_pipelines(name, m, n, k, target):
+def test_every_first_choice_is_accepted_by_warp_pipelines(name, m, n, k, target) -> None:
     check_first_choices(name, (m, n, k), "f16", "f32", target)
 
 
-def check_first_choices(name, sizes, element, c_type, target=None):
+def check_first_choices(name, sizes, element, c_type, target=None) -> None:
     """Checks that a pipeline's own requirements accept what the model puts first, all of it."""
     text = matmul_text(*sizes, a_type=element, b_type=element, c_type=c_type, accumulate=False)
     with mlir_context():

@@ -10,7 +10,7 @@ from stepladder.runtime.errors import StepladderError
 # Blocks.
 
 
-def test_post_dominators():
+def test_post_dominators() -> None:
     #   0 -> 1 -> 3 -> (1 again, or 4); 0 -> 2 -> 4; 4 -> 5 or 6, which end
     graph = control_flow._Graph([[1, 2], [3], [4], [1, 4], [5, 6], [], []])
     assert graph.after == [4, 3, 4, 4, None, None, None]
@@ -19,11 +19,11 @@ def test_post_dominators():
     assert graph.between(3, 4) == {3, 1}
 
 
-def test_a_way_that_never_ends_counts_for_nothing():
+def test_a_way_that_never_ends_counts_for_nothing() -> None:
     assert control_flow._Graph([[1, 2], [1], []]).after == [2, None, None]
 
 
-def test_threads_leave_a_loop_one_after_the_other():
+def test_threads_leave_a_loop_one_after_the_other() -> None:
     """Collatz's numbers: how many steps it takes until 1; what the loop computes is used behind it, by no argument."""
     y = run_clean("""
       %one = llvm.add %t, %c1 : i32
@@ -59,7 +59,7 @@ def test_threads_leave_a_loop_one_after_the_other():
     assert list(y) == [2 * steps(n + 1) for n in range(THREADS)]
 
 
-def test_loops_in_loops_with_a_branch_out_of_both():
+def test_loops_in_loops_with_a_branch_out_of_both() -> None:
     """Thread t looks for the first pair with i * j = t, i and j from 2 to 9; another block, another way out."""
     y = run_clean("""
       %ten = llvm.mlir.constant(10 : i32) : i32
@@ -88,7 +88,7 @@ def test_loops_in_loops_with_a_branch_out_of_both():
 
 
 @pytest.mark.parametrize("dialect", ["llvm", "cf"])
-def test_switch(dialect):
+def test_switch(dialect) -> None:
     cases = {
         "llvm": """llvm.switch %t : i32, ^end(%t : i32) [5: ^end(%c2 : i32), 6: ^other(%t, %c1 : i32, i32)]""",
         "cf": """cf.switch %t : i32, [default: ^end(%t : i32), 5: ^end(%c2 : i32),
@@ -106,7 +106,7 @@ def test_switch(dialect):
     assert list(y) == [{5: 2, 6: 7}.get(t, t) for t in range(THREADS)]
 
 
-def test_blocks_that_stand_in_another_order_than_they_run():
+def test_blocks_that_stand_in_another_order_than_they_run() -> None:
     y = run_clean("""
       llvm.br ^first
     ^last:
@@ -118,7 +118,7 @@ def test_blocks_that_stand_in_another_order_than_they_run():
     assert list(y) == [t + 2 for t in range(THREADS)]
 
 
-def test_threads_that_end_early():
+def test_threads_that_end_early() -> None:
     y = run_clean("""
       %small = llvm.icmp "slt" %t, %c32 : i32
       llvm.cond_br %small, ^end, ^on
@@ -130,7 +130,7 @@ def test_threads_that_end_early():
     assert list(y) == [-1] * 32 + list(range(32, THREADS))
 
 
-def test_a_barrier_that_part_of_a_warp_comes_to():
+def test_a_barrier_that_part_of_a_warp_comes_to() -> None:
     _, outcome = run(
         kernel("""
       %first = llvm.icmp "eq" %t, %c0 : i32
@@ -184,17 +184,17 @@ LOOP = (
 
 
 @pytest.mark.parametrize("wait", ["nvvm.mbarrier.try_wait.parity %b, %c0, %ticks : !llvm.ptr<3>, i32, i32", LOOP])
-def test_a_warp_waits_for_another_that_went_another_way(wait):
+def test_a_warp_waits_for_another_that_went_another_way(wait) -> None:
     y = run_clean(EXCHANGE.format(wait=wait), globals_=SHARED)
     assert list(y[:32]) == list(range(32, 64))
 
 
-def test_without_waiting_it_is_a_race():
+def test_without_waiting_it_is_a_race() -> None:
     _, outcome = run(kernel(EXCHANGE.format(wait=""), element="i32", globals_=SHARED), np.zeros(THREADS, np.int32))
     assert kinds(outcome) & {"race", "uninitialized"}
 
 
-def test_blocks_of_a_function_of_the_gpu_dialect():
+def test_blocks_of_a_function_of_the_gpu_dialect() -> None:
     text = """
 module attributes {gpu.container_module} {
   func.func @f(%X: memref<64xi32>, %Y: memref<64xi32>) {
@@ -232,13 +232,13 @@ module attributes {gpu.container_module} {
     assert list(y) == [int(x[t:60].sum()) for t in range(64)]
 
 
-def test_an_unknown_op_is_an_error_that_names_it():
-    with pytest.raises(StepladderError, match="llvm.intr.stacksave") as caught:
+def test_an_unknown_op_is_an_error_that_names_it() -> None:
+    with pytest.raises(StepladderError, match=r"llvm.intr.stacksave") as caught:
         run_clean("%p = llvm.intr.stacksave : !llvm.ptr\n llvm.return")
     assert caught.value.location.startswith("kernel.mlir:")
 
 
-def test_all_unknown_ops_are_named_at_once():
+def test_all_unknown_ops_are_named_at_once() -> None:
     with pytest.raises(StepladderError) as caught:
         run_clean("""%p = llvm.intr.stacksave : !llvm.ptr
             llvm.intr.stackrestore %p : !llvm.ptr

@@ -9,7 +9,7 @@ from stepladder.emulator.memory.llvm_layouts import layout
 # Addresses.
 
 
-def test_layouts():
+def test_layouts() -> None:
     assert layout("!llvm.struct<(i8, i64, array<3 x i16>)>").offsets == (0, 8, 16)
     assert layout("!llvm.struct<(i8, i64, array<3 x i16>)>").bytes == 24
     assert layout("!llvm.struct<packed (i8, i64)>").bytes == 9
@@ -18,7 +18,7 @@ def test_layouts():
     assert layout("i1").bytes == 1 and layout("i33").bytes == 8
 
 
-def test_addresses_of_parts():
+def test_addresses_of_parts() -> None:
     y = run_clean("""
       %p = llvm.getelementptr %Y[%l, 1, 2] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.struct<(i8, array<3 x i32>)>
       %q = llvm.getelementptr inbounds %p[-3] : (!llvm.ptr) -> !llvm.ptr, i32
@@ -33,7 +33,7 @@ def test_addresses_of_parts():
     assert list(np.flatnonzero(y >= 0)) == [0, 4, 8, 12] and list(y[:13:4]) == [0, 1, 2, 3]
 
 
-def test_threads_whose_pointers_are_of_different_memory():
+def test_threads_whose_pointers_are_of_different_memory() -> None:
     y = run_clean("""
       %bit = llvm.and %t, %c1 : i32
       %odd = llvm.icmp "eq" %bit, %c1 : i32
@@ -58,7 +58,7 @@ def test_threads_whose_pointers_are_of_different_memory():
         (99999, "thread 0 of block (0, 0, 0) touches element [99999] of 64xi32"),
     ],
 )
-def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift, who):
+def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift, who) -> None:
     _, outcome = run(
         kernel(
             f"""
@@ -73,7 +73,7 @@ def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift, who):
     assert finding.kind == "out-of-bounds" and who in finding.message and finding.op == "llvm.store"
 
 
-def test_what_is_outside_of_shared_memory_is_found():
+def test_what_is_outside_of_shared_memory_is_found() -> None:
     _, outcome = run(
         kernel(
             """
@@ -94,7 +94,7 @@ def test_what_is_outside_of_shared_memory_is_found():
 @pytest.mark.parametrize(
     "attribute, found", [("", True), ("{alignment = 8 : i64}", True), ("{alignment = 4 : i64}", False)]
 )
-def test_alignment(attribute, found):
+def test_alignment(attribute, found) -> None:
     """A vector's own alignment counts where nothing else is said."""
     _, outcome = run(
         kernel(f"""
@@ -106,7 +106,7 @@ def test_alignment(attribute, found):
     assert kinds(outcome) == ({"misaligned"} if found else set())
 
 
-def test_globals():
+def test_globals() -> None:
     y = run_clean(
         """
       %g = llvm.mlir.addressof @table : !llvm.ptr
@@ -123,7 +123,7 @@ def test_globals():
 # Values.
 
 
-def test_vectors_structs_and_arrays():
+def test_vectors_structs_and_arrays() -> None:
     y = run_clean("""
       %v = llvm.mlir.poison : vector<2xi32>
       %v1 = llvm.insertelement %t, %v[%c0 : i32] : vector<2xi32>
@@ -147,7 +147,7 @@ def test_vectors_structs_and_arrays():
     assert list(y) == [0 if t < 2 else 2 + (t if t % 2 else 2) for t in range(THREADS)]
 
 
-def test_elements_that_a_vector_does_not_have():
+def test_elements_that_a_vector_does_not_have() -> None:
     _, outcome = run(
         kernel("""
       %v = llvm.mlir.zero : vector<2xf32>
@@ -160,14 +160,14 @@ def test_elements_that_a_vector_does_not_have():
 
 
 @pytest.mark.parametrize("range_, found", [("range <i32, 0, 64>", False), ("range <i32, 0, 63>", True)])
-def test_a_range_that_llvm_is_told(range_, found):
+def test_a_range_that_llvm_is_told(range_, found) -> None:
     _, outcome = run(
         kernel(f"%u = nvvm.read.ptx.sreg.tid.x {range_} : i32\n llvm.return"), np.zeros(THREADS, np.float32)
     )
     assert kinds(outcome) == ({"out-of-bounds"} if found else set())
 
 
-def test_a_shuffle_among_others():
+def test_a_shuffle_among_others() -> None:
     _, outcome = run(
         kernel("""
       %members = llvm.mlir.constant(-2 : i32) : i32
@@ -180,7 +180,7 @@ def test_a_shuffle_among_others():
     assert finding.kind == "divergent-barrier" and "thread 0 " in finding.message
 
 
-def test_integers_without_a_sign_as_addresses_and_widths():
+def test_integers_without_a_sign_as_addresses_and_widths() -> None:
     y = run_clean("""
       %m = llvm.mlir.constant(-1 : i32) : i32
       %wide = llvm.zext %m : i32 to i64

@@ -58,19 +58,19 @@ def multiply(**options):
 
 @pytest.mark.parametrize("a", ["row", "col"])
 @pytest.mark.parametrize("b", ["row", "col"])
-def test_products_of_a_warp(a, b):
+def test_products_of_a_warp(a, b) -> None:
     x, y, outcome = multiply(a=a, b=b)
     assert not outcome.findings
     assert outcome.counters.instructions == {"nvvm.wmma.mma": 1}
     np.testing.assert_array_equal(y, (x if a == "row" else x.T) @ (x if b == "row" else x.T))
 
 
-def test_a_product_must_say_how_its_operands_were_loaded():
+def test_a_product_must_say_how_its_operands_were_loaded() -> None:
     x, y, _ = multiply(a="col", says="row")
     assert not np.array_equal(y, x.T @ x)
 
 
-def test_a_matrix_that_is_not_aligned():
+def test_a_matrix_that_is_not_aligned() -> None:
     _, _, outcome = multiply(pad=8)
     assert kinds(outcome) == {"misaligned", "out-of-bounds"}
 
@@ -113,23 +113,23 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{$0, $1, $2, $3}}, $8, $9, p,
     )
 
 
-def test_a_product_in_text():
+def test_a_product_in_text() -> None:
     y, outcome = run(wgmma("nvvm.wgmma.wait.group.sync.aligned 0"), np.zeros(128, np.float32))
     assert not outcome.findings, outcome.findings[0].render()
     assert set(y) == {16}
 
 
-def test_sums_in_text_that_nothing_waited_for():
+def test_sums_in_text_that_nothing_waited_for() -> None:
     y, outcome = run(wgmma(""), np.zeros(128, np.float32))
     assert kinds(outcome) == {"in-flight"}
     assert outcome.findings[0].other == "llvm.inline_asm wgmma.mma_async"
     assert np.isnan(y).all()
 
 
-def test_text_that_is_not_known_is_an_error_that_says_it():
+def test_text_that_is_not_known_is_an_error_that_says_it() -> None:
     with pytest.raises(StepladderError, match="the PTX of llvm.inline_asm: {\\s*.reg .pred p"):
         run(wgmma("", constraints="=f,=f,=f,=f,1,0,2,3,l,l,n,n,n,n,n"), np.zeros(128, np.float32))
-    with pytest.raises(StepladderError, match="the PTX of llvm.inline_asm: nanosleep"):
+    with pytest.raises(StepladderError, match=r"the PTX of llvm.inline_asm: nanosleep"):
         run_clean('llvm.inline_asm "nanosleep.u32 $0;", "r" %t : (i32) -> ()\n llvm.return')
 
 
@@ -144,7 +144,7 @@ def test_text_that_is_not_known_is_an_error_that_says_it():
         ("wgmma", {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}),
     ],
 )
-def test_lowered_ir_costs_what_it_did_before(pipeline, knobs):
+def test_lowered_ir_costs_what_it_did_before(pipeline, knobs) -> None:
     """The same bytes, sectors and wavefronts, and as many products: the conversions move no data of their own."""
     steps = {}
     with mlir_context():

@@ -106,7 +106,7 @@ def test_empty_tensors_are_poison_and_slices_stay_inside() -> None:
         "%r = tensor.extract_slice %t[%i] [3] [1] : tensor<4xf32> to tensor<3xf32>",
         "tensor<3xf32>",
     )
-    with pytest.raises(StepladderError, match="tensor.extract_slice goes beyond the 4 elements of dimension 0"):
+    with pytest.raises(StepladderError, match=r"tensor.extract_slice goes beyond the 4 elements of dimension 0"):
         run(code, np.zeros(4, np.float32), 2)
 
 
@@ -131,6 +131,6 @@ def test_ops_that_are_not_known_are_located() -> None:
         "%r = linalg.softmax dimension(0) ins(%c : tensor<4xf32>) outs(%c : tensor<4xf32>) -> tensor<4xf32>",
         "tensor<4xf32>",
     )
-    with pytest.raises(StepladderError, match="does not know linalg.softmax") as caught:
+    with pytest.raises(StepladderError, match=r"does not know linalg.softmax") as caught:
         run(code, np.zeros(4, np.float32))
     assert caught.value.location

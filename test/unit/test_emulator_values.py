@@ -183,7 +183,7 @@ def test_only_active_threads_must_not_divide_by_zero() -> None:
     left, right = np.array([7, 7], np.int32), np.array([2, 0], np.int32)
     (result,) = run(text, left, right, lanes=2, mask=np.array([True, False]))
     assert result[0] == 3
-    with pytest.raises(StepladderError, match="arith.divsi divides by zero") as caught:
+    with pytest.raises(StepladderError, match=r"arith.divsi divides by zero") as caught:
         run(text, left, right, lanes=2)
     assert caught.value.location
     with pytest.raises(StepladderError, match="divides by zero"):

@@ -62,7 +62,9 @@ def read_by_hardware(bits, added, bytes_, extent, depth, along_k):
     st.integers(1, 3),
     st.data(),
 )
-def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, block_n, block_k, warpgroups, data):
+def test_descriptors_address_what_the_instruction_multiplies(
+    type_, block_m, block_n, block_k, warpgroups, data
+) -> None:
     bytes_ = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1}[type_]
     a_layout, b_layout = "row", "column"
     if bytes_ == 2:
@@ -109,7 +111,7 @@ def exchanged(row, unit, swizzle):
 )
 @example(96, 128, "f16")
 @example(160, 64, "f16")
-def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
+def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None:
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
     assume(block_m * block_n < 128 * 255)  # sums that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}

@@ -31,7 +31,7 @@ from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of
 @example(width=5, height=11, raster=4, blocks=7, cluster=(1, 1), ragged=False)
 @example(width=4, height=6, raster=4, blocks=9, cluster=(2, 1), ragged=False)
 @example(width=5, height=7, raster=2, blocks=16, cluster=(2, 2), ragged=True)
-def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, ragged):
+def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, ragged) -> None:
     rows, columns = cluster
     assume(blocks == 0 or blocks >= rows * columns)
     assume(width * height > 1)
@@ -82,7 +82,7 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
 @example((1, 4), 64, 256, 64, "row", "column", 0, True)
 def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
     cluster, block_m, block_n, block_k, a_layout, b_layout, step, specialized
-):
+) -> None:
     assume(block_m * block_n < 256 * 256)  # sums of two warpgroups that fit registers
     rows, columns = cluster
     m, n, k = 8 * block_m, 8 * block_n, 4 * block_k
@@ -168,7 +168,7 @@ def producer_of(load):
 @example(width=5, height=8, steps=8, blocks=32, cluster=(1, 1))
 @example(width=7, height=5, steps=5, blocks=24, cluster=(1, 1))
 @example(width=4, height=6, steps=3, blocks=10, cluster=(2, 1))
-def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, blocks, cluster):
+def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, blocks, cluster) -> None:
     rows, columns = cluster
     assume(width % columns == 0 and height % rows == 0 and width * height > 1)
     knobs = {

@@ -24,7 +24,7 @@ from tuning_files import TOOLS, entry
 # The database.
 
 
-def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path):
+def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path) -> None:
     database = Database(tmp_path / "deep" / "tuning.json")
     assert database.find("64x64x64", "d", "sm_90a") == []
     for added in (entry(), entry(date="2026-11-22", microseconds=1.5), entry("8x8x8"), entry(gpu="NVIDIA H100")):
@@ -47,7 +47,7 @@ def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path)
         ),
     ],
 )
-def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(tmp_path, text, suffix, said):
+def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(tmp_path, text, suffix, said) -> None:
     path = tmp_path / "tuning.json"
     path.write_text(text)
     lines = []
@@ -62,12 +62,12 @@ def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(tmp_path,
     assert (tmp_path / f"tuning.json.{suffix}-2").read_text() == text
 
 
-def add_many(path, start):
+def add_many(path, start) -> None:
     for number in range(start, start + 20):
         Database(path).add(entry(problem=str(number)))
 
 
-def test_two_processes_lose_nothing_of_each_other(tmp_path):
+def test_two_processes_lose_nothing_of_each_other(tmp_path) -> None:
     path = tmp_path / "tuning.json"
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=add_many, args=(path, start)) for start in (0, 100)]
@@ -79,7 +79,7 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path):
     assert len(Database(path).entries()) == 40
 
 
-def test_a_database_that_cannot_be_written_is_named(tmp_path):
+def test_a_database_that_cannot_be_written_is_named(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StepladderError, match="cannot write the tuning database"):
         Database(tmp_path / "file" / "tuning.json").add(entry())
@@ -88,7 +88,7 @@ def test_a_database_that_cannot_be_written_is_named(tmp_path):
 # Compiling takes what the database has.
 
 
-def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, capsys):
+def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, capsys) -> None:
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"
     request = Request("wgmma", {"target": "sm_90a"}, through="tile_to_blocks", tuned=True, database=path)
@@ -118,7 +118,7 @@ def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, ca
     assert run().knobs["block_n"] == 64  # what is set stays
 
 
-def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path):
+def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path) -> None:
     """An entry of a text that was changed by hand: its knobs are refused, and the next source is asked."""
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"

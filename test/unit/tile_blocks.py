@@ -6,7 +6,7 @@ from indices import index_of
 from stepladder.extension.lib import launches
 from stepladder.mlir.traverse import walk
 
-QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
 
 
