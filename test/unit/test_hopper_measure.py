@@ -19,11 +19,11 @@ RESULTS = MEASURE.parent / "docs" / "results"
 class Clock:
     """A GPU on which launches only take time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 0.0
 
     def kernel(self, milliseconds):
-        def enqueue():
+        def enqueue() -> None:
             self.now += milliseconds
 
         return enqueue
@@ -37,23 +37,23 @@ class Clock:
     def elapsed_ms(self, start, end):
         return end - start
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         pass
 
 
 class Replay:
-    def __init__(self, enqueue, launches):
+    def __init__(self, enqueue, launches) -> None:
         self.enqueue, self.launches = enqueue, launches
 
-    def replay(self):
+    def replay(self) -> None:
         for _ in range(self.launches):
             self.enqueue()
 
-    def free(self):
+    def free(self) -> None:
         pass
 
 
-def test_a_duel_compares_with_the_baselines_around():
+def test_a_duel_compares_with_the_baselines_around() -> None:
     import duel
 
     clock = Clock()
@@ -91,7 +91,7 @@ def jobs_of_everything():
     ]
 
 
-def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own():
+def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own() -> None:
     import sanitize
 
     jobs = jobs_of_everything()
@@ -105,7 +105,7 @@ def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own():
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
-def test_results_have_knobs_of_their_pipelines(path):
+def test_results_have_knobs_of_their_pipelines(path) -> None:
     from measured_kernels import kernels_of
 
     measured = {(kernel.pipeline, name, value) for kernel in kernels_of(path) for name, value in kernel.knobs.items()}
@@ -115,7 +115,7 @@ def test_results_have_knobs_of_their_pipelines(path):
         assert [found for found in own if found[0] not in known or not known[found[0]].accepts(found[1])] == []
 
 
-def test_names_of_kernels():
+def test_names_of_kernels() -> None:
     import hopper_cases
 
     assert hopper_cases.kernel_name({"block_m": 64, "block_n": 96}) == "64x96"
@@ -123,7 +123,7 @@ def test_names_of_kernels():
     assert hopper_cases.kernel_name(knobs) == "128x192,stages=4,schedule=pingpong"
 
 
-def test_problems_by_name():
+def test_problems_by_name() -> None:
     import hopper_cases
 
     assert list(hopper_cases.problems(["2048"])) == [(2048, 2048, 2048)]
@@ -133,7 +133,7 @@ def test_problems_by_name():
         hopper_cases.problems(["7"])
 
 
-def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
+def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes() -> None:
     import hopper_cases
     import hopper_jobs
 
@@ -143,7 +143,7 @@ def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
         assert (k if a == "row" else m) % 8 == 0 and (n if b == "row" else k) % 8 == 0
 
 
-def test_knobs_that_are_best_where_they_are_worse_become_defaults():
+def test_knobs_that_are_best_where_they_are_worse_become_defaults() -> None:
     import defaults
 
     def kernels(ratios):
@@ -165,7 +165,7 @@ def test_knobs_that_are_best_where_they_are_worse_become_defaults():
     assert defaults.tuned_entries([{"problems": [measured]}]) == []
 
 
-def test_the_best_without_clusters_is_a_default_too():
+def test_the_best_without_clusters_is_a_default_too() -> None:
     import defaults
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}
@@ -188,7 +188,7 @@ def test_the_best_without_clusters_is_a_default_too():
     assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [2]
 
 
-def test_every_target_has_the_fastest_kernel_that_it_can_have():
+def test_every_target_has_the_fastest_kernel_that_it_can_have() -> None:
     import defaults
 
     def bundle(number, kib, prefetch):
