@@ -14,7 +14,7 @@ from pathlib import Path
 from pieces import DOCS, write_result
 
 from stepladder.emulator import dialects  # noqa: F401  (registers what executes ops)
-from stepladder.emulator.core import control_flow  # noqa: F401  (registers what executes ops)
+from stepladder.emulator.core import control_flow
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
 from stepladder.mlir import bindings
 

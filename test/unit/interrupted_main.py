@@ -26,7 +26,7 @@ def interrupt_in_time(frame, event, argument) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-from stepladder.cli.entry import stepladder_opt  # noqa: E402
+from stepladder.cli.entry import stepladder_opt
 
 sys.setprofile(interrupt_in_time)
 status = stepladder_opt()

@@ -13,7 +13,7 @@ from stepladder.runtime.errors import StepladderError
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 sys.path.insert(0, str(INPUTS))
 
-from nested import KINDS  # noqa: E402
+from nested import KINDS
 
 DEEP = [
     "regions",

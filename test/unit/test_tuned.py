@@ -170,8 +170,8 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
         (
             [
                 (
-                    "block_k\"> = 32 from options = [16, 32, 64, 128]",
-                    "block_k\"> = 32 from options = [16, 32]",
+                    'block_k"> = 32 from options = [16, 32, 64, 128]',
+                    'block_k"> = 32 from options = [16, 32]',
                 )
             ],
             "knob 'block_k' has other options",

@@ -73,7 +73,7 @@ class TensorMap:
         start = self._memory.ctypes.data
         self.address = start + -start % TENSOR_MAP_ALIGNMENT
 
-    def getPtr(self) -> int:  # noqa: N802  (cuda.bindings finds a structure passed by value through this method)
+    def getPtr(self) -> int:
         """Returns `address`."""
         return self.address
 

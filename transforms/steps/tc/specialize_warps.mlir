@@ -23,7 +23,10 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @specialize_warps(%module: !transform.any_op {transform.readonly})
-      attributes {optimization} {
+      attributes {optimization, requires = [
+        {condition = "consumers < 3 or accumulator_registers <= 100",
+         message = "with three consumer warpgroups, accumulator_registers must be at most 100"}
+      ]} {
     "tc.specialize_warps"(%module) {producer_registers = 40 : i64, consumer_registers = 232 : i64,
       knobs = {producer_registers = "producer_registers", consumer_registers = "consumer_registers"}}
       : (!transform.any_op) -> ()

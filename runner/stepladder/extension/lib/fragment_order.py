@@ -64,10 +64,7 @@ def coordinates_of(vector: ir.Value, columns: int) -> tuple[ir.Value, list[ir.Va
         group = ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(number, WARP), groups)
         return group * _VECTOR_COLUMNS + pair + matrix * MATRIX
 
-    return apply(row, vector), [
-        apply(lambda n: column(n, matrix), vector)  # noqa: B023 (called at once)
-        for matrix in (0, 1)
-    ]
+    return apply(row, vector), [apply(lambda n: column(n, matrix), vector) for matrix in (0, 1)]
 
 
 def first_vector_of_thread(first_row: ir.Value, columns: int) -> ir.Value:

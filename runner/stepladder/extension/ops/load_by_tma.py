@@ -118,7 +118,7 @@ class _Load:
             destination = memory.subview(self.buffer, [stage, box, 0, 0], [1, 1, self.rows, self.columns], drop=2)
             column = self.origin.column
             if box:
-                column = apply(lambda x: x + box * self.columns, column)  # noqa: B023 (called at once)
+                column = apply(lambda x: x + box * self.columns, column)
             nvgpu.tma_async_load(destination, full, self.descriptor, [column, self.origin.row], stage)
 
 

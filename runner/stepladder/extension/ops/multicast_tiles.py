@@ -123,12 +123,12 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
     with ir.InsertionPoint(first), first.location:
         slice_, mask = cluster.slice_of(mark), cluster.mask(mark)
         for number in range(count):
-            box = number if not by_box else apply(lambda s: s * count + number, slice_)  # noqa: B023 (called at once)
+            box = number if not by_box else apply(lambda s: s * count + number, slice_)
             column = tile_column
             if not isinstance(box, int):
                 column = apply(lambda c, b: c + b * columns, tile_column, box)
             elif number:
-                column = apply(lambda c: c + number * columns, tile_column)  # noqa: B023 (called at once)
+                column = apply(lambda c: c + number * columns, tile_column)
             row, first_row = tile_row, 0
             if not by_box:
                 first_row = times(slice_, slice_rows)

@@ -27,6 +27,9 @@ from stepladder.pipeline.cost_model.terms import (
 
 # Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
 _INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
+# Bytes of a line of the L2 cache.
+_LINE_BYTES = 128
+_WARPGROUP_THREADS = 128
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 # Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
@@ -50,14 +53,16 @@ class Loads:
     zero_rows: Array
 
 
-def _box_width(tile: Array, in_bytes: Number) -> Array:
-    """Returns the elements of a row of a box whose rows lie along m or n: the widest that divide the tile."""
-    bytes_ = np.where(
-        tile * in_bytes % _BOX_BYTES == 0,
-        _BOX_BYTES,
-        np.where(tile * in_bytes % (_BOX_BYTES // 2) == 0, _BOX_BYTES // 2, _BOX_BYTES // 4),
-    )
-    return bytes_ / in_bytes
+def _widest_box(row_bytes: Array) -> Array:
+    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
+    half = _BOX_BYTES // 2
+    return np.where(row_bytes % _BOX_BYTES == 0, _BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
+
+
+def _whole_boxes(row_bytes: Array) -> Array:
+    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
+    half = _BOX_BYTES // 2
+    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
 
 
 def loads(
@@ -90,8 +95,10 @@ def loads(
         boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
         return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes)
-    width = _box_width(tile, in_bytes)
-    return Loads(mean / width * block_k, width * in_bytes, np.floor((tile - last) / width) * block_k)
+    loaded = _whole_boxes(tile * in_bytes) / in_bytes
+    width = _widest_box(loaded * in_bytes) / in_bytes
+    part = loaded / tile  # boxes reach beyond the tile
+    return Loads(mean * part / width * block_k, width * in_bytes, np.floor((loaded - last) / width) * block_k)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -109,21 +116,49 @@ def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
 
-def fill_step(parts: list[Loads], gpu: Gpu, constants: dict[str, float]) -> Array:
+def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which TMA fills a place of the ring, without rows of zeros: rows of a box, at their bytes or
-    at the least time of a row. Source: fitted; multicast does not change it, since every block's memory is written."""
+    at the least time of a row. Of a tile that blocks of a cluster share, each requests a part, but every block's memory
+    is written: only a part of the time (`fill_shared`) is shared. Source: fitted."""
     rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
     total: Array | float = 0.0
-    for part in parts:
-        total = total + part.rows * np.maximum(constants["row"], part.row_bytes / rate)
+    for part, blocks in zip(parts, shared):
+        own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
+        total = total + part.rows * own * np.maximum(constants["row"], part.row_bytes / rate)
     return np.asarray(total) * 1e-3
 
 
-def l2_step(parts: list[Loads], shared: list[Array], gpu: Gpu, fraction: float) -> Array:
-    """Returns the time in which a multiprocessor reads its bytes of a k step from L2: clusters read shared tiles
-    once."""
-    bytes_ = sum(part.rows * part.row_bytes / blocks for part, blocks in zip(parts, shared))
-    return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
+def l2_step(
+    parts: list[Loads],
+    shared: list[Array],
+    alone: list[Array],
+    at_once: Array,
+    missing: Number,
+    gpu: Gpu,
+    constants: dict[str, float],
+) -> Array:
+    """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
+
+    Clusters read shared tiles once. L2 delivers lines of 128 bytes, so that a row of 64 that no other block asks for
+    counts as one. Source: fitted; 8x4096x1536 by 64 blocks of 64 columns takes 3.5 us, by 128 blocks of 32 columns 4.8 us.
+
+    Args:
+        parts: what a block loads of each operand.
+        shared: blocks of a cluster that share each.
+        alone: whether no other cluster reads the tile.
+        at_once: blocks that run at once.
+        missing: part of the operands that L2 does not hold.
+    """
+    part_of_gpu = at_once / gpu.multiprocessors
+    together = missing / constants["l2_misses"]
+    port: Number = 0.0
+    every: Number = 0.0
+    for part, blocks, is_alone in zip(parts, shared, alone):
+        bytes_ = part.rows * part.row_bytes / blocks
+        lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
+        port = port + bytes_ / constants["l2"]
+        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
+    return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
 
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
@@ -151,9 +186,10 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, parted, waves)
 
 
-def epilogue_time(knobs: Columns, size: Size, constants: dict[str, float]) -> Array:
+def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which a block writes its tile: each warpgroup its part, by TMA or, more slowly, from
-    registers. Blocks that divide a reduction each write a part of the tile."""
+    registers; or in which all blocks write theirs, where the boxes of TMA are narrower than a line of L2 as many lines.
+    Blocks that divide a reduction each write a part of the tile. Source: fitted."""
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
@@ -161,19 +197,29 @@ def epilogue_time(knobs: Columns, size: Size, constants: dict[str, float]) -> Ar
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     rate = constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
-    return constants["tile"] + bytes_ / writers / rate * 1e-3 * waits
+    row_bytes = knobs.floats("block_n") * size.out_bytes
+    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
+    together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
+    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     """Returns the time in which the parts of a reduction meet: in a cluster, in global memory, or in C where the last
-    tiles are shared. Every block writes its partial sums and reads as many. Source: fitted."""
+    tiles are shared. Every block writes its partial sums and reads as many: each thread four neighbours at a time, of
+    all parts, and then the next four, one latency after the other. Source: fitted."""
     split = knobs.floats("split_k", 1)
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    bytes_ = 2 * 4 * knobs.floats("block_m") * knobs.floats("block_n") * 1e-3
-    cluster = constants["parts_cluster"] + bytes_ / constants["parts_cluster_rate"]
-    memory = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
+    sums = knobs.floats("block_m") * knobs.floats("block_n")
+    bytes_ = 2 * 4 * sums * 1e-3
+    turns = ceil_divide(sums, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
+
+    def meeting(place: str) -> Array:
+        return constants[place] + bytes_ / constants[f"{place}_rate"] + turns * constants[f"{place}_turn"]
+
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    return np.where(split > 1, np.where(in_cluster, cluster, memory), np.where(shared, memory, 0.0))
+    in_c = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
+    parts = np.where(in_cluster, meeting("parts_cluster"), meeting("parts_memory"))
+    return np.where(split > 1, parts, np.where(shared, in_c, 0.0))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -192,6 +238,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     constants = gpu.constants[WARPGROUP]
     block_m, block_n, block_k = (knobs.floats(name) for name in ("block_m", "block_n", "block_k"))
     cluster_m, cluster_n = knobs.floats("cluster_m", 1), knobs.floats("cluster_n", 1)
+    cluster = cluster_m * cluster_n
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
@@ -213,21 +260,29 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     ]
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"])
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"])
-    fill = fill_step(parts, gpu, constants)
-    l2 = l2_step(parts, [cluster_n, cluster_m], gpu, constants["l2"])
+    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
-    missing = np.where(alone, uncached(size, gpu, constants["cached"]), 0.0)
+    absent = uncached(size, gpu, constants["cached"])
+    missing = np.where(alone, absent, 0.0)
+    only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
+    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
-        + constants["cluster_latency"] * np.log2(cluster_m * cluster_n)
+        + constants["cluster_latency"] * (cluster > 1)
+        + constants["cluster_doubling"] * np.maximum(0.0, np.log2(cluster) - 1)
     )
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
 
+    # Tiles for the first places of the ring are requested at once: the prologue waits for them.
+    stages = knobs.floats("stages", 1)
+    turns = rounds * steps
+    waiting = np.maximum(0.0, turns - stages) / np.maximum(turns, 1.0) / stages
+
     def ring(filling: Array) -> Array:
-        return (latency + np.maximum(filling, l2) + constants["held"] * matrix) / knobs.floats("stages", 1)
+        return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
     def step(filling: Array) -> Array:
         return join(matrix, shared, filling, l2, ring(filling)) + constants["step"] * boxes
@@ -251,20 +306,28 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
 
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     stays = knobs.floats("persistent_blocks", 0) > 0
-    epilogue = epilogue_time(knobs, size, constants)
+    epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
     loop = steps * inner
     # Two warpgroups in turn hide one's epilogue behind the other's main loop.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
-    prologue = np.where(stays, 1.0, waves) * constants["prologue"] + np.where(
-        cluster_m * cluster_n > 1, constants["cluster"], 0.0
-    )
+    warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    start = constants["prologue"] + constants["warpgroup"] * warpgroups
+    prologue = np.where(stays, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
     kernel = main_loop + epilogues + prologue + reduction
-    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
+    kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
+    straddles = np.where(np.asarray(size.n * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    written = size.result_bytes / (constants["write"] * 1e6) * straddles
+    total = (
+        join(kernel, hbm + constants["prologue"], written + constants["prologue"])
+        + _HIDDEN_TRAFFIC * hbm
+        + constants["launch"]
+    )
     times = {
         "total": total,
         "main loop": main_loop,
@@ -278,6 +341,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "L2": rounds * steps * l2,
         "latency": rounds * steps * ring(fill),
         "HBM": hbm,
+        "writes": written,
         "waves": rounds,
     }
     return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}
