@@ -84,7 +84,7 @@ _SPECIAL = {
     "clock64": lambda group: group.machine.steps,
     "globaltimer": lambda group: group.machine.steps,
     "globaltimer.lo": lambda group: group.machine.steps & 0x7FFFFFFF,
-    "total.smem.size": lambda group: group.window.size,
+    "total.smem.size": lambda group: group.shared.size,
     **{f"lanemask.{name}": lambda group, name=name: _lane_mask(group, name) for name in ("eq", "le", "lt", "ge", "gt")},
     "cluster.ctarank": lambda group: group.block_of_lane,
     "cluster.nctarank": lambda group: group.blocks,

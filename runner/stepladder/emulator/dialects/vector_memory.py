@@ -137,7 +137,7 @@ class _Transfer:
         return mask
 
 
-def mask_of(op: Instruction, mask: Value, type_: Type) -> Value:
+def mask_of(op: Instruction, mask: Value, type_: Type | None) -> tuple[Value, int]:
     """Returns an op's mask, its own or that of the `vector.mask` around it, and the mask's rank."""
     return op.cache.get("mask", (mask, 0 if type_ is None else type_.rank))
 

@@ -366,7 +366,7 @@ class Sanitizer(Clocks):
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 
-    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
+    def _add(self, kind: str, message: str, op: Instruction, other: int | np.integer = -1) -> None:
         self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
 
     def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
@@ -381,7 +381,7 @@ class Sanitizer(Clocks):
     def _actor(self, actor: int) -> str:
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
-    def where(self, memory: Allocation, place: int) -> str:
+    def where(self, memory: Allocation, place: int | np.integer) -> str:
         """Returns the address of a granule, for a message."""
         offset = int(place) * self.granule
         if memory.space == "shared":
