@@ -30,7 +30,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     if left_out.any():
         fiber.group.sanitizer.report(
             "divergent-barrier",
-            f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} comes to it, and is not among its members",
+            f"{fiber.group.thread_name(int(fiber.lanes[left_out.argmax()]))} comes to it, and is not among its members",
             op,
         )
     segment = (limits >> 8) & 31
