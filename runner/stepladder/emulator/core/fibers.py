@@ -89,6 +89,7 @@ class Convergence:
 
     def _go_on(self, mask: np.ndarray) -> None:
         group, last = self.group, self.last
+        assert last is not None
         env = list(last.env)
         masks = [part & mask for part, _ in self.parts]
         here = [number for number, part in enumerate(masks) if part.any()]

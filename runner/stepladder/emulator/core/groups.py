@@ -112,9 +112,15 @@ class Group:
         self.sanitizer = machine.new_sanitizer()
         self.sanitizer.attach(self)
 
+    @property
+    def shared(self) -> Allocation:
+        """Shared memory, which the host does not have."""
+        assert self.window is not None
+        return self.window
+
     # Names for messages.
 
-    def thread_name(self, lane: int) -> str:
+    def thread_name(self, lane: int | np.integer) -> str:
         """Returns a thread's name."""
         if self.is_host:
             return "the host"

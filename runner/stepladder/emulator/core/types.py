@@ -6,15 +6,12 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from stepladder.mlir.bindings import ir
-
-if TYPE_CHECKING:
-    from stepladder.emulator.core.types import Type
 
 _FLOATS = {
     "f16": np.float16,

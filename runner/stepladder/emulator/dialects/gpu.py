@@ -104,9 +104,10 @@ def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: V
     source = np.arange(fiber.count) - within + np.where(valid, other, within)
     missing = valid[fiber.lanes] & ~fiber.active[np.clip(source[fiber.lanes], 0, fiber.count - 1)]
     if missing.any():
+        taker = int(fiber.lanes[missing.argmax()])
         group.sanitizer.report(
             "divergent-barrier",
-            f"{group.thread_name(fiber.lanes[missing.argmax()])} takes the value of a thread that does not come here",
+            f"{group.thread_name(taker)} takes the value of a thread that does not come here",
             op,
         )
     if values.is_uniform(value):

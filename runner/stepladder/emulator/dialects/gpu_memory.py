@@ -96,7 +96,7 @@ def printf(fiber: Fiber, op: Instruction, *numbers: Value) -> None:
 @executes("gpu.dynamic_shared_memory")
 def dynamic_shared_memory(fiber: Fiber, op: Instruction) -> Value:
     """The shared memory that the launch gives, as bytes; every such op has the same."""
-    window = fiber.group.window
+    window = fiber.group.shared
     start = fiber.group.layout[_SYMBOL]
     return contiguous(window, op.result_types[0].element, (window.size - start,), start)
 

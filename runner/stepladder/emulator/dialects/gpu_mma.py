@@ -12,7 +12,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.types import Type
+from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.memory import memory
 
@@ -40,7 +40,7 @@ class WarpMatrix:
         return WarpMatrix(array, group)
 
 
-def _matrix(op: Instruction, type_: Type) -> tuple[int, int, str, str]:
+def _matrix(op: Instruction, type_: Opaque) -> tuple[int, int, str, str]:
     """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
     found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
     if not found:
@@ -48,7 +48,7 @@ def _matrix(op: Instruction, type_: Type) -> tuple[int, int, str, str]:
     return int(found[1]), int(found[2]), found[3], found[4]
 
 
-def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], type_: Type) -> tuple:
+def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], type_: Opaque) -> tuple:
     """Returns a fiber of one thread a warp, and the elements of its matrix in memory."""
     if "matrix" not in op.cache:
         op.cache["matrix"] = _matrix(op, type_)

@@ -298,7 +298,7 @@ def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]
     return tuple(results) or (None,)
 
 
-def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: Sequence[int]) -> Value:
+def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: tuple[int, ...]) -> Value:
     """Returns a number that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
     if isinstance(operand, MemRef):
         value = memory.read(fiber, op, operand, everywhere(shape), shape)

@@ -40,7 +40,7 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     size = (type_.extent if type_.is_static else math.prod(shape)) * type_.element.bytes
     start = 0
     if not group.is_host and type_.space == "shared":
-        place, start = group.window, group.layout[op.number]
+        place, start = group.shared, group.layout[op.number]
     elif group.is_host:
         place = group.machine.heap.allocate(size)
     else:
@@ -100,7 +100,7 @@ def get_global(fiber: Fiber, op: Instruction) -> Value:
     type_ = op.result_types[0]
     symbol = op.attributes["name"]
     if type_.space == "shared" and not group.is_host:
-        return contiguous(group.window, type_.element, type_.shape, group.layout[symbol])
+        return contiguous(group.shared, type_.element, type_.shape, group.layout[symbol])
     known = group.machine.globals
     if symbol not in known:
         view = contiguous(

@@ -108,7 +108,7 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
     )
     for part, array, start in pointers.parts(fiber, op, source):
         accesses = []
-        for allocation, first, touched in ((array, start, valid), (fiber.group.window, target, None)):
+        for allocation, first, touched in ((array, start, valid), (fiber.group.shared, target, None)):
             view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
             accesses.append(memory.locate(part, op, view, [places], (count,), touched))
             nvgpu.check_alignment(part, op, accesses[-1], count)
@@ -163,7 +163,7 @@ def mbarrier_init(fiber: Fiber, op: Instruction, address: Value, count: Value, *
 
 def _check_in_shared(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Reports an mbarrier that is outside of shared memory."""
-    size = fiber.group.window.size
+    size = fiber.group.shared.size
     own = lanes(address, fiber.count)[fiber.lanes]
     wrong = (own < 0) | (own + _MBARRIER_BYTES > size)
     if wrong.any():

@@ -25,7 +25,7 @@ _B16 = Scalar("i16", np.dtype(np.int16), 16)
 
 def _window(fiber: Fiber) -> Value:
     """Returns shared memory as elements of 16 bits."""
-    window = fiber.group.window
+    window = fiber.group.shared
     return contiguous(window, _B16, (window.size // _B16.bytes,))
 
 

@@ -72,7 +72,7 @@ def _acquire(
             group.sanitizer.learn(warp, {owner: clocks for owner, clocks in known.items() if owner != group.number})
 
 
-def _publish(fiber: Fiber, lane: int, address: int) -> None:
+def _publish(fiber: Fiber, lane: int | np.integer, address: int) -> None:
     """Notes, besides what is noted at an address, what a lane knows that releases a number there."""
     group = fiber.group
     if group.sanitizer.enabled:
@@ -155,14 +155,16 @@ _TEXTS = [
         (
             (
                 r"\{\.reg \.pred p, q; \.reg \.b32 now; setp\.ge\.u32 q, \{\$r1\}, \{\$r2\}; WAIT: "
-                r"ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; setp\.ge\.xor\.u32 p, now, \{\$r2\}, q; @!p bra WAIT;\}"
+                r"ld\.acquire\.gpu\.global\.b32 now, \[\{\$r0\}\]; setp\.ge\.xor\.u32 p, now, \{\$r2\}, q; "
+                r"@!p bra WAIT;\}"
             ),
             _acquire_half,
         ),
         # The loop that MLIR makes of nvvm.mbarrier.try_wait.parity.
         (
             (
-                r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, \[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
+                r"\{ \.reg \.pred P1; LAB_WAIT: mbarrier\.try_wait\.parity\.shared\.b64 P1, "
+                r"\[\{\$r0\}\], \{\$r1\}, \{\$r2\}; "
                 r"@P1 bra\.uni DONE; bra\.uni LAB_WAIT; DONE: \}"
             ),
             mbarrier_try_wait_parity,

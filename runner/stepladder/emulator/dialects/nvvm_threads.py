@@ -30,7 +30,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     if left_out.any():
         fiber.group.sanitizer.report(
             "divergent-barrier",
-            f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} comes to it, and is not among its members",
+            f"{fiber.group.thread_name(int(fiber.lanes[left_out.argmax()]))} comes to it, and is not among its members",
             op,
         )
     segment = (limits >> 8) & 31
@@ -84,7 +84,7 @@ _SPECIAL = {
     "clock64": lambda group: group.machine.steps,
     "globaltimer": lambda group: group.machine.steps,
     "globaltimer.lo": lambda group: group.machine.steps & 0x7FFFFFFF,
-    "total.smem.size": lambda group: group.window.size,
+    "total.smem.size": lambda group: group.shared.size,
     **{f"lanemask.{name}": lambda group, name=name: _lane_mask(group, name) for name in ("eq", "le", "lt", "ge", "gt")},
     "cluster.ctarank": lambda group: group.block_of_lane,
     "cluster.nctarank": lambda group: group.blocks,

@@ -38,7 +38,7 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
     if left_out.any():
         lane = fiber.lanes[left_out.argmax()]
         group.sanitizer.report(
-            "divergent-barrier", f"{group.thread_name(lane)} comes to it, and is not among its members", op
+            "divergent-barrier", f"{group.thread_name(int(lane))} comes to it, and is not among its members", op
         )
     here = ballots(fiber, np.ones(fiber.count, bool))
     exist = np.bincount(group.warp_of_lane, 1 << own, group.warps).astype(np.int64)[group.warp_of_lane]
@@ -46,7 +46,9 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
     if missing.any():
         lane = fiber.lanes[(missing != 0).argmax()]
         group.sanitizer.report(
-            "divergent-barrier", f"{group.thread_name(lane)} waits for members of its warp that do not come to it", op
+            "divergent-barrier",
+            f"{group.thread_name(int(lane))} waits for members of its warp that do not come to it",
+            op,
         )
 
 

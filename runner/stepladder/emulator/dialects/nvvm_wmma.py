@@ -16,7 +16,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
@@ -123,7 +123,7 @@ def _held(fiber: Fiber, fragment: _Fragment, registers: Value, threads: np.ndarr
 
 
 def _elements(
-    fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: Value, operand_type: str
+    fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: Value, operand_type: Opaque
 ) -> list[tuple]:
     """Returns, by the memory that they are in, fibers of one thread a warp and the elements of their matrices."""
     if not is_uniform(pointer):

@@ -82,7 +82,7 @@ def insert(fiber: Fiber, op: Instruction, value: Value, tensor: np.ndarray, *coo
     return result
 
 
-def _inside(op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value]) -> tuple:
+def _inside(op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value]) -> Sequence[Value]:
     for axis, (coordinate, size) in enumerate(zip(coordinates, tensor.shape)):
         if np.any((np.asarray(coordinate) < 0) | (np.asarray(coordinate) >= size)):
             raise _outside(op, f"goes beyond the {size} elements of dimension {axis}")
@@ -96,10 +96,8 @@ def _slice(
     op: Instruction, tensor: np.ndarray, dynamic: Sequence[Value], shape: Sequence[int]
 ) -> tuple[tuple, list[int]]:
     """Returns where a slice is, and its sizes with the dimensions that `shape`, the type's, leaves out."""
-    dynamic = iter(dynamic)
-    offsets, sizes, strides = (
-        mixed(op.attributes[f"static_{name}"], dynamic) for name in ("offsets", "sizes", "strides")
-    )
+    rest = iter(dynamic)
+    offsets, sizes, strides = (mixed(op.attributes[f"static_{name}"], rest) for name in ("offsets", "sizes", "strides"))
     for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
         if stride < 1:
             raise Unsupported(op, f"with a stride of {stride}")
@@ -163,8 +161,8 @@ def concat(fiber: Fiber, op: Instruction, *tensors: np.ndarray) -> Value:
 @executes("tensor.pad")
 def pad(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A tensor with more elements around it: what the region yields for their coordinates."""
-    dynamic = iter(dynamic)
-    low, high = (mixed(op.attributes[f"static_{name}"], dynamic) for name in ("low", "high"))
+    rest = iter(dynamic)
+    low, high = (mixed(op.attributes[f"static_{name}"], rest) for name in ("low", "high"))
     if min(*low, *high, 0) < 0:
         raise _outside(op, "has a negative size")
     sizes = [before + size + after for before, size, after in zip(low, tensor.shape, high)]

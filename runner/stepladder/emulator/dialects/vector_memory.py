@@ -24,7 +24,7 @@ def offset_by(start: Value, along: Value, rank: int) -> Value:
     return start + along
 
 
-def along(shape: Sequence[int], axis: int) -> np.ndarray:
+def along(shape: tuple[int, ...], axis: int) -> np.ndarray:
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
 
@@ -33,7 +33,7 @@ def _read(
     op: Instruction,
     source: Value,
     coordinates: Sequence[Value],
-    shape: Sequence[int],
+    shape: tuple[int, ...],
     valid: np.ndarray | None = None,
     fill: Value = None,
 ) -> Value:
@@ -50,7 +50,7 @@ def _write(
     target: Value,
     coordinates: Sequence[Value],
     value: Value,
-    shape: Sequence[int],
+    shape: tuple[int, ...],
     valid: np.ndarray | None = None,
 ) -> Value:
     """Writes elements of memory, or returns a tensor with other elements."""
@@ -63,7 +63,7 @@ def _write(
 
 
 def _in_tensor(
-    op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value], shape: Sequence[int], valid: np.ndarray | None
+    op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value], shape: tuple[int, ...], valid: np.ndarray | None
 ) -> tuple[tuple, np.ndarray]:
     """Returns coordinates that can be used everywhere, and where they should be."""
     coordinates = [np.broadcast_to(coordinate, shape) for coordinate in coordinates]
@@ -137,7 +137,7 @@ class _Transfer:
         return mask
 
 
-def mask_of(op: Instruction, mask: Value, type_: Type) -> Value:
+def mask_of(op: Instruction, mask: Value, type_: Type | None) -> tuple[Value, int]:
     """Returns an op's mask, its own or that of the `vector.mask` around it, and the mask's rank."""
     return op.cache.get("mask", (mask, 0 if type_ is None else type_.rank))
 

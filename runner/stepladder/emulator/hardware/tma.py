@@ -125,12 +125,12 @@ class _Box:
 
     def fits(self, op: Instruction) -> bool:
         """Whether it lies in shared memory; a finding where it does not."""
-        if self.addresses.min() >= 0 and self.addresses.max() + self.item <= self.group.window.size:
+        if self.addresses.min() >= 0 and self.addresses.max() + self.item <= self.group.shared.size:
             return True
         self.group.sanitizer.report(
             "out-of-bounds",
             f"the box ends at byte {self.addresses.max() + self.item} of "
-            f"shared memory, and a block has {self.group.window.size}",
+            f"shared memory, and a block has {self.group.shared.size}",
             op,
         )
         return False
@@ -143,7 +143,7 @@ class _Box:
 
     def in_shared(self, actor: int, block: int) -> Touch | None:
         """Returns the Touch of it in a block's shared memory."""
-        window = self.group.window
+        window = self.group.shared
         units = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // self.item)]
         return bytes_touched(self.group, window, actor, block * window.size + units, shared_memory_layouts.UNIT)
 
@@ -154,7 +154,7 @@ class _Box:
 
     def shared_elements(self, block: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns a block's shared memory as elements, and which of them are the box's."""
-        window = self.group.window
+        window = self.group.shared
         return window.typed(self.descriptor.element.dtype), (block * window.size + self.addresses) // self.item
 
 

@@ -119,7 +119,7 @@ def _read(
 ) -> tuple[np.ndarray, Touch | None]:
     """Returns an operand as an array (rows, k) in a type for exact products, and its Touch."""
     group = warpgroup.group
-    window = group.window
+    window = group.shared
     descriptor = operand.descriptor
     if not descriptor.is_aligned and not descriptor.base:
         group.sanitizer.misaligned(fiber, op, descriptor.start, shared_memory_layouts.GROUP * descriptor.swizzle)

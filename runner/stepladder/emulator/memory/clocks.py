@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.shadow import together
+from stepladder.emulator.memory.shadow import SharedShadow, together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -33,8 +33,9 @@ class Clocks:
         told: by group, the warp that was told last, and when.
     """
 
+    group: Group
+
     def __init__(self) -> None:
-        self.group: Group | None = None
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
         self.fenced = np.zeros(0, np.int32)
@@ -57,7 +58,7 @@ class Clocks:
         fenced[:old] = self.fenced
         self.fenced = fenced
         window = self.group.window
-        if window is not None and window.shadow is not None:
+        if window is not None and isinstance(window.shadow, SharedShadow):
             window.shadow.room_for(room)
 
     def agent(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.warps import narrowed
@@ -24,7 +25,7 @@ from stepladder.emulator.memory.memory import RANK_SHIFT, Allocation, contiguous
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
-    from stepladder.emulator.core.types import Scalar, Type
+    from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.core.values import Value
 
 SHARED = 3  # address space
@@ -33,7 +34,7 @@ _MOST_BLOCKS = 16  # of a cluster
 _SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
 
 
-def is_shared(type_: Type) -> bool:
+def is_shared(type_: Opaque) -> bool:
     """Whether a pointer's type says that it is of shared memory."""
     return type_.text == f"!llvm.ptr<{SHARED}>"
 
@@ -90,7 +91,7 @@ def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False
         shared: whether the pointer is of shared memory, whatever number it is.
     """
     if shared:
-        return [(fiber, fiber.group.window, pointer)]
+        return [(fiber, fiber.group.shared, pointer)]
     if values.is_uniform(pointer):
         found = [(fiber, _nearest(fiber, int(pointer)))]
     else:
@@ -189,7 +190,7 @@ def _read_in_cluster(
     block = np.where(block < 0, group.block_of_lane, block)
     if group.sanitizer.enabled:
         synchronization.note_remote(fiber, op, block, "reads shared memory")
-    window, item, count = group.window, element.bytes, int(np.prod(shape, dtype=int))
+    window, item, count = group.shared, element.bytes, int(np.prod(shape, dtype=int))
     places = (address % (1 << RANK_SHIFT))[fiber.lanes][:, None] // item + np.arange(count)
     inside = (places < window.size // item) & (block[fiber.lanes] < group.blocks)[:, None]
     if not inside.all():

@@ -166,7 +166,7 @@ class Sanitizer(Clocks):
                 f"{verb} {self.where(touch.memory, place)} while an asynchronous copy writes it: "
                 "nothing has waited for the copy",
                 op,
-                shadow.busy_writing[place],
+                int(shadow.busy_writing[place]),
             )
         if writes:
             in_use = shadow.readers[places] > 0
@@ -177,7 +177,7 @@ class Sanitizer(Clocks):
                     f"writes {self.where(touch.memory, place)} while an operation in flight reads "
                     "it: nothing has waited for that",
                     op,
-                    shadow.busy_reading[place],
+                    int(shadow.busy_reading[place]),
                 )
         else:
             self._check_initialized(op, touch, shadow)
@@ -189,8 +189,8 @@ class Sanitizer(Clocks):
             & ~busy
         )
         if unordered.any():
-            first = unordered.argmax()
-            self._race(op, touch, first, verb, "wrote", writer[first], shadow.written_by[places[first]])
+            first = int(unordered.argmax())
+            self._race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes:
             self._check_readers(op, touch, shadow)
 
@@ -209,7 +209,7 @@ class Sanitizer(Clocks):
         late &= np.arange(self.actors)[:, None] != touch.actors
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
-            self._race(op, touch, first, "writes", "read", actor, shadow.read_by[touch.places[first]])
+            self._race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
     def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
@@ -219,8 +219,8 @@ class Sanitizer(Clocks):
             actor = last["actor"][touch.places]
             unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.places])
             if unordered.any():
-                first = unordered.argmax()
-                self._race(op, touch, first, verb, did, actor[first], last["by"][touch.places[first]])
+                first = int(unordered.argmax())
+                self._race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
@@ -229,13 +229,13 @@ class Sanitizer(Clocks):
                 told = np.where(actor < len(known), known[np.minimum(actor, len(known) - 1)], 0)
                 late = (group == number) & (last["at"][touch.places] > told)
                 if late.any():
-                    place = touch.places[late.argmax()]
+                    place = int(touch.places[late.argmax()])
                     self._add(
                         "race",
                         f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
                         f"another block {did}, and nothing orders them",
                         op,
-                        last["by"][place],
+                        int(last["by"][place]),
                     )
                     return
 
@@ -297,7 +297,7 @@ class Sanitizer(Clocks):
                     f"reads {self.where(touch.memory, place)} through the async proxy, and no "
                     "fence.proxy.async is behind the write of it",
                     op,
-                    shadow.written_by[place],
+                    int(shadow.written_by[place]),
                 )
         shadow.readers[places] += 1
         shadow.busy_reading[places] = op.number
@@ -314,7 +314,7 @@ class Sanitizer(Clocks):
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced[warp] < time:
-                place = touch.places[theirs.argmax()]
+                place = int(touch.places[theirs.argmax()])
                 self._add(
                     "proxy",
                     f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
@@ -348,7 +348,7 @@ class Sanitizer(Clocks):
         sizes = [int(np.ravel(size)[0]) for size in view.sizes]
         self._add(
             "out-of-bounds",
-            f"{fiber.group.thread_name(lane)} touches element {place} of "
+            f"{fiber.group.thread_name(int(lane))} touches element {place} of "
             f"{'x'.join(map(str, sizes))}x{view.element.name}"
             f"{f' ({view.memory.name})' if view.memory.name else ''}",
             op,
@@ -381,7 +381,7 @@ class Sanitizer(Clocks):
     def _actor(self, actor: int) -> str:
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
-    def where(self, memory: Allocation, place: int) -> str:
+    def where(self, memory: Allocation, place: int | np.integer) -> str:
         """Returns the address of a granule, for a message."""
         offset = int(place) * self.granule
         if memory.space == "shared":
