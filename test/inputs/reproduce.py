@@ -3,8 +3,9 @@
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
-command = shlex.split(open(sys.argv[1]).readline().removeprefix("//"))
+command = shlex.split(Path(sys.argv[1]).read_text().splitlines()[0].removeprefix("//"))
 assert command[0] == "stepladder-opt", command
 done = subprocess.run([sys.executable, "-m", "stepladder.cli.opt", *command[1:]], capture_output=True, text=True)
 print(f"exit status {done.returncode}\n{done.stderr}")

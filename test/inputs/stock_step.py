@@ -5,8 +5,8 @@
 Each folder of DUMPS is called as the pipeline that left it (`stepladder-opt --pipeline NAME --dump-dir NAME`), the
 first wmma_upstream, whose knobs by default are those of the literals in the steps. From the others only those steps are
 run that no folder before had. For each step a pipeline of that one step is cut out of the script: its declarations,
-also those that the runner supplies, the same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as
-stepladder-opt did. Prints a line for each step.
+also those that the runner supplies, the same knobs, one `transform.include`. The stock mlir-opt must leave as many
+operations of each kind as stepladder-opt did. Prints a line for each step.
 """
 
 import collections
@@ -32,7 +32,7 @@ def driver(pipeline: str, step: str) -> Path:
     """Writes a pipeline that includes `step` alone, and returns its path."""
     script = scripts.declared(transforms / f"{pipeline}.mlir")
 
-    def keep(include):
+    def keep(include) -> str:
         return re.sub(r"%(kernels|nvvm)\b(?=[,)])", "%module", include.group(0)) if include.group(2) == step else ""
 
     path = work / f"{step}_alone.mlir"

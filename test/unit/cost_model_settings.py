@@ -42,11 +42,11 @@ WARP_TILE = {
 }
 
 
-def size(m, n, k, in_bytes=2.0, out_bytes=2.0, layouts=("row", "row")):
+def size(m, n, k, in_bytes=2.0, out_bytes=2.0, layouts=("row", "row")) -> Size:
     return Size(m, n, k, in_bytes, out_bytes, "f32", False, *layouts)
 
 
-def columns(base, **changes):
+def columns(base, **changes) -> Columns:
     """Settings of a base and changes; a list gives one setting for each of its values."""
     count = max((len(value) for value in changes.values() if isinstance(value, list)), default=1)
     values = {

@@ -79,13 +79,13 @@ class ColumnMajorLibrary:
         c[:] = product + beta * c.astype(np.float64) if beta else product
 
     @staticmethod
-    def matrix(address, kind, rows, columns, leading):
+    def matrix(address, kind, rows, columns, leading) -> np.ndarray:
         dtype = np.dtype(DTYPES.get(kind, kind))
         memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
         return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]
 
 
-def host_buffers(problem, *arrays):
+def host_buffers(problem, *arrays) -> SimpleNamespace:
     buffers = [SimpleNamespace(address=array.ctypes.data, size=array.nbytes) for array in arrays]
     device = SimpleNamespace(stream=7, ordinal=3, allocate=lambda size: SimpleNamespace(address=0, size=size))
     types = {f"{role}_type": element_type(getattr(problem, f"{role}_type")) for role in "abc"}

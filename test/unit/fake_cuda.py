@@ -73,10 +73,10 @@ class FakeDriver:
             "cuGetErrorString": lambda error: b"it went wrong",
         }
 
-    def CUlaunchAttribute(self):
+    def CUlaunchAttribute(self) -> SimpleNamespace:
         return SimpleNamespace(value=SimpleNamespace())
 
-    def encode_tiled(self, address, kind, rank, base, shape, strides, box, steps, *modes):
+    def encode_tiled(self, address, kind, rank, base, shape, strides, box, steps, *modes) -> int:
         """cuTensorMapEncodeTiled as C calls it; marks the 128 bytes that it writes."""
         self.encoded.append(
             {
@@ -121,7 +121,7 @@ class FakeEvent:
     def __init__(self, time) -> None:
         self.time = time
 
-    def __sub__(self, other):
+    def __sub__(self, other) -> float:
         return self.time - other.time
 
 
@@ -135,7 +135,7 @@ class FakeBuilder:
     def end_building(self) -> None:
         self.gpu.record("end_building")
 
-    def complete(self, options):
+    def complete(self, options) -> "FakeGraph":
         self.gpu.record("complete", options.upload_stream.handle)
         return FakeGraph(self.gpu)
 
@@ -158,12 +158,12 @@ class FakeStream:
     def __init__(self, gpu) -> None:
         self.gpu, self.handle = gpu, STREAM
 
-    def record(self, *, options):
+    def record(self, *, options) -> "FakeEvent":
         assert options.timing_enabled
         self.gpu.record("record_event")
         return FakeEvent(float(len(self.gpu.called("record_event"))))
 
-    def create_graph_builder(self):
+    def create_graph_builder(self) -> "FakeBuilder":
         return FakeBuilder(self.gpu)
 
     def sync(self) -> None:
@@ -187,7 +187,7 @@ class FakeKernel:
         )
         self.occupancy = self
 
-    def max_active_clusters(self, config, *, stream):
+    def max_active_clusters(self, config, *, stream) -> int:
         self.gpu.record("max_active_clusters", config, stream.handle)
         return self.gpu.active_clusters
 
@@ -206,7 +206,7 @@ class FakeCode:
         self.source, self.image = "ptx", image
         return self
 
-    def get_kernel(self, name):
+    def get_kernel(self, name) -> "FakeKernel":
         self.gpu.record("load", self.source, self.image, name)
         self.gpu.fail("load")
         return FakeKernel(self.gpu)
@@ -263,7 +263,7 @@ class FakeGpu:
     def record(self, name, *arguments) -> None:
         self.calls.append((name, *arguments))
 
-    def called(self, name):
+    def called(self, name) -> list[list]:
         return [list(arguments) for what, *arguments in self.calls if what == name]
 
     def next_error(self, name):
@@ -283,11 +283,11 @@ class FakeGpu:
     def set_current(self) -> None:
         self.record("set_current")
 
-    def create_stream(self, *, options):
+    def create_stream(self, *, options) -> "FakeStream":
         assert options.nonblocking
         return FakeStream(self)
 
-    def allocate(self, size, *, stream):
+    def allocate(self, size, *, stream) -> "FakeBuffer":
         assert stream.handle == STREAM
         self.record("allocate", size)
         return FakeBuffer(self, next(self.addresses) if self.addresses else 4096)

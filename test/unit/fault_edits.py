@@ -28,7 +28,7 @@ def _edit(change: Callable) -> Callable[..., Edit]:
     return of
 
 
-def _op(module, name: str, number: int):
+def _op(module, name: str, number: int) -> ir.Operation:
     return walk(module, name)[number]
 
 
@@ -103,7 +103,7 @@ def by_some(module, name: str, number: int, threads: int) -> None:
     op.move_before(end)
 
 
-def _constant(op, operand: int, value: int):
+def _constant(op, operand: int, value: int) -> ir.Value:
     type_ = op.operands[operand].type
     return ir.Operation.create(
         "arith.constant", [type_], attributes={"value": ir.IntegerAttr.get(type_, value)}, ip=ir.InsertionPoint(op)

@@ -5,7 +5,7 @@ import operator
 from stepladder.mlir.bindings import ir
 
 
-def evaluate(expression, dims, symbols):
+def evaluate(expression, dims, symbols) -> int:
     """Evaluates an affine expression."""
     match expression:
         case ir.AffineDimExpr():
@@ -27,7 +27,7 @@ def evaluate(expression, dims, symbols):
     raise AssertionError(expression)
 
 
-def unsigned(value):
+def unsigned(value) -> int:
     """Checks what `divui` and its like take for granted."""
     assert value >= 0
     return value
@@ -61,7 +61,7 @@ PREDICATES = {
 }
 
 
-def index_of(value, known):
+def index_of(value, known) -> int:
     """Evaluates a value of a kernel.
 
     Args:
@@ -98,7 +98,7 @@ def index_of(value, known):
     return min(evaluate(result, dims, symbols) for result in map_.results)
 
 
-def offsets_of(view, known):
+def offsets_of(view, known) -> list[int]:
     """Evaluates the offsets of a `memref.subview`."""
     dynamic = iter(list(view.operands)[1:])
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -108,7 +108,7 @@ def offsets_of(view, known):
     ]
 
 
-def sizes_of(view, known):
+def sizes_of(view, known) -> list[int]:
     """Evaluates the sizes of a `memref.subview`."""
     unknown = ir.ShapedType.get_dynamic_size()
     static = list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"]))

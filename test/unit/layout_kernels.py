@@ -172,7 +172,8 @@ def wgmma(columns: int, k: int, types: tuple[str, str, str], along_k: tuple[bool
             + descriptors
             + zeros
             + "setp.ne.b32 p, 0, 0;\nwgmma.fence.sync.aligned;\n"
-            + f"wgmma.mma_async.sync.aligned.m64n{columns}k{k}.{'.'.join(types)} {_registers('d', registers)}, x2, x3, p"
+            + f"wgmma.mma_async.sync.aligned.m64n{columns}k{k}.{'.'.join(types)} "
+            + f"{_registers('d', registers)}, x2, x3, p"
             + f"{signs}{modes};\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
             + _store_registers("d", registers, "x1").replace(".b32", kind)
         ),
@@ -212,7 +213,8 @@ def tma_load(bytes_: int, place: int, words: int, *, multicast: bool = False) ->
             + meet
             + "mov.u64 x4, map;\ncvta.param.u64 x4, x4;\nsetp.eq.u32 p, r6, 0;\nsetp.eq.and.u32 p, t, 0, p;\n"
             + mask
-            + f"@p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{to} [r3], [x4, {{r0, r1}}], "
+            + f"@p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{to} "
+            + "[r3], [x4, {r0, r1}], "
             + f"[r2]{', h0' if multicast else ''};\n"
             # A phase that does not end must not hold the GPU.
             + "mov.u32 i, 0;\nWAIT:\nmbarrier.try_wait.parity.shared.b64 p, [r2], 0;\n@p bra DONE;\nadd.u32 i, i, 1;\n"

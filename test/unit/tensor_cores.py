@@ -30,11 +30,11 @@ class NumPyGpu:
         self.a = a.reshape(m, k) if self.problem.a_layout == "row" else a.reshape(k, m).T
         self.b = b.reshape(k, n) if self.problem.b_layout == "row" else b.reshape(n, k).T
 
-    def product(self, c):
+    def product(self, c) -> np.ndarray:
         product = self.a.astype(np.float64) @ self.b.astype(np.float64)
         return product + c.astype(np.float64) if self.problem.accumulate else product
 
-    def launch(self, c):
+    def launch(self, c) -> np.ndarray:
         result = self.product(c).astype(element_type(self.problem.c_type).dtype)
         self.damage(result, c, self.launches)
         self.launches += 1
@@ -48,11 +48,11 @@ class TensorCore(NumPyGpu):
     bits = 23
 
     @staticmethod
-    def multiplied(operand):
+    def multiplied(operand) -> np.ndarray:
         """Returns what the tensor core makes of an operand."""
         return operand
 
-    def product(self, c):
+    def product(self, c) -> np.ndarray:
         total = c.astype(np.float64) if self.problem.accumulate else np.zeros(c.shape)
         a, b = (self.multiplied(operand).astype(np.float64) for operand in (self.a, self.b))
         for start in range(0, self.problem.k, self.step):
@@ -63,14 +63,14 @@ class TensorCore(NumPyGpu):
                 total = self.cut([*terms, total])
         return total
 
-    def cut(self, terms):
+    def cut(self, terms) -> np.ndarray:
         """Adds with so many bits behind the leading one of the largest term, the rest of every term cut off."""
         unit = self.unit(np.max(np.abs(terms), axis=0))
         total = sum(np.trunc(term / unit) * unit for term in terms)
         unit = self.unit(np.abs(total))
         return np.trunc(total / unit) * unit
 
-    def unit(self, magnitude):
+    def unit(self, magnitude) -> np.ndarray:
         return np.exp2(np.floor(np.log2(np.where(magnitude > 0, magnitude, 1))) - self.bits)
 
 
@@ -87,7 +87,7 @@ class Tf32(TensorCore):
     step = 4
     rounding = 0
 
-    def multiplied(self, operand):
+    def multiplied(self, operand) -> np.ndarray:
         bits = np.ascontiguousarray(operand).view(np.uint32).astype(np.uint64) + self.rounding
         return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
@@ -125,5 +125,5 @@ def with_layouts(problem, layouts):
     return dataclasses.replace(problem, a_layout=layouts[0], b_layout=layouts[1])
 
 
-def verdicts(problem, executor, seed=0):
+def verdicts(problem, executor, seed=0) -> dict:
     return {report.check: report for report in check_matmul(problem, matmul_program(problem), executor, seed)}

@@ -58,10 +58,10 @@ class FakeTimer:
 
         return Graph()
 
-    def record_event(self):
+    def record_event(self) -> float:
         return self.now
 
-    def elapsed_ms(self, start, end):
+    def elapsed_ms(self, start, end) -> float:
         return end - start
 
     def synchronize(self) -> None:
@@ -72,7 +72,7 @@ class FakeTimer:
         self.log.append(("sleep", seconds))
 
 
-def launch_order(timer):
+def launch_order(timer) -> list[str]:
     """The order in which contestants ran after pauses."""
     return [name for (before, _), (name, _) in itertools.pairwise(timer.log) if before == "sleep"]
 

@@ -25,7 +25,7 @@ FORMS = {"wmma": ("wmma", {}), "wmma_asynchronous": ("wmma", {"prefetch": "cp_as
 def test_a_large_matmul_builds_in_seconds(pipeline) -> None:
     text = matmul_text(8192, 8192, 8192)
 
-    def seconds():
+    def seconds() -> float:
         began = time.perf_counter()
         with mlir_context():
             built = build.build(text, "matmul.mlir", Request(pipeline), use_cache=False)
@@ -36,7 +36,7 @@ def test_a_large_matmul_builds_in_seconds(pipeline) -> None:
     assert any(seconds() < 3 for _ in range(3))
 
 
-def spills_with_one_block(code, target):
+def spills_with_one_block(code, target) -> int:
     """Returns the bytes that a kernel spills where ptxas need not fit more than one block on a multiprocessor."""
     ptx, count = re.subn(r"(\.maxntid .*)", r"\1\n.minnctapersm 1", code.ptx)
     assert count == 1
@@ -85,7 +85,7 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     )
 
 
-def spills_of(knobs, **types):
+def spills_of(knobs, **types) -> tuple[int, str]:
     """Builds with `mma_sync`, for 1024^3 in f16; returns the bytes that a thread spills and what is said of them."""
     types = {"acc_type": "f16", "c_type": "f16", **types}
     with mlir_context():

@@ -130,7 +130,7 @@ def test_every_field_of_a_descriptor_is_required(tma_bundle) -> None:
     for name in descriptor:
         edit_manifest(
             tma_bundle,
-            lambda data: data.update(
+            lambda data, name=name: data.update(
                 tma_descriptors=[{key: value for key, value in descriptor.items() if key != name}] * 2
             ),
         )

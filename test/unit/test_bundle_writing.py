@@ -16,7 +16,7 @@ def put(path, text="") -> None:
     path.write_text(text)
 
 
-def listing(folder):
+def listing(folder) -> list[str]:
     return sorted(str(item.relative_to(folder)) for item in folder.rglob("*"))
 
 

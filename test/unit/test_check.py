@@ -53,7 +53,7 @@ def test_one_dropped_product_in_one_element(acc_type, c_type) -> None:
     executor = NumPyGpu(problem)
     product = executor.product
 
-    def drop_one(c):
+    def drop_one(c) -> np.ndarray:
         full = product(c)
         full[5, 7] -= float(executor.a[5, 9999]) * float(executor.b[9999, 7])
         return full

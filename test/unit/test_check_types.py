@@ -88,7 +88,7 @@ def test_tf32_passes(gpu, accumulate, k) -> None:
 def test_bf16_does_not_pass_for_tf32(k) -> None:
     class Narrow(TensorCore):
         @staticmethod
-        def multiplied(operand):
+        def multiplied(operand) -> np.ndarray:
             return operand.astype(element_type("bf16").dtype)
 
     problem = tf32_problem(64, 64, k)
@@ -164,7 +164,7 @@ def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate) -> No
         assert report.passed, report.describe()
     many = NumPyGpu(problem)
 
-    def product(c):
+    def product(c) -> np.ndarray:
         total = c.astype(np.float64) if accumulate else np.zeros(c.shape)
         for start in range(0, problem.k, 64):
             part = many.a[:, start : start + 64].astype(np.float64) @ many.b[start : start + 64].astype(np.float64)
@@ -200,7 +200,7 @@ def test_one_dropped_product_of_other_types(gpu, problem) -> None:
     executor = gpu(problem)
     product = executor.product
 
-    def drop_one(c):
+    def drop_one(c) -> np.ndarray:
         full = product(c)
         full[5, 7] -= float(executor.a[5, 999]) * float(executor.b[999, 7])
         return full

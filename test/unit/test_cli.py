@@ -32,7 +32,7 @@ from stepladder.verify.report import CheckReport
 RUNNER = Path(cli.__file__).resolve().parents[2]
 
 
-def stepladder(*arguments, **environment):
+def stepladder(*arguments, **environment) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "stepladder", *map(str, arguments)],
         capture_output=True,
@@ -42,7 +42,7 @@ def stepladder(*arguments, **environment):
 
 
 @pytest.fixture
-def bundle(tmp_path):
+def bundle(tmp_path) -> Path:
     write_bundle(tmp_path / "matmul.bundle", make_manifest(), b"cubin", "ptx", {})
     return tmp_path / "matmul.bundle"
 

@@ -131,7 +131,7 @@ def test_small_tiles_are_bound_by_what_they_load() -> None:
 def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
     """With 136 rows, the second tile of 128 is 120 rows of zeros; a box of 16 rows is as short as the matrix."""
 
-    def zero_rows(m, cluster_n):
+    def zero_rows(m, cluster_n) -> np.ndarray:
         tile = np.array([128.0])
         last = np.array([m - (math.ceil(m / 128) - 1) * 128.0])
         return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), 2.0).zero_rows[0]

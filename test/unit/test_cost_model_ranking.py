@@ -71,7 +71,7 @@ def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
         assert {one[free.index("stages")] for one in accepted} == set(expected.values())
 
 
-def _meets(rule, scope):
+def _meets(rule, scope) -> bool:
     try:
         return bool(rule.runs_if and not evaluate(rule.runs_if, scope)) or bool(evaluate(rule.requires, scope))
     except ExpressionError:
@@ -106,7 +106,7 @@ def test_a_pipeline_that_the_model_does_not_know_is_not_ranked() -> None:
     assert families == [WARPGROUP, WARP, WARP]
 
 
-def extents(multiple, most):
+def extents(multiple, most) -> st.SearchStrategy[int]:
     return st.integers(1, most // multiple).map(lambda value: value * multiple)
 
 

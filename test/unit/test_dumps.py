@@ -15,7 +15,7 @@ def write(folder, steps, kept=None, text="module {}\n") -> None:
         dumps.write(step, f"// {step}\n{text}")
 
 
-def names(folder):
+def names(folder) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.name != RECORD)
 
 

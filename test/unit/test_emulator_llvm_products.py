@@ -127,7 +127,7 @@ def test_sums_in_text_that_nothing_waited_for() -> None:
 
 
 def test_text_that_is_not_known_is_an_error_that_says_it() -> None:
-    with pytest.raises(StepladderError, match="the PTX of llvm.inline_asm: {\\s*.reg .pred p"):
+    with pytest.raises(StepladderError, match=r"the PTX of llvm.inline_asm: {\s*.reg .pred p"):
         run(wgmma("", constraints="=f,=f,=f,=f,1,0,2,3,l,l,n,n,n,n,n"), np.zeros(128, np.float32))
     with pytest.raises(StepladderError, match=r"the PTX of llvm.inline_asm: nanosleep"):
         run_clean('llvm.inline_asm "nanosleep.u32 $0;", "r" %t : (i32) -> ()\n llvm.return')

@@ -32,8 +32,8 @@ from stepladder.runtime.errors import StepladderError
         ),
         (
             (
-                "%z = arith.constant 9.0 : f32\n%r = tensor.pad %t low[1, 0] high[0, %i] {\n^bb0(%x: index, %y: index):\n"
-                "tensor.yield %z : f32 } : tensor<4x6xf32> to tensor<5x?xf32>"
+                "%z = arith.constant 9.0 : f32\n%r = tensor.pad %t low[1, 0] high[0, %i] {\n"
+                "^bb0(%x: index, %y: index):\ntensor.yield %z : f32 } : tensor<4x6xf32> to tensor<5x?xf32>"
             ),
             "tensor<5x?xf32>",
             lambda t: np.pad(t, ((1, 0), (0, 2)), constant_values=9),
@@ -54,7 +54,8 @@ from stepladder.runtime.errors import StepladderError
         ),
         (
             (
-                "%r = tensor.generate %i {\n^bb0(%x: index, %y: index):\n%e = tensor.extract %t[%x, %y] : tensor<4x6xf32>\n"
+                "%r = tensor.generate %i {\n^bb0(%x: index, %y: index):\n"
+                "%e = tensor.extract %t[%x, %y] : tensor<4x6xf32>\n"
                 "tensor.yield %e : f32 } : tensor<?x3xf32>"
             ),
             "tensor<?x3xf32>",
@@ -72,7 +73,8 @@ from stepladder.runtime.errors import StepladderError
         ),
         (
             (
-                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%r = linalg.pack %t outer_dims_perm = [0, 1] inner_dims_pos = [1, 0] "
+                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%r = linalg.pack %t outer_dims_perm = [0, 1] "
+                "inner_dims_pos = [1, 0] "
                 "inner_tiles = [2, 2] into %e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>"
             ),
             "tensor<2x3x2x2xf32>",
@@ -80,8 +82,10 @@ from stepladder.runtime.errors import StepladderError
         ),
         (
             (
-                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%p = linalg.pack %t inner_dims_pos = [0, 1] inner_tiles = [2, 2] into "
-                "%e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>\n%r = linalg.unpack %p inner_dims_pos = [0, 1] inner_tiles = [2, 2] "
+                "%e = tensor.empty() : tensor<2x3x2x2xf32>\n%p = linalg.pack %t inner_dims_pos = [0, 1] "
+                "inner_tiles = [2, 2] into "
+                "%e : tensor<4x6xf32> -> tensor<2x3x2x2xf32>\n%r = linalg.unpack %p inner_dims_pos = [0, 1] "
+                "inner_tiles = [2, 2] "
                 "into %t : tensor<2x3x2x2xf32> -> tensor<4x6xf32>"
             ),
             "tensor<4x6xf32>",

@@ -12,7 +12,7 @@ from emulator_ops import FEW, function, run, same
 
 
 @st.composite
-def transfers(draw):
+def transfers(draw) -> tuple:
     """Draws the shape of a memory, a vector on it, which of its dimensions that shows, starts, bounds, and a mask."""
     shape = draw(st.lists(st.integers(2, 5), min_size=1, max_size=3))
     axes = draw(st.permutations(range(len(shape))))[: draw(st.integers(1, len(shape)))]
@@ -24,7 +24,7 @@ def transfers(draw):
     return shape, axes, sizes, starts, masked
 
 
-def transfer_text(op, shape, axes, sizes, masked):
+def transfer_text(op, shape, axes, sizes, masked) -> str:
     dims = ", ".join(f"d{axis}" for axis in range(len(shape)))
     results = ", ".join("0" if axis is None else f"d{axis}" for axis in axes)
     vector = f"vector<{'x'.join(map(str, sizes))}xi32>"

@@ -11,7 +11,7 @@ from emulator_ops import FEW, FORMATS, INTEGERS, function, run, same
 
 
 @st.composite
-def expressions(draw, depth=3):
+def expressions(draw, depth=3) -> tuple[str, str]:
     """Draws an affine expression over d0, d1 and s0: its text, and Python's for the same."""
     kind = draw(st.integers(0, 6 if depth else 1))
     if kind == 0:
@@ -78,7 +78,8 @@ SHAPES = [  # op with %a (and %b), types of these, type of the result, NumPy's f
     ("vector.insert %a, %b[1] : vector<3xf32> into vector<2x3xf32>", lambda a, b: np.stack([b[0], a])),
     ("vector.insert %a, %b[0, 1] : f32 into vector<1x2xf32>", lambda a, b: np.array([[b[0, 0], a]])),
     (
-        "vector.extract_strided_slice %a {offsets = [1], sizes = [2], strides = [1]} : vector<4x3xf32> to vector<2x3xf32>",
+        "vector.extract_strided_slice %a {offsets = [1], sizes = [2], strides = [1]} : vector<4x3xf32> "
+        "to vector<2x3xf32>",
         lambda a: a[1:3],
     ),
     (
@@ -210,7 +211,7 @@ def test_small_vector_ops() -> None:
 
 
 @st.composite
-def contractions(draw):
+def contractions(draw) -> tuple[list[str], dict[str, int]]:
     """Draws a contraction: letters of both factors and of the sums, and the sizes of loops."""
     loops = draw(st.permutations("abcde"))
     count = draw(st.integers(1, 5))

@@ -56,28 +56,28 @@ choices = st.tuples(numbers, truths, numbers).map(lambda t: f"({t[0]} if {t[1]} 
 class Exact(int):
     """An integer whose division is the language's: exact, or an error."""
 
-    def _made(self, value):
+    def _made(self, value) -> "Exact":
         return Exact(value) if value is not NotImplemented else value
 
-    def __add__(self, other):
+    def __add__(self, other) -> "Exact":
         return self._made(int.__add__(self, other))
 
-    def __sub__(self, other):
+    def __sub__(self, other) -> "Exact":
         return self._made(int.__sub__(self, other))
 
-    def __mul__(self, other):
+    def __mul__(self, other) -> "Exact":
         return self._made(int.__mul__(self, other))
 
-    def __floordiv__(self, other):
+    def __floordiv__(self, other) -> "Exact":
         return self._made(int.__floordiv__(self, other))
 
-    def __mod__(self, other):
+    def __mod__(self, other) -> "Exact":
         return self._made(int.__mod__(self, other))
 
-    def __neg__(self):
+    def __neg__(self) -> "Exact":
         return self._made(int.__neg__(self))
 
-    def __truediv__(self, other):
+    def __truediv__(self, other) -> "Exact":
         if int.__mod__(self, other):
             raise ZeroDivisionError("a remainder")
         return Exact(int.__floordiv__(self, other))
@@ -198,7 +198,7 @@ def test_names_in_order_of_first_use() -> None:
 
 
 class TestScope:
-    def scope(self):
+    def scope(self) -> Scope:
         return Scope({"a": 2, "b": 3}, {"sum": "a + b", "twice": "sum * 2", "never": "a / b"})
 
     def test_derived_names(self) -> None:

@@ -31,10 +31,10 @@ class Clock:
     def capture(self, enqueue, launches):
         return Replay(enqueue, launches)
 
-    def record_event(self):
+    def record_event(self) -> float:
         return self.now
 
-    def elapsed_ms(self, start, end):
+    def elapsed_ms(self, start, end) -> float:
         return end - start
 
     def synchronize(self) -> None:
@@ -74,7 +74,7 @@ def knobs_of(pipeline):
         return library.load(pipeline).knobs
 
 
-def jobs_of_everything():
+def jobs_of_everything() -> list:
     """Returns all bundles that `hopper.py build` makes."""
     import hopper_cases
     import hopper_jobs
@@ -146,7 +146,7 @@ def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes() -> Non
 def test_knobs_that_are_best_where_they_are_worse_become_defaults() -> None:
     import defaults
 
-    def kernels(ratios):
+    def kernels(ratios) -> dict:
         return {"kernels": {name: {"ratio_spread": {"median": ratio}} for name, ratio in ratios.items()}}
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "bf16", "c_type": "bf16"}
@@ -191,7 +191,7 @@ def test_the_best_without_clusters_is_a_default_too() -> None:
 def test_every_target_has_the_fastest_kernel_that_it_can_have() -> None:
     import defaults
 
-    def bundle(number, kib, prefetch):
+    def bundle(number, kib, prefetch) -> dict:
         steps = ["convert_to_cp_async"] if prefetch == "cp_async" else []
         return {
             "knobs": {"block_m": number, "prefetch": prefetch},

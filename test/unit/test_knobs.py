@@ -86,7 +86,7 @@ QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 forms = pytest.mark.parametrize("form", FORMS)
 
 
-def draw_knobs(data, form):
+def draw_knobs(data, form) -> dict:
     """Draws a value for every knob."""
     options = {"block_k": TILES[:4], "raster_group": [1, 2, 8], **FORMS[form][1]}
     knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
@@ -96,7 +96,7 @@ def draw_knobs(data, form):
     return knobs
 
 
-def draw_payload(data, pipeline, m, n, k):
+def draw_payload(data, pipeline, m, n, k) -> str:
     """Draws element types, layouts, and whether C is read."""
     type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
     layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS[pipeline]), operand) for operand in "ab"}

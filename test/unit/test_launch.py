@@ -35,7 +35,7 @@ def unread_bundle(tmp_path):
     return make
 
 
-def tma_changes(problem=None, **fields):
+def tma_changes(problem=None, **fields) -> dict:
     """Changes to a manifest: A and B through descriptors, C by a pointer between them."""
     problem = problem or make_problem()
     arguments = (

@@ -29,7 +29,7 @@ _BYTES = {
 _DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s8": np.int8, "s32": np.int32}
 
 
-def bits_of(numbers, kind):
+def bits_of(numbers, kind) -> np.ndarray:
     """Small integers as elements of a type, by PTX's name: an array of unsigned integers of its width."""
     if kind in _BYTES:
         return np.vectorize(_BYTES[kind].get)(numbers).astype(np.uint8)
@@ -40,7 +40,7 @@ def bits_of(numbers, kind):
     return array.view(f"u{array.itemsize}")
 
 
-def integers(seed, *shape):
+def integers(seed, *shape) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, shape)
 
 
@@ -50,7 +50,7 @@ class Runner:
     def __init__(self, device) -> None:
         self.device = device
 
-    def __call__(self, ptx, threads, *arguments, blocks=1, shared=SHARED_BYTES):
+    def __call__(self, ptx, threads, *arguments, blocks=1, shared=SHARED_BYTES) -> np.ndarray:
         """Launches a kernel with arrays, integers and TMA descriptors; returns what the arrays hold afterwards."""
         kernel = self.device.load_ptx(ptx, NAME, shared)
         buffers, given = {}, []
@@ -131,7 +131,7 @@ PRODUCTS = [
 ]
 
 
-def mma_kernel(rows, columns, k, types):
+def mma_kernel(rows, columns, k, types) -> str:
     width = max(32, 8 * bits_of(np.zeros(1), types[1]).itemsize)
     held = {"f16": 32, "f32": 32, "s32": 32, "f64": 64}[types[0]]
     bits = 8 * bits_of(np.zeros(1), types[1]).itemsize
@@ -203,7 +203,7 @@ WGMMA = [
 STEP = 32  # bytes of an instruction along k
 
 
-def operand(place, rows, swizzle, along_k, way):
+def operand(place, rows, swizzle, along_k, way) -> MatrixDescriptor:
     """The descriptor of an operand of 16-bit elements or of one along k: in one of two ways, which differ in every
     stride."""
     width = swizzle or 16
@@ -278,7 +278,7 @@ def encoded(device, tensor, kind, box, swizzle):
     return tensor_map.encode(descriptor, buffer), buffer
 
 
-def part_of(tensor, origin, box):
+def part_of(tensor, origin, box) -> np.ndarray:
     """A box of a tensor, zeros where there is none of it."""
     part = np.zeros(box, tensor.dtype)
     rows, columns = (np.arange(size) + first for size, first in zip(box, origin))
@@ -287,7 +287,9 @@ def part_of(tensor, origin, box):
     return part
 
 
-def loaded(run, kind, swizzle, shift, origin, *, narrow=1, multicast=False):
+def loaded(
+    run, kind, swizzle, shift, origin, *, narrow=1, multicast=False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What shared memory holds behind a load, what it should, and whether the mbarrier's phase ended; of each block."""
     tensor, box = tensor_and_box(kind, swizzle, narrow)
     item = tensor.itemsize

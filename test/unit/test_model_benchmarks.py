@@ -64,7 +64,7 @@ def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
     data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(Data(kernels).kernels, times)])
     matrix = list(CONSTANTS[WARPGROUP]).index("matrix")
 
-    def objective(values):
+    def objective(values) -> float:
         return data.objective(with_constants(card, WARPGROUP, np.where(np.arange(len(true)) == matrix, values, true)))
 
     found = evolve(objective, np.array([1.0]), np.array([1.4]), 0, 12, 8)

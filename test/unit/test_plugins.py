@@ -41,13 +41,13 @@ PAYLOAD = (
 )
 
 
-def op(name, in_dialect="Tc"):
+def op(name, in_dialect="Tc") -> str:
     return IMPORT + OP.format(dialect=in_dialect, name=name)
 
 
 @pytest.fixture
 def write(tmp_path):
-    def written(text, name="plugin.py"):
+    def written(text, name="plugin.py") -> str:
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
@@ -154,7 +154,7 @@ def test_the_error_keeps_the_traceback(write) -> None:
 def installed(tmp_path, write):
     """Returns a function that runs stepladder-opt beside an installed package whose module has some text."""
 
-    def run(text):
+    def run(text) -> subprocess.CompletedProcess:
         metadata = tmp_path / "site" / "barriers-1.0.dist-info"
         metadata.mkdir(parents=True)
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: barriers\nVersion: 1.0\n")

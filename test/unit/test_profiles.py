@@ -23,7 +23,7 @@ print(len(drawn), sum(drawn))
 """
 
 
-def draw(profile):
+def draw(profile) -> subprocess.CompletedProcess:
     environment = {name: value for name, value in os.environ.items() if name != "STEPLADDER_TEST_PROFILE"}
     if profile:
         environment["STEPLADDER_TEST_PROFILE"] = profile

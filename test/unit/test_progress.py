@@ -21,7 +21,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
 
@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def lines_of(launches, blocks, seconds):
+def lines_of(launches, blocks, seconds) -> list[str]:
     """Returns what is shown of launches of `blocks` blocks that take `seconds` each."""
     file, clock = io.StringIO(), Clock()
     with LaunchProgress(launches, file=file, clock=clock) as progress:
@@ -113,7 +113,7 @@ def test_durations(seconds, text) -> None:
     assert describe_seconds(seconds) == text
 
 
-def make_bundle(path, size):
+def make_bundle(path, size) -> str:
     with mlir_context():
         build.build(matmul_text(size, size, size), "matmul.mlir", Request("wmma")).write(path)
     return str(path)

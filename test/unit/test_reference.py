@@ -166,7 +166,8 @@ def test_forms(name) -> None:
             "'math.atan' in a linalg op",
         ),
         (
-            "%c = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32> %p = arith.constant dense<0.0> : tensor<4x5xf32>",
+            "%c = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32> "
+            "%p = arith.constant dense<0.0> : tensor<4x5xf32>",
             "a constant of several numbers",
         ),
         (
@@ -183,7 +184,8 @@ def test_forms(name) -> None:
         ),
         (
             "%e = tensor.empty() : tensor<4xf32> %s = linalg.reduce ins(%A : tensor<4x5xf32>) outs(%e : tensor<4xf32>) "
-            "dimensions = [1] (%x: f32, %o: f32) { %u = arith.mulf %x, %o : f32 %v = arith.addf %u, %o : f32 linalg.yield %v "
+            "dimensions = [1] (%x: f32, %o: f32) { %u = arith.mulf %x, %o : f32 %v = arith.addf %u, %o : f32 "
+            "linalg.yield %v "
             ": f32 } %p = arith.constant dense<0.0> : tensor<4x5xf32>",
             "a reduction that reads the result so far",
         ),

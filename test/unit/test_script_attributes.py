@@ -40,7 +40,8 @@ def load(tmp_path):
 
 def test_known_attributes(load) -> None:
     (step,) = load(
-        step='optimization, needs = ["step"], requires = [{condition = "size > 1", message = "size"}], left_out = {size = 24 : i64}, '
+        step='optimization, needs = ["step"], requires = [{condition = "size > 1", message = "size"}], '
+        "left_out = {size = 24 : i64}, "
         'mine.note = "of a dialect"',
         pipeline='derived = {half = "size // 2"}',
     )

@@ -18,12 +18,12 @@ from tile_blocks import QUICK, mark
 SWIZZLE_MODES = {1: 128, 2: 64, 3: 32}
 
 
-def constant_of(value):
+def constant_of(value) -> int | None:
     source = value.owner.operation
     return ir.IntegerAttr(source.attributes["value"]).value if source.name == "arith.constant" else None
 
 
-def descriptor_of(value):
+def descriptor_of(value) -> tuple[int, int]:
     """Returns the constant bits of a matrix descriptor and the units that are added to its address."""
     source, added = value.owner.operation, 0
     if source.name == "arith.addi":
@@ -33,13 +33,13 @@ def descriptor_of(value):
     return constant_of(source.operands[1]) % 2**64, added
 
 
-def addresses(boxes, rows, columns, bytes_):
+def addresses(boxes, rows, columns, bytes_) -> np.ndarray:
     """Returns the byte address of every element of a tile of boxes side by side: rows x (boxes * columns)."""
     table = np.arange(boxes * rows * columns).reshape(boxes, rows, columns) * bytes_
     return np.concatenate(list(table), axis=1)
 
 
-def read_by_hardware(bits, added, bytes_, extent, depth, along_k):
+def read_by_hardware(bits, added, bytes_, extent, depth, along_k) -> int:
     """Returns the addresses, before the swizzle, that an instruction reads: of `extent` rows or columns x `depth` of k.
 
     Source: PTX ISA, strides of wgmma's matrix descriptors: rows of the swizzle's width, in groups of eight.
@@ -99,7 +99,7 @@ def test_descriptors_address_what_the_instruction_multiplies(
             assert (read == wanted).all(), (name, block, step)
 
 
-def exchanged(row, unit, swizzle):
+def exchanged(row, unit, swizzle) -> int:
     """Returns where TMA expects 16-byte unit `unit` of a row: exchanged by bits of the address, 128 bytes a line."""
     line = row * swizzle // 128
     return unit ^ line % 8 & swizzle // 16 - 1
@@ -160,7 +160,7 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None
     assert written == wanted
 
 
-def position(value):
+def position(value) -> list[int]:
     """Returns which pair of the held sums a value is, rounded or not."""
     source = value.owner.operation
     while source.name != "vector.extract":
@@ -168,12 +168,12 @@ def position(value):
     return list(ir.DenseI64ArrayAttr(source.attributes["static_position"]))
 
 
-def register_of(value):
+def register_of(value) -> ir.Value:
     """Returns the pair of sums that a register of `stmatrix` is made of."""
     return value.owner.operation.operands[0].owner.operation.operands[0]
 
 
-def address_in(pointer, view, known):
+def address_in(pointer, view, known) -> tuple[int | None, int | None]:
     """Returns where an address lies in a view, in elements, as (0, place); (None, None) for one in another view."""
     cast = pointer.owner.operation.operands[0].owner.operation
     total = cast.operands[0].owner.operation

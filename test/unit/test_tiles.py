@@ -151,7 +151,7 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         assert peers == [1, knobs["consumer_warpgroups"] * (rows + columns - 1)]
 
 
-def producer_of(load):
+def producer_of(load) -> ir.Operation:
     """Returns the view that a load writes, by way of a cast or not."""
     view = load.operands[0].owner.operation
     return view.operands[0].owner.operation if view.name == "memref.cast" else view

@@ -17,7 +17,7 @@ PIPELINES = sorted(transforms_dir().glob("*.mlir"))
 SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MULTILINE)
 
 
-def head(path):
+def head(path) -> list[str]:
     """Returns the comment that a script begins with."""
     lines = path.read_text().splitlines()
     return list(lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))])

@@ -13,11 +13,11 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import transforms_dir
 
 
-def problem(m, n, k, c_type="f32"):
+def problem(m, n, k, c_type="f32") -> Problem:
     return Problem(m, n, k, "f16", "f16", "f32", c_type, False)
 
 
-def entry(m, n, k, **knobs):
+def entry(m, n, k, **knobs) -> dict:
     return {"m": m, "n": n, "k": k, "a_bits": 16, "c_bits": 32, "knobs": knobs}
 
 
@@ -32,7 +32,7 @@ def pipeline(tmp_path):
     return write
 
 
-def blocks_m(found):
+def blocks_m(found) -> list[int]:
     return [knobs["block_m"] for knobs in found]
 
 

@@ -24,10 +24,10 @@ from tuning_files import TOOLS
 # Successive halving.
 
 
-def rounds_of(times, noise=lambda name, number: 1.0):
+def rounds_of(times, noise=lambda name, number: 1.0) -> tuple:
     calls = []
 
-    def measure(names):
+    def measure(names) -> tuple:
         calls.append(list(names))
         return {name: times[name] * noise(name, len(calls)) for name in names}
 
@@ -101,7 +101,7 @@ def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_pat
 # Measuring.
 
 
-def fake_worker(tmp_path, body):
+def fake_worker(tmp_path, body) -> list[str]:
     """A process that measures: `body` sees `excluded`, and `say`, and ends with a line of its own."""
     path = tmp_path / "worker.py"
     path.write_text(
@@ -132,7 +132,7 @@ def planned(tmp_path):
     return tmp_path / "plan"
 
 
-def measure(planned, tmp_path, body, **options):
+def measure(planned, tmp_path, body, **options) -> tuple:
     lines, database = [], Database(tmp_path / "tuning.json")
     entries = measuring.measure_plan(
         planned, database, progress=lines.append, worker=fake_worker(tmp_path, body), **options

@@ -26,7 +26,7 @@ ROUNDED = {"accumulate": False}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
-def fp8(kind):
+def fp8(kind) -> dict[str, str]:
     return {"a_type": kind, "b_type": kind, "b_layout": "column"}
 
 
@@ -252,7 +252,7 @@ def test_builds_without_a_complaint(name, tmp_path) -> None:
     assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
 
 
-def is_not_installed(error):
+def is_not_installed(error) -> bool:
     return "not installed" in error.message or "is missing" in error.message
 
 

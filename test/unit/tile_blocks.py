@@ -10,7 +10,7 @@ QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
 
 
-def ids(x, y, size):
+def ids(x, y, size) -> dict[str, int]:
     """Returns what a block knows of its place: in a grid that is `y` high, in a cluster of `size` blocks."""
     return {
         "gpu.block_id x": x,
@@ -31,7 +31,7 @@ def blocks_of(launch):
             yield ids(x, y, size)
 
 
-def range_of(loop, known):
+def range_of(loop, known) -> range:
     """Evaluates the range of an `scf.for`."""
     return range(*(index_of(loop.operands[number], known) for number in range(3)))
 
@@ -42,6 +42,6 @@ def view_of_c(root, launch):
     return next((view for view in walk(root, "memref.subview") if view.operands[0] == c), None)
 
 
-def mark(ring):
+def mark(ring) -> str | None:
     """Returns which matrix an alloc holds tiles of."""
     return next(matrix for matrix in "abc" if f"operand_{matrix}" in ring.attributes)

@@ -7,7 +7,7 @@ from stepladder.measure.tuning.database import (
 TOOLS = {"stepladder": "1", "ptxas": "13.0.88"}
 
 
-def entry(problem="64x64x64", gpu="NVIDIA H200", date="2026-11-21", **fields):
+def entry(problem="64x64x64", gpu="NVIDIA H200", date="2026-11-21", **fields) -> Entry:
     values = {
         "gpu": gpu,
         "target": "sm_90a",

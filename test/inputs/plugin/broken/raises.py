@@ -9,7 +9,7 @@ class Raises(Tc.Operation, name="raises"):
     target: Handle
 
 
-def ratio(sizes):
+def ratio(sizes) -> int:
     return sizes["m"] // sizes["n"]
 
 

@@ -8,7 +8,7 @@ class Verifier(Tc.Operation, name="raises"):
 
     target: Handle
 
-    def verify_invariants(self):
+    def verify_invariants(self) -> bool:
         return self.attributes["limit"].value > 0
 
 
