@@ -18,20 +18,20 @@ LABEL = re.compile(r"^\[(\w+)\.mlir\]\(\.\./transforms/steps/\S+\):\s(\w+),\s(`t
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-def test_documents_are_up_to_date():
+def test_documents_are_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(RENDER), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-def test_results_name_no_place_of_a_machine():
+def test_results_name_no_place_of_a_machine() -> None:
     for path in sorted((DOCS / "results").glob("*.json")):
         places = re.findall(r'"/[^"]*"', path.read_text())
         assert not places, f"{path.name}: {places[0]}"
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-def test_steps_are_labelled_as_the_runner_reads_them():
+def test_steps_are_labelled_as_the_runner_reads_them() -> None:
     labels = {
         name: (kind, " ".join(ops.split()))
         for document in DOCS.glob("*.md")
@@ -49,7 +49,7 @@ def test_steps_are_labelled_as_the_runner_reads_them():
     assert set(read) - set(labels) == set(), "every step is described"
 
 
-def rows_of(text, heading):
+def rows_of(text: str, heading: str) -> list[str]:
     """Returns the names in the first column of the first table below a heading."""
     table = text.partition(heading)[2]
     found = re.search(r"^\| .*\n\| ---.*\n((?:\|.*\n)+)", table, re.MULTILINE)
@@ -57,7 +57,7 @@ def rows_of(text, heading):
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-def test_extending_describes_what_there_is():
+def test_extending_describes_what_there_is() -> None:
     text = (DOCS / "extending.md").read_text()
     attributes = [*script_attributes.OF_STEPS, *script_attributes.OF_PIPELINES, *script_attributes.OF_OPS]
     assert rows_of(text, "### Attributes") == attributes
@@ -66,6 +66,6 @@ def test_extending_describes_what_there_is():
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
 @pytest.mark.parametrize("name", ["occupancy.py", "steps/limit_registers.mlir"])
-def test_extending_shows_the_example_that_is_tested(name):
+def test_extending_shows_the_example_that_is_tested(name) -> None:
     example = transforms_dir().parent / "test" / "inputs" / "plugin" / name
     assert f"\n{example.read_text()}```" in (DOCS / "extending.md").read_text()

@@ -1,6 +1,7 @@
 """The benchmarks of the Hopper pipelines: their cases, the ratios of interleaved runs, and the default knobs."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,41 +19,41 @@ RESULTS = MEASURE.parent / "docs" / "results"
 class Clock:
     """A GPU on which launches only take time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 0.0
 
-    def kernel(self, milliseconds):
-        def enqueue():
+    def kernel(self, milliseconds: float) -> Callable[[], None]:
+        def enqueue() -> None:
             self.now += milliseconds
 
         return enqueue
 
-    def capture(self, enqueue, launches):
+    def capture(self, enqueue: Callable[[], None], launches: int) -> "Replay":
         return Replay(enqueue, launches)
 
-    def record_event(self):
+    def record_event(self) -> float:
         return self.now
 
-    def elapsed_ms(self, start, end):
+    def elapsed_ms(self, start: float, end: float) -> float:
         return end - start
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         pass
 
 
 class Replay:
-    def __init__(self, enqueue, launches):
+    def __init__(self, enqueue, launches) -> None:
         self.enqueue, self.launches = enqueue, launches
 
-    def replay(self):
+    def replay(self) -> None:
         for _ in range(self.launches):
             self.enqueue()
 
-    def free(self):
+    def free(self) -> None:
         pass
 
 
-def test_a_duel_compares_with_the_baselines_around():
+def test_a_duel_compares_with_the_baselines_around() -> None:
     import duel
 
     clock = Clock()
@@ -67,13 +68,13 @@ def test_a_duel_compares_with_the_baselines_around():
     assert list(again["kernels"]) == ["slow"]
 
 
-def knobs_of(pipeline):
+def knobs_of(pipeline: str) -> dict[str, library.Knob]:
     """Returns the knobs of a pipeline, by name."""
     with engine.mlir_context():
         return library.load(pipeline).knobs
 
 
-def jobs_of_everything():
+def jobs_of_everything() -> list:
     """Returns all bundles that `hopper.py build` makes."""
     import hopper_cases
     import hopper_jobs
@@ -90,7 +91,7 @@ def jobs_of_everything():
     ]
 
 
-def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own():
+def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own() -> None:
     import sanitize
 
     jobs = jobs_of_everything()
@@ -104,7 +105,7 @@ def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own():
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
-def test_results_have_knobs_of_their_pipelines(path):
+def test_results_have_knobs_of_their_pipelines(path) -> None:
     from measured_kernels import kernels_of
 
     measured = {(kernel.pipeline, name, value) for kernel in kernels_of(path) for name, value in kernel.knobs.items()}
@@ -114,7 +115,7 @@ def test_results_have_knobs_of_their_pipelines(path):
         assert [found for found in own if found[0] not in known or not known[found[0]].accepts(found[1])] == []
 
 
-def test_names_of_kernels():
+def test_names_of_kernels() -> None:
     import hopper_cases
 
     assert hopper_cases.kernel_name({"block_m": 64, "block_n": 96}) == "64x96"
@@ -122,7 +123,7 @@ def test_names_of_kernels():
     assert hopper_cases.kernel_name(knobs) == "128x192,stages=4,schedule=pingpong"
 
 
-def test_problems_by_name():
+def test_problems_by_name() -> None:
     import hopper_cases
 
     assert list(hopper_cases.problems(["2048"])) == [(2048, 2048, 2048)]
@@ -132,7 +133,7 @@ def test_problems_by_name():
         hopper_cases.problems(["7"])
 
 
-def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
+def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes() -> None:
     import hopper_cases
     import hopper_jobs
 
@@ -142,10 +143,10 @@ def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes():
         assert (k if a == "row" else m) % 8 == 0 and (n if b == "row" else k) % 8 == 0
 
 
-def test_knobs_that_are_best_where_they_are_worse_become_defaults():
+def test_knobs_that_are_best_where_they_are_worse_become_defaults() -> None:
     import defaults
 
-    def kernels(ratios):
+    def kernels(ratios: dict[str, float]) -> dict:
         return {"kernels": {name: {"ratio_spread": {"median": ratio}} for name, ratio in ratios.items()}}
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "bf16", "c_type": "bf16"}
@@ -164,7 +165,7 @@ def test_knobs_that_are_best_where_they_are_worse_become_defaults():
     assert defaults.tuned_entries([{"problems": [measured]}]) == []
 
 
-def test_the_best_without_clusters_is_a_default_too():
+def test_the_best_without_clusters_is_a_default_too() -> None:
     import defaults
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "f16", "c_type": "f32"}
@@ -187,10 +188,10 @@ def test_the_best_without_clusters_is_a_default_too():
     assert [entry["knobs"]["block_m"] for entry in defaults.tuned_entries([{"problems": [measured]}])] == [2]
 
 
-def test_every_target_has_the_fastest_kernel_that_it_can_have():
+def test_every_target_has_the_fastest_kernel_that_it_can_have() -> None:
     import defaults
 
-    def bundle(number, kib, prefetch):
+    def bundle(number: int, kib: int, prefetch: str) -> dict:
         steps = ["convert_to_cp_async"] if prefetch == "cp_async" else []
         return {
             "knobs": {"block_m": number, "prefetch": prefetch},

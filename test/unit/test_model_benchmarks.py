@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="not a checkout"
 sys.path.insert(0, str(BENCHMARKS))
 
 
-def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out():
+def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out() -> None:
     from draw import KINDS, draw
 
     problems = draw(60)
@@ -26,13 +26,13 @@ def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out():
     assert all(extent % 8 == 0 for problem in problems if problem.kind == "eights" for extent in problem.size)
 
 
-def measured(name):
+def measured(name: str) -> list:
     from measured_kernels import RESULTS, kernels_of
 
     return kernels_of(RESULTS / f"{name}.json")
 
 
-def test_results_are_read_back():
+def test_results_are_read_back() -> None:
     kernels = measured("wgmma_sweep_bf16-bf16")
     assert len(kernels) == 1270 and kernels[0].knobs["block_m"] == 192 and kernels[0].microseconds == 1633.72
     kernels = measured("mma_sync_sizes_f32")
@@ -41,7 +41,7 @@ def test_results_are_read_back():
     )
 
 
-def test_the_constants_in_the_package_choose_as_well_as_they_say():
+def test_the_constants_in_the_package_choose_as_well_as_they_say() -> None:
     from fit_cost_model import Data
     from stepladder.pipeline.cost_model import gpu
 
@@ -52,7 +52,7 @@ def test_the_constants_in_the_package_choose_as_well_as_they_say():
     assert judged["first_of_cublas"] >= 1.0
 
 
-def test_a_fit_finds_the_constants_that_times_were_made_with():
+def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
     from fit_cost_model import Data, evolve, with_constants
     from stepladder.pipeline.cost_model import gpu
     from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
@@ -64,14 +64,14 @@ def test_a_fit_finds_the_constants_that_times_were_made_with():
     data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(Data(kernels).kernels, times)])
     matrix = list(CONSTANTS[WARPGROUP]).index("matrix")
 
-    def objective(values):
+    def objective(values: np.ndarray) -> float:
         return data.objective(with_constants(card, WARPGROUP, np.where(np.arange(len(true)) == matrix, values, true)))
 
     found = evolve(objective, np.array([1.0]), np.array([1.4]), 0, 12, 8)
     assert found[0] == pytest.approx(true[matrix], abs=0.01)
 
 
-def test_a_choice_is_planned_built_and_reported(tmp_path, capsys):
+def test_a_choice_is_planned_built_and_reported(tmp_path, capsys) -> None:
     from draw import Drawn
     from measured_kernels import kernels_of, write_table
     from model_choice import (
