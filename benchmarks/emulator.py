@@ -20,8 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import DOCS, command_line, new_parser, run, write_result
 from stepladder.emulator import matmul
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import ablation, engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import ablation
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 
 SIZE = (256, 256, 128)
 ABLATIONS = ("wmma", "mma_sync")
@@ -31,10 +33,10 @@ PROFILED_SIZE = 8192
 LOADS = ("ldmatrix", "load_matrix", "wmma.load")
 
 
-def checked_steps(request: engine.Request, text: str) -> list[matmul.StepReport]:
+def checked_steps(request: Request, text: str) -> list[matmul.StepReport]:
     """Returns the reports of all steps of a pipeline, the input's first."""
     reports: list[matmul.StepReport] = []
-    with engine.mlir_context():
+    with mlir_context():
         matmul.check_steps(text, "payload.mlir", request, reports.append)
     return reports
 
@@ -54,7 +56,7 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
     scale = PROFILED_SIZE**3 // math.prod(size)
     found = {}
     for title, without in variants.variants.items():
-        request = engine.Request(variants.pipeline, variants.settings_of(without, knobs), without=without)
+        request = Request(variants.pipeline, variants.settings_of(without, knobs), without=without)
         traffic = last_that_ran(checked_steps(request, matmul_text(*size))).counters.traffic.values()
         found[title] = scale * sum(
             row.conflicts
@@ -88,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         variants = ablation.ABLATIONS[name]
         ablations[name] = []
         for title, without in variants.variants.items():
-            reports = checked_steps(engine.Request(variants.pipeline, variants.settings, without=without), text)
+            reports = checked_steps(Request(variants.pipeline, variants.settings, without=without), text)
             last = last_that_ran(reports)
             counted = last.counters.as_dict()
             ablations[name].append(

@@ -22,7 +22,7 @@ from common import command_line, new_parser, run, write_result
 from hopper_cases import ABLATION_KNOBS, ABLATION_SIZE, ABLATION_TYPES, TYPES
 from hopper_jobs import job
 from measure import build_jobs
-from stepladder.codegen import kernel as codegen
+from stepladder.codegen.toolchain import find_tool, tool_versions
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         build_jobs([job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], ABLATION_KNOBS)], 1)
         manifest = read_bundle(place).manifest
         done = subprocess.run(
-            [codegen.find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
+            [find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
             capture_output=True,
             text=True,
             check=True,
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         {
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": command_line(),
-            "tools": codegen.tool_versions(),
+            "tools": tool_versions(),
             "problem": manifest.problem.describe(),
             "knobs": manifest.knobs,
             "main_loop": main_loop(done.stdout),

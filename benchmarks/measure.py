@@ -131,17 +131,19 @@ def refusal(path: Path) -> Path:
 
 
 def _build_one(job: Job) -> str:
-    from stepladder.payload import problem as payload
-    from stepladder.pipeline import build, engine
+    from stepladder.payload.writing import matmul_text
+    from stepladder.pipeline import build
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
     from stepladder.runtime import bundle
     from stepladder.runtime.errors import StepladderError
 
     (element, c_type), (a_layout, b_layout) = job.types, job.layouts
     refusal(job.path).unlink(missing_ok=True)
     shutil.rmtree(job.path, ignore_errors=True)
-    with engine.mlir_context():
+    with mlir_context():
         try:
-            text = payload.matmul_text(
+            text = matmul_text(
                 *job.size,
                 a_type=element,
                 b_type=element,
@@ -154,7 +156,7 @@ def _build_one(job: Job) -> str:
             built = build.build(
                 text,
                 "matmul.mlir",
-                engine.Request(job.pipeline, {**job.settings, "target": TARGET}, without=job.without, tuned=job.tuned),
+                Request(job.pipeline, {**job.settings, "target": TARGET}, without=job.without, tuned=job.tuned),
             )
         except StepladderError as error:
             job.path.parent.mkdir(parents=True, exist_ok=True)

@@ -115,7 +115,7 @@ class Built:
 
 
 def _payload(problem: Drawn, types: tuple[str, str, str]) -> str:
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     element, accumulator, stored = types
     return matmul_text(
@@ -125,12 +125,15 @@ def _payload(problem: Drawn, types: tuple[str, str, str]) -> str:
 
 def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: Path) -> list[Job]:
     """Returns what to build for a problem."""
-    from stepladder.pipeline import engine, knob_choice, library
+    from stepladder.pipeline import knob_choice, library
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.knob_query import read_query
+    from stepladder.pipeline.request import Request
 
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load(PIPELINE)
-        request = engine.Request(PIPELINE, {"target": TARGET}, tuned=True)
-        ranked = knob_choice.rank(engine.read_asked(pipeline, request, _payload(problem, types), problem.name))
+        request = Request(PIPELINE, {"target": TARGET}, tuned=True)
+        ranked = knob_choice.rank(read_query(pipeline, request, _payload(problem, types), problem.name))
     candidates = ranked.first(MOST if everything else FIRST) if ranked is not None else []
     kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
     jobs = [
@@ -142,13 +145,15 @@ def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: 
 
 def build_one(job: Job) -> Built:
     """Builds a kernel."""
-    from stepladder.pipeline import build, engine
+    from stepladder.pipeline import build
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
     from stepladder.runtime import bundle
     from stepladder.runtime.errors import StepladderError
 
     try:
-        with engine.mlir_context():
-            request = engine.Request(PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None)
+        with mlir_context():
+            request = Request(PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None)
             built = build.build(_payload(job.problem, job.types), job.problem.name, request, use_cache=False)
             bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
     except StepladderError as error:

@@ -71,7 +71,60 @@ def emulator_seconds() -> str:
     return f"{size}, with the sanitizer, {counted['cores']} cores, {counted['date'][:10]}.\n\n" + table(rows)
 
 
+def emulator_upstream() -> str:
+    """How LLVM's own integration tests go."""
+    cases = result("emulator_upstream")["cases"]
+    says = {
+        "right": "right",
+        "finding": "finding, mended copy right",
+        "found": "finding",
+        "wrong": "wrong",
+        "unsupported": "not run",
+    }
+    rows = []
+    for group in dict.fromkeys(case["group"] for case in cases):
+        of_group = [case for case in cases if case["group"] == group]
+        rows.append(
+            {
+                "tests": group,
+                "all": str(len(of_group)),
+                **{title: str(sum(case["status"] == status for case in of_group)) for status, title in says.items()},
+            }
+        )
+    others = [
+        {"test": case["name"], "how it went": says[case["status"]], "first finding, or reason": case["reason"]}
+        for case in cases
+        if case["status"] != "right"
+    ]
+    return table(rows) + "\n" + table(others)
+
+
+def emulator_coverage() -> str:
+    """Which ops of MLIR's dialects are executed, and what is left out."""
+    found = result("emulator_coverage")["dialects"]
+    rows = [
+        {
+            "dialect": name,
+            "ops": str(of["ops"]),
+            "executed": str(of["known"]),
+            "left out": str(len(of["left_out"])),
+            "gaps": ", ".join(f"`{gap.removeprefix(f'{name}.')}`" for gap in of["missing"]) or "none",
+        }
+        for name, of in found.items()
+    ]
+    reasons: dict[str, list[str]] = {}
+    for of in found.values():
+        for name, reason in of["left_out"].items():
+            reasons.setdefault(reason, []).append(name)
+    left_out = [
+        {"left out": f"{len(names)} ops, such as `{names[0]}`", "why": reason} for reason, names in reasons.items()
+    ]
+    return table(rows) + "\n" + table(left_out)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     f"emulator {pipeline}": partial(emulator_table, pipeline) for pipeline in PIPELINES
 }
 REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
+
+REGIONS |= {"emulator upstream": emulator_upstream, "emulator coverage": emulator_coverage}

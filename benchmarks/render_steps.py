@@ -8,7 +8,9 @@ from functools import partial
 import render_hopper
 from common import ROOT, result
 from render_warp import ABLATIONS, measured_variants
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.definition import Step
 
 # Pipelines in the order of the documents: a step is described where it comes first.
 CHAPTERS = {
@@ -20,9 +22,9 @@ CHAPTERS = {
 }
 
 
-def _loaded(pipeline: str) -> list[library.Step]:
+def _loaded(pipeline: str) -> list[Step]:
     """Returns the steps of a pipeline as the runner reads them."""
-    with engine.mlir_context():
+    with mlir_context():
         return library.load(pipeline).steps
 
 
@@ -61,7 +63,7 @@ def _markdown(comment: list[str]) -> str:
     return "\n".join([*lines, "```"] if code else lines)
 
 
-def _head_comment(step: library.Step) -> list[str]:
+def _head_comment(step: Step) -> list[str]:
     """Returns the lines of a script up to the first empty one, without their comment marks."""
     text = step.path.read_text()
     return [line[3:] for line in text.partition("\n\n")[0].splitlines()]

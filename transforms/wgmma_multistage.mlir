@@ -1,38 +1,20 @@
-// A matmul on Hopper's matrix unit with a ring of tiles: loads run ahead of the products, issued by the same threads.
+// Multistage Hopper GEMM: TMA loads run ahead of wgmma through several shared-memory stages, issued by a consumer
+// thread.
 //
-// The second chapter. As `wgmma_single_stage`, with `stages` places for tiles: while one is multiplied, TMA fills the
-// others. The thread that issues the loads is one of those that multiply; `wgmma` gives it a warpgroup of its own.
+// The second Hopper pipeline: `wgmma_single_stage` with `stages` shared-memory stages. While one is multiplied, TMA
+// fills the others. The thread that issues the loads belongs to a consumer warpgroup; `wgmma` has a producer warpgroup.
 //
-// Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel. Every step is a file in steps/.
+// Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel. Every step is a file in steps/. The runner supplies the
+// declarations of the included steps.
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
-  transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @stage_c_in_shared_memory(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly},
-    !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @multistage_loads(!transform.any_op {transform.readonly})
-  transform.named_sequence private @direct_store_epilogue(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
-  transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pass_descriptors_by_value(!transform.any_op {transform.readonly})
-  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
-    !transform.any_param {transform.readonly}) -> !transform.any_op
-  transform.named_sequence private @lower_to_inline_ptx(!transform.any_op {transform.readonly})
-
   transform.named_sequence @wgmma_multistage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
+        // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1",
         stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
+        // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
@@ -42,7 +24,8 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4]
-      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"} -> !transform.param<i64>
+      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"}
+      -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
       {description = "places for tiles; loads run one less than that ahead"} -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
@@ -51,7 +34,7 @@ module attributes {transform.with_named_sequence} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
+    // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
@@ -61,17 +44,17 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Buffers: the grid, in the order that suits the L2 cache.
+    // Memrefs: map tiles to the grid, rasterized for the L2 cache.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // TMA into the matrix unit, ahead of it.
+    // TMA loads that run ahead of wgmma, and the epilogue.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multistage_loads failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // A kernel of its own, down to the machine.
+    // The kernel function and its lowering to NVVM and inline PTX.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op

@@ -1,38 +1,20 @@
-// A matmul on Hopper's matrix unit, in its first form: one tile arrives by TMA, is multiplied by wgmma, then the next.
+// Single-stage Hopper GEMM: TMA loads one tile of A and B, wgmma multiplies it, then the next tile is loaded.
 //
-// The chapter that begins: what `wgmma_multistage` and `wgmma` make fast, without what makes it fast. Tiles of A and B
-// arrive in swizzled shared memory by TMA, counted in by an mbarrier; warpgroups multiply them, sums in registers.
-// Loads and products take turns, so that one of the two always waits.
+// The first Hopper pipeline, the baseline of `wgmma_multistage` and `wgmma`. Tiles of A and B arrive in swizzled shared
+// memory by TMA, which completes an mbarrier; warpgroups multiply them and keep the accumulator in registers. Loads and
+// products do not overlap, so either TMA or the tensor cores are idle at any time.
 //
-// Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the chapters that follow.
+// Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the pipelines that follow. The
+// runner supplies the declarations of the included steps.
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
-  transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @stage_c_in_shared_memory(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly},
-    !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @stage_operands_in_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @convert_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @direct_store_epilogue(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
-  transform.named_sequence private @lower_to_wgmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pass_descriptors_by_value(!transform.any_op {transform.readonly})
-  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
-    !transform.any_param {transform.readonly}) -> !transform.any_op
-  transform.named_sequence private @lower_to_inline_ptx(!transform.any_op {transform.readonly})
-
   transform.named_sequence @wgmma_single_stage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
+        // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1",
         stages_bytes = "(block_m * block_k + block_k * block_n) * a_bits / 8",
+        // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
+        // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         stages = "1", tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
@@ -42,14 +24,15 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %consumer_warpgroups = transform.tune.knob<"consumer_warpgroups"> = 2 from options = [1, 2, 3, 4]
-      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"} -> !transform.param<i64>
+      {description = "consumer warpgroups that share a tile, each computing a slice of its rows"}
+      -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory, whole tiles with zeros at the edges.
+    // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
@@ -59,16 +42,16 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Buffers: the grid, in the order that suits the L2 cache.
+    // Memrefs: map tiles to the grid, rasterized for the L2 cache.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // TMA into the matrix unit.
+    // TMA loads, wgmma, and the epilogue.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // A kernel of its own, down to the machine.
+    // The kernel function and its lowering to NVVM and inline PTX.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op

@@ -1,53 +1,31 @@
-// A matmul on tensor cores through WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
+// Tensor-core GEMM with WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_75 and later. Two levels of tiling (thread blocks,
-// warps), tiles of A and B staged in padded shared memory by 128-bit copies, C in registers, and global latency hidden,
-// by loading the next tile into registers while the current one is computed, or by asynchronous copies further ahead.
+// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_75 and later. Two levels of tiling (thread-block
+// tiles, warp tiles), operands staged in padded shared memory by 128-bit copies, accumulators in registers, and global
+// latency hidden by prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
 //
-// Every step is a file in steps/; it says what it does, why it pays, and shows the IR before and after.
+// Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
+// The runner supplies the declarations of the included steps.
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence private @normalize_payload(!transform.any_op {transform.readonly})
-  transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @tile_k(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @stage_in_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @bufferize(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_to_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @rasterize_blocks(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_copies_to_threads(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_copies_cyclically(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_matmul_to_warps(!transform.any_op {transform.readonly},
-    !transform.param<i64> {transform.readonly}, !transform.param<i64> {transform.readonly})
-  transform.named_sequence private @vectorize_copies(!transform.any_op {transform.readonly})
-  transform.named_sequence private @map_to_fragments(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @multi_buffer(!transform.any_op {transform.readonly})
-  transform.named_sequence private @hoist_accumulators(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pack_shared_memory(!transform.any_op {transform.readonly})
-  transform.named_sequence private @outline_kernel(!transform.any_op {transform.consumed}) -> !transform.any_op
-  transform.named_sequence private @convert_to_wmma(!transform.any_op {transform.readonly})
-  transform.named_sequence private @prefetch_to_registers(!transform.any_op {transform.readonly})
-  transform.named_sequence private @hoist_prefetch(!transform.any_op {transform.readonly})
-  transform.named_sequence private @convert_to_cp_async(!transform.any_op {transform.readonly})
-  transform.named_sequence private @pipeline_copies(!transform.any_op {transform.readonly})
-  transform.named_sequence private @rotate_loop(!transform.any_op {transform.readonly})
-  transform.named_sequence private @interleave_copies(!transform.any_op {transform.readonly})
-  transform.named_sequence private @lower_transfers(!transform.any_op {transform.readonly})
-  transform.named_sequence private @lower_to_nvvm(!transform.any_op {transform.consumed},
-    !transform.any_param {transform.readonly}) -> !transform.any_op
-
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
+        // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
         whole_tiles = "1", rounds_c = "0", normalizes = "1",
+        // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
+        // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
+        // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls; cyclic mapping
+        // unrolls them itself.
         cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
         a_rows = "1 if cyclic else block_m * block_k / (threads * run)",
         b_rows = "1 if cyclic else block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",
+        // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
+        // Two bytes an f16, in rows padded against bank conflicts.
         shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
@@ -66,7 +44,7 @@ module attributes {transform.with_named_sequence} {
       {description = "how the next tiles are prefetched: through registers (CC'22) or by cp.async"}
       -> !transform.any_param
     %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2, 3, 4, 5]
-      {description = "stages of the shared-memory pipeline: 1 is the two-barrier form of CC'22; cp.async pays with 3 or 4"}
+      {description = "stages of the shared-memory pipeline: 1 is CC'22's two-barrier form; cp.async pays with 3 or 4"}
       -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 1 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
@@ -75,7 +53,7 @@ module attributes {transform.with_named_sequence} {
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory.
+    // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
@@ -83,10 +61,11 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Buffers: the grid, the threads, the warps.
+    // Memrefs: map tiles to the grid, copies to threads, products to warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    // cp.async issues the copies of a thread one by one, for which rows one pass apart are better.
     transform.tune.alternatives<"copies"> selected_region = 0
         attributes {knobs = {selected_region_attr = "prefetch == 'cp_async' and map_copies_cyclically"}} {
       transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -96,36 +75,36 @@ module attributes {transform.with_named_sequence} {
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
-    // Vectors: copies 16 bytes wide, products 16 x 16 x 16.
+    // Vectors: 16-byte copies, fragments of 16 x 16 x 16.
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_fragments failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Where the tiles lie, and what stays in registers.
+    // Shared-memory layout and stages; accumulators in registers.
     transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // A kernel of its own.
+    // The kernel function.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
 
-    // Tensor cores, and loads that run ahead of them.
+    // WMMA instructions, and software pipelining of the k loop.
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.tune.alternatives<"prefetch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "prefetch == 'cp_async'"}} {
-      // Through registers, one tile ahead.
+      // One tile ahead, in registers.
       transform.include @prefetch_to_registers failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }, {
-      // By asynchronous copies, `buffers` - 1 tiles ahead.
+      // `stages` - 1 tiles ahead, in shared memory.
       transform.include @convert_to_cp_async failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
 
-    // Down to the machine.
+    // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op

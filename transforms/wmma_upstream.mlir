@@ -1,11 +1,15 @@
-// The WMMA pipeline in upstream ops only: one command of a stock mlir-opt.
+// Tensor-core GEMM with WMMA in upstream transform ops only: one command of a stock mlir-opt runs the whole pipeline.
 //
 //   mlir-opt payload.mlir \
 //     --transform-preload-library=transform-library-paths=transforms/steps,transforms/wmma_upstream.mlir \
 //     --transform-interpreter=entry-point=wmma_upstream
 //
-// What `wmma` does beyond it needs ops of the tc extension: payloads in other forms than the normal one, loads issued
-// in front of the computation, and more than 48 KB of shared memory.
+// `wmma` adds what needs ops of the tc extension: payloads in other forms than the normal form, `cp.async` stages,
+// prefetch loads issued before the computation, and more than 48 KB of shared memory.
+//
+// mlir-opt verifies each file before it merges the library, so this file declares the steps that it includes. The other
+// pipelines use tc ops, which only the runner defines; there the runner inserts the declarations when it parses the
+// file.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},
@@ -33,12 +37,19 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @wmma_upstream(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
+        // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
         whole_tiles = "1", rounds_c = "0", normalizes = "0",
+        // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
+        // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
+        // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls.
         a_rows = "block_m * block_k / (threads * run)", b_rows = "block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k", b_width = "block_n",
+        // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
+        // Two bytes an f16, in rows padded against bank conflicts.
         shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
@@ -59,39 +70,39 @@ module attributes {transform.with_named_sequence} {
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
-    // linalg on tensors: cut C for the grid and the reduction for shared memory.
+    // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Buffers: the grid, the threads, the warps.
+    // Memrefs: map tiles to the grid, copies to threads, products to warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
-    // Vectors: copies 16 bytes wide, products 16 x 16 x 16.
+    // Vectors: 16-byte copies, fragments of 16 x 16 x 16.
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_fragments failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // Where the tiles lie, and what stays in registers.
+    // Shared-memory layout and stages; accumulators in registers.
     transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
 
-    // A kernel of its own.
+    // The kernel function.
     transform.include @allocate_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
 
-    // Tensor cores, and loads that run ahead of them.
+    // WMMA instructions, and software pipelining of the k loop through registers.
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @prefetch_to_registers failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
-    // Down to the machine.
+    // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op

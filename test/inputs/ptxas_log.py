@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder.codegen import kernel as codegen
+from stepladder.codegen.toolchain import find_tool
 
 bundle = Path(sys.argv[1])
 target = json.loads((bundle / "manifest.json").read_text())["target"]
@@ -14,7 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
     sys.exit(
         subprocess.run(
             [
-                codegen.find_tool("ptxas"),
+                find_tool("ptxas"),
                 "-v",
                 f"-arch={target}",
                 str(bundle / "kernel.ptx"),

@@ -4,8 +4,8 @@
 
 Each folder of DUMPS is called as the pipeline that left it (`stepladder-opt --pipeline NAME --dump-dir NAME`), the
 first wmma_upstream, whose knobs by default are those of the literals in the steps. From the others only those steps are
-run that no folder before had. For each step a pipeline of that one step is cut out of the script: the same
-declarations, the same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as
+run that no folder before had. For each step a pipeline of that one step is cut out of the script: its declarations,
+also those that the runner supplies, the same knobs, one `transform.include`. The stock mlir-opt must leave as many operations of each kind as
 stepladder-opt did. Prints a line for each step.
 """
 
@@ -14,6 +14,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+from stepladder.pipeline import scripts
+from stepladder.pipeline.context import mlir_context
 
 mlir_opt, transforms, work, *folders = sys.argv[1], *map(Path, sys.argv[2:])
 work.mkdir(parents=True, exist_ok=True)
@@ -26,7 +29,7 @@ OPERATION = re.compile(r"^\s*(?:%[\w:, ]+ = )?\"?([a-z]\w*\.[\w.]+|call|return|m
 
 def driver(pipeline: str, step: str) -> Path:
     """Writes a pipeline that includes `step` alone, and returns its path."""
-    script = (transforms / f"{pipeline}.mlir").read_text()
+    script = scripts.declared(transforms / f"{pipeline}.mlir")
 
     def keep(include):
         return re.sub(r"%(kernels|nvvm)\b(?=[,)])", "%module", include.group(0)) if include.group(2) == step else ""
@@ -71,7 +74,8 @@ def agrees(what: str, entry_point: str, script: Path, before: Path, after: Path)
     return bool(ours) and not different
 
 
-upstream = {path.stem for path in (transforms / "steps").glob("*.mlir")}
+shared = {"canonicalize"}  # steps include it, pipelines do not
+upstream = {path.stem for path in (transforms / "steps").glob("*.mlir")} - shared
 ran: set[str] = set()
 results = []
 for folder in folders:
@@ -80,7 +84,9 @@ for folder in folders:
         step = after.stem.partition("-")[2]
         if step in upstream - ran:
             ran.add(step)
-            results.append(agrees(step, f"{step}_alone", driver(folder.name, step), before, after))
+            with mlir_context():
+                script = driver(folder.name, step)
+            results.append(agrees(step, f"{step}_alone", script, before, after))
     if folder.name == "wmma_upstream":
         results.append(agrees(folder.name, folder.name, transforms / "wmma_upstream.mlir", files[0], files[-1]))
 

@@ -65,7 +65,7 @@
 // CHECK: [[next_parity:%.+]] = arith.select [[wraps]], %{{.*}}, [[parity]] : i1
 // CHECK: scf.yield [[next_slot]], [[next_parity]], [[next]]
 // C = AB + C: sums start from zero, and are added to C.
-// CHECK: nvgpu.warpgroup.mma.store [[sums]]#2, %{{.*}} to memref<64x256xf32
+// CHECK: "tc.warpgroup_mma_store"([[sums]]#2, %{{.*}} memref<64x256xf32
 // CHECK-NEXT: linalg.add
 
 // Column-major, A's tile is stored 64 x 128 in two boxes, B's 256 x 64 in one: B runs along k. nvgpu has no such product.
@@ -98,7 +98,7 @@
 // NARROW: threads({{.*}}) in (%{{.*}} = %c384,
 // NARROW: nvgpu.mbarrier.init {{.*}}, %c3 :
 // NARROW: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c14336
-// NARROW: nvgpu.warpgroup.mma.store
+// NARROW: "tc.warpgroup_mma_store"
 // NARROW: linalg.copy {operand_c} ins({{.*}}, #gpu.address_space<workgroup>>) outs(
 
 // One slot: the place stays, the parity turns every step.

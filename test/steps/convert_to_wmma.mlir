@@ -1,41 +1,105 @@
-// Fragments and products become WMMA operations, with the row lengths of the buffers they come from. The zeros of C = AB
-// are a matrix made inside the kernel: outside, it would be passed to it.
+// Fragments and products become WMMA operations, with the row lengths of the buffers they come from. Copies stay.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through outline_kernel | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through convert_to_wmma | FileCheck %s
-// RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline wmma --through convert_to_wmma | FileCheck %s --check-prefix=HALF
-// RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through convert_to_wmma | FileCheck %s --check-prefix=ZERO
+// RUN: %stepladder-opt %s --pipeline wmma --step convert_to_wmma --split-input-file --verify-diagnostics | FileCheck %s
 
-// BEFORE-NOT: gpu.subgroup_mma
-// BEFORE: vector.contract
-
+// CHECK-LABEL: gpu.func @accumulate(
 // CHECK-NOT: {{vector.contract|vector<16x16}}
-// CHECK: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
-// CHECK: [[c:%.+]] = gpu.subgroup_mma_load_matrix [[C]][{{.*}}] {leadDimension = 256 : index} : memref<256x256xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
-// CHECK-COUNT-15: gpu.subgroup_mma_load_matrix [[C]][
-// CHECK: [[d:%.+]]:16 = scf.for {{.*}} iter_args([[sum:%.+]] = [[c]], {{.*}} -> (!gpu.mma_matrix<16x16xf32, "COp">,
-// CHECK: vector.transfer_write {{.*}} : vector<8xf16>
+// CHECK: [[c:%.+]] = gpu.subgroup_mma_load_matrix %C[%c16, %c0] {leadDimension = 16 : index} : memref<32x16xf32>
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf32, "COp">
+// CHECK: [[d:%.+]] = scf.for {{.*}} iter_args([[sum:%.+]] = [[c]]) -> (!gpu.mma_matrix<16x16xf32, "COp">)
+// CHECK: vector.transfer_write %x, %A{{.*}} : vector<8xf16>
 // CHECK: gpu.barrier
-// CHECK: [[a:%\w+]] = gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 40 : index} : {{.*}} -> !gpu.mma_matrix<16x16xf16, "AOp">
-// CHECK-COUNT-7: gpu.subgroup_mma_load_matrix {{.*}} "AOp">
-// CHECK: [[b:%.+]] = gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 136 : index} : {{.*}} -> !gpu.mma_matrix<16x16xf16, "BOp">
-// CHECK-COUNT-7: gpu.subgroup_mma_load_matrix {{.*}} "BOp">
-// CHECK: gpu.subgroup_mma_compute [[a]], [[b]], [[sum]] : {{.*}} -> !gpu.mma_matrix<16x16xf32, "COp">
-// CHECK-COUNT-31: gpu.subgroup_mma_compute
-// CHECK-NOT: gpu.subgroup_mma_compute
-// CHECK: scf.yield
-// CHECK-COUNT-16: gpu.subgroup_mma_store_matrix [[d]]#{{.*}}, [[C]][{{.*}}] {leadDimension = 256 : index}
+// CHECK: [[a:%.+]] = gpu.subgroup_mma_load_matrix %A{{.*}} {leadDimension = 40 : index}
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf16, "AOp">
+// CHECK: [[b:%.+]] = gpu.subgroup_mma_load_matrix %B{{.*}} {leadDimension = 24 : index}
+// CHECK-SAME: -> !gpu.mma_matrix<16x16xf16, "BOp">
+// CHECK: [[e:%.+]] = gpu.subgroup_mma_compute [[a]], [[b]], [[sum]] : {{.*}} -> !gpu.mma_matrix<16x16xf32, "COp">
+// CHECK: scf.yield [[e]]
+// CHECK: gpu.subgroup_mma_store_matrix [[d]], %C[%c16, %c0] {leadDimension = 16 : index}
 // CHECK-NOT: {{vector.contract|vector<16x16}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+gpu.module @kernels {
+  gpu.func @accumulate(%C: memref<32x16xf32>, %A: memref<2x16x40xf16, #space>, %B: memref<2x16x24xf16, #space>,
+                       %x: vector<8xf16>) kernel {
+    %zero = arith.constant 0.0 : f16
+    %zero_c = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %c = vector.transfer_read %C[%c16, %c0], %zero_c {in_bounds = [true, true]} : memref<32x16xf32>, vector<16x16xf32>
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (vector<16x16xf32>) {
+      vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<2x16x40xf16, #space>
+      gpu.barrier
+      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x40xf16, #space>, vector<16x16xf16>
+      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x24xf16, #space>, vector<16x16xf16>
+      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+      scf.yield %2 : vector<16x16xf32>
+    }
+    vector.transfer_write %d, %C[%c16, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>
+    gpu.return
+  }
+}
 
-// HALF: gpu.func @matmul_kernel([[C:%\w+]]: {{.*}}, [[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}) kernel
-// HALF: gpu.subgroup_mma_load_matrix [[C]][{{.*}} : memref<256x256xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
-// HALF-COUNT-32: gpu.subgroup_mma_compute {{.*}} -> !gpu.mma_matrix<16x16xf16, "COp">
-// HALF-COUNT-16: gpu.subgroup_mma_store_matrix
+// -----
 
-// ZERO-NOT: gpu.subgroup_mma_constant_matrix
-// ZERO: gpu.func @matmul_kernel([[A:%\w+]]: {{.*}}, [[B:%\w+]]: {{.*}}, [[C:%\w+]]: memref<256x256xf32>) kernel
-// ZERO: [[zeros:%.+]] = gpu.subgroup_mma_constant_matrix %{{.*}} : !gpu.mma_matrix<16x16xf32, "COp">
-// ZERO-NOT: gpu.subgroup_mma_load_matrix [[C]]
-// ZERO: scf.for {{.*}} iter_args(%{{.*}} = [[zeros]], %{{.*}} = [[zeros]],
-// ZERO-COUNT-16: gpu.subgroup_mma_store_matrix
+// The zeros of C = AB are a matrix made inside the kernel. Sums of f16 are matrices of f16.
+// CHECK-LABEL: gpu.func @half_from_zero(
+// CHECK: [[zeros:%.+]] = gpu.subgroup_mma_constant_matrix %{{.*}} : !gpu.mma_matrix<16x16xf16, "COp">
+// CHECK-NOT: gpu.subgroup_mma_load_matrix %C
+// CHECK: gpu.subgroup_mma_compute %{{.*}}, %{{.*}}, [[zeros]] : {{.*}} -> !gpu.mma_matrix<16x16xf16, "COp">
+// CHECK: gpu.subgroup_mma_store_matrix
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+gpu.module @kernels {
+  gpu.func @half_from_zero(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf16>) kernel {
+    %zero = arith.constant 0.0 : f16
+    %zeros = arith.constant dense<0.0> : vector<16x16xf16>
+    %c0 = arith.constant 0 : index
+    %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
+    %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
+    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
+    vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// expected-error@unknown {{A and B must be of f16, and C of f16 or f32}}
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+gpu.module @kernels {
+  gpu.func @bf16(%C: memref<32x16xf32>, %A: memref<2x16x40xbf16, #space>, %B: memref<2x16x24xbf16, #space>,
+                 %x: vector<8xbf16>) kernel {
+    %zero = arith.constant 0.0 : bf16
+    %zero_c = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %c = vector.transfer_read %C[%c16, %c0], %zero_c {in_bounds = [true, true]} : memref<32x16xf32>, vector<16x16xf32>
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (vector<16x16xf32>) {
+      vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xbf16>, memref<2x16x40xbf16, #space>
+      gpu.barrier
+      %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x40xbf16, #space>, vector<16x16xbf16>
+      %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
+          : memref<2x16x24xbf16, #space>, vector<16x16xbf16>
+      %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xbf16>, vector<16x16xbf16> into vector<16x16xf32>
+      scf.yield %2 : vector<16x16xf32>
+    }
+    vector.transfer_write %d, %C[%c16, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>
+    gpu.return
+  }
+}

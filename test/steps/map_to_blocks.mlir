@@ -1,28 +1,47 @@
-// The parallel loop becomes the grid, columns on x and rows on y, and the shared tiles stand in front of the k loop.
+// The parallel loop becomes the grid, columns on x and rows on y, and the shared tile stands in front of the k loop.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through bufferize | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through map_to_blocks | FileCheck %s
-// RUN: %{opt} --through map_to_blocks --set block_m=64 | FileCheck %s --check-prefix=OTHER
+// RUN: %stepladder-opt %s --pipeline wmma --step map_to_blocks --split-input-file --verify-diagnostics | FileCheck %s
 
-// BEFORE: scf.forall (%{{.*}}, %{{.*}}) in (2, 2)
-// BEFORE-NOT: memref.alloc
-// BEFORE: scf.for{{ }}
-// BEFORE: memref.alloc
-
+// CHECK-LABEL: func.func @matmul(
 // CHECK-NOT: scf.forall
-// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c2, %{{.*}} = %c2, %{{.*}} = %c1)
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c3, %{{.*}} = %c2, %{{.*}} = %c1)
 // CHECK: [[x:%.+]] = gpu.block_id x
 // CHECK: [[y:%.+]] = gpu.block_id y
 // CHECK: [[i:%.+]] = affine.apply #{{.*}}[[y]]]
 // CHECK: [[j:%.+]] = affine.apply #{{.*}}[[x]]]
-// CHECK: memref.subview %{{.*}}{{\[}}[[i]], 0] [128, 128] [1, 1] : memref<256x128xf16>
-// CHECK: memref.subview %{{.*}}[0, [[j]]] [128, 128] [1, 1] : memref<128x256xf16>
-// CHECK: memref.subview %{{.*}}{{\[}}[[i]], [[j]]] [128, 128] [1, 1] : memref<256x256xf32>
-// CHECK: memref.alloc() {operand_a}
-// CHECK: memref.alloc() {operand_b}
+// CHECK: memref.subview %C{{\[}}[[i]], [[j]]] [16, 16] [1, 1]
+// CHECK: [[shared:%.+]] = memref.alloc() {operand_a}
 // CHECK: scf.for
-// CHECK-NOT: memref.alloc
-// CHECK-NOT: scf.forall
+// CHECK: memref.subview %A{{\[}}[[i]], %{{.*}}] [16, 16] [1, 1]
+// CHECK: linalg.copy ins({{.*}}) outs([[shared]] :
+// CHECK-NOT: {{memref.alloc|scf.forall}}
+// CHECK: // -----
+#tile = affine_map<(d0) -> (d0 * 16)>
+func.func @matmul(%A: memref<32x64xf16>, %C: memref<32x48xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  scf.forall (%i, %j) in (2, 3) {
+    %row = affine.apply #tile(%i)
+    %column = affine.apply #tile(%j)
+    %c = memref.subview %C[%row, %column] [16, 16] [1, 1] : memref<32x48xf16>
+        to memref<16x16xf16, strided<[48, 1], offset: ?>>
+    scf.for %k = %c0 to %c64 step %c32 {
+      %shared = memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
+      %a = memref.subview %A[%row, %k] [16, 16] [1, 1] : memref<32x64xf16>
+          to memref<16x16xf16, strided<[64, 1], offset: ?>>
+      linalg.copy ins(%a : memref<16x16xf16, strided<[64, 1], offset: ?>>)
+          outs(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
+      linalg.copy ins(%shared : memref<16x16xf16, #gpu.address_space<workgroup>>)
+          outs(%c : memref<16x16xf16, strided<[48, 1], offset: ?>>)
+    }
+  } {mapping = [#gpu.block<y>, #gpu.block<x>]}
+  return
+}
 
-// OTHER: gpu.launch blocks({{.*}}) in (%{{.*}} = %c2, %{{.*}} = %c4, %{{.*}} = %c1)
+// -----
+
+// expected-error@unknown {{could not find a unique topLevel scf.forall}}
+func.func @no_loop() {
+  return
+}

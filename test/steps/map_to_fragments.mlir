@@ -1,46 +1,101 @@
-// A warp's 64 x 64 x 32 becomes 32 products of 16 x 16 x 16, k outermost: all sixteen of the first slice of k come before
+// A warp's 32 x 32 x 32 becomes products of 16 x 16 x 16, k outermost: all four of the first slice of k come before
 // those of the second, and each fragment is read once. Fragments of C are read in front of the products.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through vectorize_copies | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through map_to_fragments | FileCheck %s
-// RUN: %{opt} --through map_to_fragments | FileCheck %s --check-prefix=COUNT
-// RUN: %{opt} --through map_to_fragments --set warp_m=32 --set block_k=16 | FileCheck %s --check-prefix=OTHER
-// RUN: %stepladder-opt %payloads/accumulate_f16.mlir --pipeline wmma --through map_to_fragments | FileCheck %s --check-prefix=HALF
-// RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through map_to_fragments | FileCheck %s --check-prefix=ZERO
+// DEFINE: %{opt} = %stepladder-opt %s --step map_to_fragments --split-input-file --pipeline
+// RUN: %{opt} wmma | FileCheck %s
+// RUN: %{opt} mma_sync | FileCheck %s --check-prefix=MMA-SYNC
 
-// BEFORE-NOT: vector.contract
-// BEFORE: linalg.matmul ins({{.*}}) outs(%{{.*}} : memref<64x64xf32,
+// CHECK-LABEL: func.func @accumulate(
+// CHECK-DAG: [[a0:%.+]] = vector.transfer_read %A[%c0, %c0], %{{.*}} : memref<32x32xf16>, vector<16x16xf16>
+// CHECK-DAG: [[a0_next:%.+]] = vector.transfer_read %A[%c0, %c16]
+// CHECK-DAG: [[a1:%.+]] = vector.transfer_read %A[%c16, %c0]
+// CHECK-DAG: [[a1_next:%.+]] = vector.transfer_read %A[%c16, %c16]
+// CHECK-DAG: [[b0:%.+]] = vector.transfer_read %B[%c0, %c0], %{{.*}} : memref<32x32xf16>, vector<16x16xf16>
+// CHECK-DAG: [[b1:%.+]] = vector.transfer_read %B[%c0, %c16]
+// CHECK-DAG: [[b0_next:%.+]] = vector.transfer_read %B[%c16, %c0]
+// CHECK-DAG: [[b1_next:%.+]] = vector.transfer_read %B[%c16, %c16]
+// CHECK-DAG: [[c0:%.+]] = vector.transfer_read %C[%c0, %c0], %{{.*}} : memref<32x32xf32>, vector<16x16xf32>
+// CHECK-DAG: [[c1:%.+]] = vector.transfer_read %C[%c0, %c16]
+// CHECK-DAG: [[c2:%.+]] = vector.transfer_read %C[%c16, %c0]
+// CHECK-DAG: [[c3:%.+]] = vector.transfer_read %C[%c16, %c16]
+// CHECK-NOT: vector.transfer_read
+// CHECK: [[d0:%.+]] = vector.contract {{.*}} [[a0]], [[b0]], [[c0]] : vector<16x16xf16>, vector<16x16xf16>
+// CHECK-SAME: into vector<16x16xf32>
+// CHECK: [[d1:%.+]] = vector.contract {{.*}} [[a0]], [[b1]], [[c1]] :
+// CHECK: [[d2:%.+]] = vector.contract {{.*}} [[a1]], [[b0]], [[c2]] :
+// CHECK: [[d3:%.+]] = vector.contract {{.*}} [[a1]], [[b1]], [[c3]] :
+// CHECK: [[e0:%.+]] = vector.contract {{.*}} [[a0_next]], [[b0_next]], [[d0]] :
+// CHECK: [[e1:%.+]] = vector.contract {{.*}} [[a0_next]], [[b1_next]], [[d1]] :
+// CHECK: [[e2:%.+]] = vector.contract {{.*}} [[a1_next]], [[b0_next]], [[d2]] :
+// CHECK: [[e3:%.+]] = vector.contract {{.*}} [[a1_next]], [[b1_next]], [[d3]] :
+// CHECK-NEXT: vector.transfer_write [[e0]], %C[%c0, %c0] {in_bounds = [true, true]}
+// CHECK-SAME: : vector<16x16xf32>, memref<32x32xf32>
+// CHECK-NEXT: vector.transfer_write [[e1]], %C[%c0, %c16]
+// CHECK-NEXT: vector.transfer_write [[e2]], %C[%c16, %c0]
+// CHECK-NEXT: vector.transfer_write [[e3]], %C[%c16, %c16]
+// CHECK-NEXT: return
 
-// CHECK-NOT: linalg.
-// CHECK: gpu.barrier
-// CHECK: [[a0:%.+]] = vector.transfer_read %{{.*}}[%{{.*}}, %c0], %{{.*}} : memref<128x32xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
-// CHECK: [[a0_next:%.+]] = vector.transfer_read %{{.*}}[%{{.*}}, %c16], %{{.*}} : memref<128x32xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
-// CHECK: [[b0:%.+]] = vector.transfer_read %{{.*}}[%c0, %{{.*}}], %{{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
-// CHECK: [[b1:%.+]] = vector.transfer_read %{{.*}}[%c0, %{{.*}}], %{{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
-// CHECK: [[c0:%.+]] = vector.transfer_read {{.*}} : memref<256x256xf32>, vector<16x16xf32>
-// CHECK: [[d0:%.+]] = vector.contract {{.*}} [[a0]], [[b0]], [[c0]] : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
-// CHECK: vector.contract {{.*}} [[a0]], [[b1]], %{{.*}}
-// CHECK-COUNT-14: vector.contract
-// CHECK: vector.contract {{.*}} [[a0_next]], %{{.*}}, [[d0]] :
-// CHECK-COUNT-15: vector.contract
-// CHECK-NOT: {{linalg|vector.contract}}
-// CHECK-COUNT-16: vector.transfer_write %{{.*}} : vector<16x16xf32>, memref<256x256xf32>
-// CHECK-NOT: vector.transfer_write
+// Products of 16 x 8 x 16.
+// MMA-SYNC-LABEL: func.func @accumulate(
+// MMA-SYNC-COUNT-16: vector.contract {{.*}} : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
+// MMA-SYNC-NOT: vector.contract
+// MMA-SYNC: // -----
+func.func @accumulate(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<32x32xf16>, memref<32x32xf16>) outs(%C : memref<32x32xf32>)
+  return
+}
 
-// COUNT: gpu.barrier
-// COUNT-COUNT-8: vector<16x16xf16>
-// COUNT-COUNT-8: vector<16x16xf16>
-// COUNT-COUNT-16: {{transfer_read .*}}vector<16x16xf32>
-// COUNT-NOT: vector.transfer_read
-// COUNT-COUNT-32: vector.contract
+// -----
 
-// OTHER: gpu.barrier
-// OTHER-COUNT-8: vector.contract
-// OTHER-NOT: vector.contract
+// CHECK-LABEL: func.func @half(
+// CHECK: vector.contract {{.*}} : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
+// CHECK-NOT: {{vector.contract|linalg}}
+// CHECK: // -----
+func.func @half(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf16>) {
+  linalg.matmul ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf16>)
+  return
+}
 
-// HALF-COUNT-32: vector.contract {{.*}} : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf16>
+// -----
 
-// ZERO: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<16x16xf32>
-// ZERO-COUNT-16: vector.transfer_write [[zeros]], %{{.*}} : vector<16x16xf32>, memref<256x256xf32>
-// ZERO: scf.for
+// CHECK-LABEL: func.func @from_zero(
+// CHECK: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<16x16xf32>
+// CHECK: vector.transfer_write [[zeros]], %C[%c0, %c0]
+// CHECK: vector.transfer_write [[zeros]], %C[%c16, %c0]
+// CHECK: vector.contract
+// CHECK-NOT: linalg
+// CHECK: // -----
+func.func @from_zero(%A: memref<32x16xf16>, %B: memref<16x16xf16>, %C: memref<32x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%C : memref<32x16xf32>)
+  linalg.matmul ins(%A, %B : memref<32x16xf16>, memref<16x16xf16>) outs(%C : memref<32x16xf32>)
+  return
+}
+
+// -----
+
+// A copy that is not vectorized becomes a loop of scalar loads and stores.
+// CHECK-LABEL: func.func @copy(
+// CHECK: scf.for [[i:%.+]] = %c0 to %c16
+// CHECK: scf.for [[j:%.+]] = %c0 to %c16
+// CHECK: [[x:%.+]] = memref.load %A{{\[}}[[i]], [[j]]]
+// CHECK: memref.store [[x]], %S{{\[}}[[i]], [[j]]]
+// CHECK: vector.transfer_read %S
+// CHECK-NOT: linalg
+// CHECK: // -----
+func.func @copy(%A: memref<16x16xf16>, %S: memref<16x16xf16, 3>, %B: memref<16x16xf16>, %C: memref<16x16xf32>) {
+  linalg.copy {operand_a} ins(%A : memref<16x16xf16>) outs(%S : memref<16x16xf16, 3>)
+  linalg.matmul ins(%S, %B : memref<16x16xf16, 3>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
+  return
+}
+
+// -----
+
+// The width of the elements decides how deep a product of mma.sync is.
+// MMA-SYNC-LABEL: func.func @i8(
+// MMA-SYNC: vector.contract {{.*}} : vector<16x32xi8>, vector<32x8xi8> into vector<16x8xi32>
+// MMA-SYNC-NOT: vector.contract
+func.func @i8(%A: memref<16x32xi8>, %B: memref<32x8xi8>, %C: memref<16x8xi32>) {
+  linalg.matmul ins(%A, %B : memref<16x32xi8>, memref<32x8xi8>) outs(%C : memref<16x8xi32>)
+  return
+}

@@ -1,18 +1,41 @@
 // Index arithmetic whose range is known to be small is done in 32 bits; addresses keep 64.
 //
-// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set persistent_blocks=6 --set raster_group=2 --through narrow_indices
-// RUN: %stepladder payload matmul --m 1000 --n 1100 --k 512 --b-layout column -o %t.mlir
-// RUN: %{opt} --set epilogue=registers -o %t
-// RUN: FileCheck %s --input-file %t
-// RUN: %{opt} --set epilogue=registers --without narrow_indices | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder-opt %s --pipeline wgmma --step narrow_indices | FileCheck %s
 
-// CHECK: gpu.func @matmul_kernel
+// CHECK-LABEL: gpu.func @kernel(
 // CHECK-NOT: affine.apply
-// CHECK: arith.remsi %{{.*}}, %{{.*}} : i32
-// CHECK: arith.cmpi ult, %{{.*}}, %{{.*}} : i32
-// CHECK-NOT: {{affine.apply|arith.(remui|divui|remsi|divsi|floordivsi) .* : index}}
-
-// WITHOUT-NOT: arith.{{remui|divui|remsi|divsi}} %{{.*}}, %{{.*}} : i32
-// WITHOUT: affine.apply
-// WITHOUT: arith.cmpi ult, %{{.*}}, %{{.*}} : index
-// WITHOUT-NOT: arith.{{remui|divui|remsi|divsi}} %{{.*}}, %{{.*}} : i32
+// CHECK: [[y:%.+]] = arith.index_castui %block_id_y : index to i32
+// CHECK: [[x:%.+]] = arith.index_castui %block_id_x : index to i32
+// CHECK: [[place:%.+]] = arith.remsi %{{.*}}, %{{.*}} : i32
+// CHECK: [[i:%.+]] = arith.index_cast [[place]] : i32 to index
+// CHECK: memref.load %A{{\[}}[[i]], %block_id_x]
+// CHECK: scf.for [[k:%.+]] = [[x]] to %{{.*}} : i32
+// CHECK: [[rest:%.+]] = arith.remui [[k]], %{{.*}} : i32
+// CHECK: arith.cmpi ult, [[rest]], [[y]] : i32
+// What an argument may be is not known.
+// CHECK: arith.remui %n, %{{.*}} : index
+// CHECK-NOT: {{affine.apply|: i32}}
+#place = affine_map<()[s0, s1] -> ((s0 + s1 * 5) mod 7)>
+gpu.module @kernels {
+  gpu.func @kernel(%A: memref<64x64xf16>, %B: memref<?xf16>, %n: index) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 5, 9, 1>} {
+    %c0 = arith.constant 0 : index
+    %c7 = arith.constant 7 : index
+    %c45 = arith.constant 45 : index
+    %x = gpu.block_id x
+    %y = gpu.block_id y
+    %place = affine.apply #place()[%x, %y]
+    %0 = memref.load %A[%place, %x] : memref<64x64xf16>
+    scf.for %i = %x to %c45 step %c7 {
+      %rest = arith.remui %i, %c7 : index
+      %inside = arith.cmpi ult, %rest, %y : index
+      scf.if %inside {
+        memref.store %0, %A[%rest, %c0] : memref<64x64xf16>
+      }
+    }
+    %far = arith.remui %n, %c45 : index
+    memref.store %0, %B[%n] : memref<?xf16>
+    memref.store %0, %B[%far] : memref<?xf16>
+    gpu.return
+  }
+}

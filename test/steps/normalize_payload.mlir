@@ -1,38 +1,151 @@
 // Every way to write the matmul becomes the normal form: buffers at the boundary, tensors inside, C updated in place.
-// A function on tensors hands its product back in the buffer that the accumulator came from, and in a new last argument
-// where it came from nothing.
 //
-// DEFINE: %{normalize} = --pipeline wmma --through normalize_payload
-// RUN: %stepladder-opt %payloads/on_memrefs.mlir | FileCheck %s --check-prefix=BEFORE
-// RUN: %stepladder-opt %payloads/on_memrefs.mlir %{normalize} | FileCheck %s
-// RUN: %stepladder-opt %payloads/on_tensors.mlir %{normalize} | FileCheck %s
-// RUN: %stepladder-opt %payloads/on_memrefs_from_zero.mlir %{normalize} | FileCheck %s --check-prefix=ZERO
-// RUN: %stepladder-opt %payloads/on_tensors_from_zero.mlir %{normalize} | FileCheck %s --check-prefix=ZERO
-// RUN: %stepladder-opt %payloads/c_first.mlir %{normalize} | FileCheck %s --check-prefix=ORDER
+// RUN: %stepladder-opt %s --pipeline wmma --step normalize_payload --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
-// BEFORE-NOT: bufferization
-// BEFORE: linalg.matmul ins(%{{.*}}, %{{.*}} : memref<256x128xf16>, memref<128x256xf16>)
-
-// CHECK: func.func @matmul([[A:%.+]]: memref<256x128xf16>, [[B:%.+]]: memref<128x256xf16>, [[C:%.+]]: memref<256x256xf32>) {
-// CHECK-DAG: [[a:%.+]] = bufferization.to_tensor [[A]] restrict : memref<256x128xf16> to tensor<256x128xf16>
-// CHECK-DAG: [[b:%.+]] = bufferization.to_tensor [[B]] restrict : memref<128x256xf16> to tensor<128x256xf16>
-// CHECK-DAG: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable : memref<256x256xf32> to tensor<256x256xf32>
-// CHECK: [[d:%.+]] = linalg.matmul ins([[a]], [[b]] : {{.*}}) outs([[c]] : tensor<256x256xf32>)
+// CHECK-LABEL: func.func @on_memrefs(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<8x32xf16>, [[C:%.+]]: memref<16x32xf32>) {
+// CHECK-DAG: [[a:%.+]] = bufferization.to_tensor [[A]] restrict : memref<16x8xf16> to tensor<16x8xf16>
+// CHECK-DAG: [[b:%.+]] = bufferization.to_tensor [[B]] restrict : memref<8x32xf16> to tensor<8x32xf16>
+// CHECK-DAG: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable : memref<16x32xf32> to tensor<16x32xf32>
+// CHECK: [[d:%.+]] = linalg.matmul ins([[a]], [[b]] : {{.*}}) outs([[c]] : tensor<16x32xf32>)
 // CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
 // CHECK-NEXT: return
-// CHECK-NEXT: }
+func.func @on_memrefs(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: memref<16x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
 
-// ZERO: func.func @matmul([[A:%.+]]: memref<256x128xf16>, [[B:%.+]]: memref<128x256xf16>, [[C:%.+]]: memref<256x256xf32>) {
-// ZERO-NOT: tensor.empty
-// ZERO: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable
-// ZERO: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs([[c]] : tensor<256x256xf32>)
-// ZERO: [[d:%.+]] = linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<256x256xf32>)
-// ZERO-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
-// ZERO-NEXT: return
-// ZERO-NEXT: }
+// -----
 
-// ORDER: func.func @matmul([[C:%.+]]: memref<256x256xf32>, [[B:%.+]]: memref<128x256xf16>, [[A:%.+]]: memref<256x128xf16>) {
-// ORDER: [[a:%.+]] = bufferization.to_tensor [[A]]
-// ORDER: [[b:%.+]] = bufferization.to_tensor [[B]]
-// ORDER: linalg.matmul ins([[a]], [[b]]
-// ORDER: bufferization.materialize_in_destination %{{.*}} in restrict writable [[C]]
+// The product goes to the buffer that the accumulator came from.
+// CHECK-LABEL: func.func @on_tensors(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<8x32xf16>, [[C:%.+]]: memref<16x32xf32>) {
+// CHECK-DAG: [[a:%.+]] = bufferization.to_tensor [[A]] restrict : memref<16x8xf16> to tensor<16x8xf16>
+// CHECK-DAG: [[b:%.+]] = bufferization.to_tensor [[B]] restrict : memref<8x32xf16> to tensor<8x32xf16>
+// CHECK-DAG: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable : memref<16x32xf32> to tensor<16x32xf32>
+// CHECK: [[d:%.+]] = linalg.matmul ins([[a]], [[b]] : {{.*}}) outs([[c]] : tensor<16x32xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
+// CHECK-NEXT: return
+func.func @on_tensors(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %product = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
+                           outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %product : tensor<16x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @on_memrefs_from_zero(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<8x32xf16>, [[C:%.+]]: memref<16x32xf32>) {
+// CHECK: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable
+// CHECK: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs([[c]] : tensor<16x32xf32>)
+// CHECK: [[d:%.+]] = linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<16x32xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
+// CHECK-NEXT: return
+func.func @on_memrefs_from_zero(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: memref<16x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%C : memref<16x32xf32>)
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
+
+// -----
+
+// Where the accumulator came from no buffer, C is a new last argument.
+// CHECK-LABEL: func.func @on_tensors_from_zero(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<8x32xf16>, [[C:%.+]]: memref<16x32xf32>) {
+// CHECK-NOT: tensor.empty
+// CHECK: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable
+// CHECK: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs([[c]] : tensor<16x32xf32>)
+// CHECK: [[d:%.+]] = linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<16x32xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
+// CHECK-NEXT: return
+func.func @on_tensors_from_zero(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>) -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x32xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %product = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
+                           outs(%start : tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %product : tensor<16x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @c_first(
+// CHECK-SAME: [[C:%.+]]: memref<16x32xf32>, [[B:%.+]]: memref<8x32xf16>, [[A:%.+]]: memref<16x8xf16>) {
+// CHECK: [[a:%.+]] = bufferization.to_tensor [[A]]
+// CHECK: [[b:%.+]] = bufferization.to_tensor [[B]]
+// CHECK: linalg.matmul ins([[a]], [[b]]
+// CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable [[C]]
+func.func @c_first(%C: memref<16x32xf32>, %B: memref<8x32xf16>, %A: memref<16x8xf16>) {
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
+
+// -----
+
+// The normal form stays as it is.
+// CHECK-LABEL: func.func @normal(
+// CHECK-NEXT: [[a:%.+]] = bufferization.to_tensor %A restrict :
+// CHECK-NEXT: [[b:%.+]] = bufferization.to_tensor %B restrict :
+// CHECK-NEXT: [[c:%.+]] = bufferization.to_tensor %C restrict writable :
+// CHECK-NEXT: [[d:%.+]] = linalg.matmul ins([[a]], [[b]] : {{.*}}) outs([[c]] :
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable %C
+// CHECK-NEXT: return
+func.func @normal(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: memref<16x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<16x8xf16> to tensor<16x8xf16>
+  %b = bufferization.to_tensor %B restrict : memref<8x32xf16> to tensor<8x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<16x32xf32> to tensor<16x32xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<16x8xf16>, tensor<8x32xf16>) outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<16x32xf32>, memref<16x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// expected-error@unknown {{tc.normalize_payload: expected one function with a body, found 3}}
+func.func private @other()
+func.func @helper() {
+  return
+}
+func.func @several_functions(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: memref<16x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
+
+// -----
+
+func.func @local_c(%A: memref<16x8xf16>, %B: memref<8x32xf16>) {
+  %C = memref.alloc() : memref<16x32xf32>
+  // expected-error@+1 {{a linalg op on a buffer that is no argument of the function}}
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
+
+// -----
+
+func.func @local_a(%B: memref<8x32xf16>, %C: memref<16x32xf32>) {
+  %A = memref.alloc() : memref<16x8xf16>
+  // expected-error@+1 {{a linalg op on a buffer that is no argument of the function}}
+  linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
+  return
+}
+
+// -----
+
+// expected-error@+1 {{a function on tensors returns one tensor, the product}}
+func.func @two_results(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>)
+                       -> (tensor<16x32xf32>, tensor<16x32xf32>) {
+  %d = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
+                           outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %d, %C : tensor<16x32xf32>, tensor<16x32xf32>
+}
+
+// -----
+
+// expected-error@+1 {{a function on tensors returns one tensor, the product}}
+func.func @no_result(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>) {
+  %d = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
+                           outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>
+  return
+}

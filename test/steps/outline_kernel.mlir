@@ -1,25 +1,47 @@
 // The body of the launch is a kernel of its own, which takes the three buffers and nothing else: constants, index
-// arithmetic and the zeros of C = AB are made inside.
+// arithmetic and the zeros of C = AB are made inside. Buffers are passed in the order of their first use.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through pack_shared_memory | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through outline_kernel | FileCheck %s
-// RUN: %stepladder-opt %payloads/product.mlir --pipeline wmma --through outline_kernel | FileCheck %s --check-prefix=ZERO
+// RUN: %stepladder-opt %s --pipeline wmma --step outline_kernel | FileCheck %s
 
-// BEFORE-NOT: gpu.func
-// BEFORE: gpu.launch blocks(
-
-// CHECK-NOT: gpu.launch{{ }}
 // CHECK: module attributes {gpu.container_module}
-// CHECK: func.func @matmul([[A:%.+]]: memref<256x128xf16>, [[B:%.+]]: memref<128x256xf16>, [[C:%.+]]: memref<256x256xf32>)
-// CHECK: gpu.launch_func @matmul_kernel::@matmul_kernel blocks in (%c2, %c2, %c1) threads in (%c128, %c1, %c1) args([[C]] : memref<256x256xf32>, [[A]] : memref<256x128xf16>, [[B]] : memref<128x256xf16>)
+// CHECK: func.func @matmul(
+// CHECK-NOT: gpu.launch{{ }}
+// CHECK: gpu.launch_func @matmul_kernel::@matmul_kernel blocks in (%c1, %c2, %c1) threads in (%c64, %c1, %c1) args(%C
+// CHECK-SAME: : memref<32x16xf32>, %A : memref<32x16xf16>, %B : memref<16x16xf16>)
 // CHECK: gpu.module @matmul_kernel {
-// CHECK-NEXT: gpu.func @matmul_kernel(%C: memref<256x256xf32>, %A: memref<256x128xf16>, %B: memref<128x256xf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 2, 2, 1>}
+// CHECK-NEXT: gpu.func @matmul_kernel(%C: memref<32x16xf32>, %A: memref<32x16xf16>, %B: memref<16x16xf16>) kernel
+// CHECK-SAME: attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 2, 1>}
+// CHECK: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<8xf32>
+// CHECK: [[row:%.+]] = affine.apply
+// CHECK: memref.get_global @shared_memory
+// CHECK: vector.transfer_write [[zeros]], %C{{\[}}[[row]]
+// CHECK: gpu.return
 // CHECK: memref.global {{.*}} @shared_memory
 // CHECK-NOT: gpu.launch{{ }}
-
-// ZERO: gpu.launch_func @matmul_kernel::@matmul_kernel
-// ZERO-SAME: args(%A : memref<256x128xf16>, %B : memref<128x256xf16>, %C : memref<256x256xf32>)
-// ZERO: gpu.func @matmul_kernel(%A: memref<256x128xf16>, %B: memref<128x256xf16>, %C: memref<256x256xf32>) kernel
-// ZERO: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<16x16xf32>
-// ZERO: scf.for {{.*}} iter_args(%{{.*}} = [[zeros]], %{{.*}} = [[zeros]],
+#row = affine_map<()[s0] -> (s0 * 16)>
+memref.global "private" @shared_memory : memref<512xi8, #gpu.address_space<workgroup>> = uninitialized
+func.func @matmul(%A: memref<32x16xf16>, %B: memref<16x16xf16>, %C: memref<32x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %zeros = arith.constant dense<0.0> : vector<8xf32>
+  %pad = arith.constant 0.0 : f16
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c2, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %y = gpu.block_id y
+    %row = affine.apply #row()[%y]
+    %shared = memref.get_global @shared_memory : memref<512xi8, #gpu.address_space<workgroup>>
+    %tile = memref.view %shared[%c0][] : memref<512xi8, #gpu.address_space<workgroup>>
+        to memref<16x16xf16, #gpu.address_space<workgroup>>
+    vector.transfer_write %zeros, %C[%row, %c0] {in_bounds = [true]} : vector<8xf32>, memref<32x16xf32>
+    %a = vector.transfer_read %A[%row, %c0], %pad {in_bounds = [true]} : memref<32x16xf16>, vector<8xf16>
+    vector.transfer_write %a, %tile[%c0, %c0] {in_bounds = [true]}
+        : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
+    %b = vector.transfer_read %B[%c0, %c0], %pad {in_bounds = [true]} : memref<16x16xf16>, vector<8xf16>
+    vector.transfer_write %b, %tile[%c1, %c0] {in_bounds = [true]}
+        : vector<8xf16>, memref<16x16xf16, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}

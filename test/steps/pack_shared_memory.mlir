@@ -1,42 +1,114 @@
-// The shared tiles are views of one array, one behind the other. Up to 48 KB it is static; above, it is dynamic: external
-// and without a size, and the launch says how many bytes it needs.
+// The shared tiles are views of one array, one behind the other. Up to 48 KB it is static; above, it is dynamic:
+// external and without a size, and the launch says how many bytes it needs.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through hoist_accumulators | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through pack_shared_memory | FileCheck %s
-// RUN: %{opt} --through pack_shared_memory --set block_m=256 | FileCheck %s --check-prefix=DYNAMIC
-// RUN: %{opt} --set block_m=256 | FileCheck %s --check-prefix=EXTERNAL
-// RUN: %{opt} --through pack_shared_memory --set padding=0 --set block_k=64 --set stages=1 --set block_m=256 | FileCheck %s --check-prefix=LIMIT
-// RUN: %{opt} --through pack_shared_memory --without stage_in_shared_memory,prefetch_to_registers | FileCheck %s --check-prefix=NONE
+// RUN: %stepladder-opt %s --pipeline wmma --step pack_shared_memory --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
-// BEFORE: memref.alloc() {operand_a} : memref<2x128x40xf16, #gpu.address_space<workgroup>>
-// BEFORE: memref.alloc() {operand_b} : memref<2x32x136xf16, #gpu.address_space<workgroup>>
-
-// A's tiles take 2 * 128 * 40 * 2 = 20480 bytes, B's 2 * 32 * 136 * 2 = 17408.
-// CHECK: memref.global "private" @shared_memory : memref<37888xi8, #gpu.address_space<workgroup>> = uninitialized {alignment = 128 : i64}
+// A's tiles take 2 * 16 * 24 * 2 = 1536 bytes, B's 2 * 16 * 40 * 2 = 2560.
+// CHECK: memref.global "private" @shared_memory : memref<4096xi8, #gpu.address_space<workgroup>> = uninitialized
+// CHECK-SAME: {alignment = 128 : i64}
+// CHECK-LABEL: func.func @static(
 // CHECK-NOT: {{memref.alloc|dynamic_shared_memory}}
 // CHECK: gpu.launch
 // CHECK: [[array:%.+]] = memref.get_global @shared_memory
-// CHECK: memref.view [[array]][%c0{{.*}}][] : memref<37888xi8, #gpu.address_space<workgroup>> to memref<2x128x40xf16, #gpu.address_space<workgroup>>
-// CHECK: memref.view [[array]][%c20480{{.*}}][] : memref<37888xi8, #gpu.address_space<workgroup>> to memref<2x32x136xf16, #gpu.address_space<workgroup>>
+// CHECK: [[a:%.+]] = memref.view [[array]][%c0{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>>
+// CHECK-SAME: to memref<2x16x24xf16, #gpu.address_space<workgroup>>
+// CHECK: [[b:%.+]] = memref.view [[array]][%c1536{{.*}}][] : memref<4096xi8, #gpu.address_space<workgroup>>
+// CHECK-SAME: to memref<2x16x40xf16, #gpu.address_space<workgroup>>
+// CHECK: vector.store %x, [[a]][
+// CHECK: vector.store %x, [[b]][
 // CHECK-NOT: {{memref.alloc|dynamic_shared_memory}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+func.func @static(%x: vector<8xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<2x16x24xf16, #space>
+    %b = memref.alloc() : memref<2x16x40xf16, #space>
+    vector.store %x, %a[%c0, %c0, %c0] : memref<2x16x24xf16, #space>, vector<8xf16>
+    vector.store %x, %b[%c0, %c0, %c0] : memref<2x16x40xf16, #space>, vector<8xf16>
+    gpu.terminator
+  }
+  return
+}
 
-// DYNAMIC: memref.global @shared_memory : memref<0xi8, #gpu.address_space<workgroup>> {alignment = 1024 : i64}
-// DYNAMIC: [[bytes:%.+]] = arith.constant 58368 : i32
-// DYNAMIC: gpu.launch {{.*}} dynamic_shared_memory_size [[bytes]]
-// DYNAMIC: [[name:%.+]] = memref.get_global @shared_memory : memref<0xi8,
-// DYNAMIC: [[array:%.+]] = memref.reinterpret_cast [[name]] to offset: [0], sizes: [58368], strides: [1]
-// DYNAMIC: memref.view [[array]][%c0{{.*}}][] : {{.*}} to memref<2x256x40xf16,
-// DYNAMIC: memref.view [[array]][%c40960{{.*}}][] : {{.*}} to memref<2x32x136xf16,
-// DYNAMIC-NOT: memref.alloc
+// -----
 
-// EXTERNAL: gpu.launch_func @matmul_kernel::@matmul_kernel {{.*}} dynamic_shared_memory_size %{{.*}} args(
-// EXTERNAL: llvm.mlir.global external @shared_memory() {addr_space = 3 : i32, alignment = 1024 : i64{{.*}}} : !llvm.array<0 x i8>
+// CHECK: memref.global @shared_memory : memref<0xi8, #gpu.address_space<workgroup>> {alignment = 1024 : i64}
+// CHECK-LABEL: func.func @dynamic(
+// CHECK: [[bytes:%.+]] = arith.constant 58368 : i32
+// CHECK: gpu.launch {{.*}} dynamic_shared_memory_size [[bytes]]
+// CHECK: [[name:%.+]] = memref.get_global @shared_memory : memref<0xi8,
+// CHECK: [[array:%.+]] = memref.reinterpret_cast [[name]] to offset: [0], sizes: [58368], strides: [1]
+// CHECK: memref.view [[array]][%c0{{.*}}][] : {{.*}} to memref<2x256x40xf16,
+// CHECK: memref.view [[array]][%c40960{{.*}}][] : {{.*}} to memref<2x32x136xf16,
+// CHECK-NOT: memref.alloc
+// CHECK: // -----
+func.func @dynamic() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<2x256x40xf16, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<2x32x136xf16, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
 
-// Exactly 48 KB are still static.
-// LIMIT: memref.global "private" @shared_memory : memref<49152xi8,
-// LIMIT-NOT: dynamic_shared_memory_size
+// -----
 
-// NONE-NOT: shared_memory
-// NONE: gpu.launch
-// NONE-NOT: shared_memory
+// Exactly 48 KB are still static. A tile begins on a boundary of 128 bytes.
+// CHECK: memref.global "private" @shared_memory : memref<49152xi8,
+// CHECK-LABEL: func.func @limit(
+// CHECK-NOT: dynamic_shared_memory_size
+// CHECK: memref.view {{.*}}[%c128{{.*}}][] : {{.*}} to memref<24512xf16,
+// CHECK: // -----
+func.func @limit() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<50xf16, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<24512xf16, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @none(
+// CHECK-NOT: shared_memory
+// CHECK: memref.alloc() : memref<8xf16>
+// CHECK-NOT: shared_memory
+// CHECK: // -----
+func.func @none() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<8xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// expected-error@unknown {{tc.pack_shared_memory: expected one gpu.launch, found 0}}
+func.func @no_launch() {
+  return
+}
+
+// -----
+
+func.func @dynamic_tile(%n: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error@+1 {{tc.pack_shared_memory: a shared tile of dynamic shape has no place in a packed array}}
+    %tile = memref.alloc(%n) : memref<?xf16, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}

@@ -1,27 +1,32 @@
-// Rows of the shared tiles grow by `padding` elements, and nothing else changes. Left out, they do not.
+// Rows of the shared tiles grow by `padding` elements, and nothing else changes.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma --through
-// RUN: %{opt} map_to_fragments | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} pad_shared_memory | FileCheck %s
-// RUN: %{opt} pad_shared_memory --set padding=16 --set block_m=64 --set block_k=64 | FileCheck %s --check-prefix=OTHER
-// RUN: %{opt} pad_shared_memory --set padding=0 | FileCheck %s --check-prefix=WITHOUT
-// RUN: %{opt} convert_to_wmma --set stages=1 | FileCheck %s --check-prefix=ROWS
-// RUN: %{opt} convert_to_wmma --set stages=1 --without pad_shared_memory | FileCheck %s --check-prefix=ROWS-WITHOUT
+// DEFINE: %{sizes} = --set block_m=16 --set block_n=32 --set block_k=16
+// RUN: %stepladder-opt %s --pipeline wmma --step pad_shared_memory %{sizes} | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --step pad_shared_memory %{sizes} --set padding=0 \
+// RUN:   | FileCheck %s --check-prefix=NONE
 
-// CHECK: memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
-// CHECK: memref.alloc() {operand_b} : memref<32x136xf16, #gpu.address_space<workgroup>>
-// CHECK: vector.transfer_write {{.*}} : vector<8xf16>, memref<128x40xf16, #gpu.address_space<workgroup>>
-// CHECK: vector.transfer_read {{.*}} : memref<128x40xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
-// CHECK: vector.transfer_read {{.*}} : memref<32x136xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
+// CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<16x24xf16, #gpu.address_space<workgroup>>
+// CHECK: [[B:%.+]] = memref.alloc() {operand_b} : memref<16x40xf16, #gpu.address_space<workgroup>>
+// CHECK: memref.alloc() : memref<16x16xf16, #gpu.address_space<workgroup>>
+// CHECK: vector.transfer_write {{.*}}, [[A]]{{.*}} : vector<8xf16>, memref<16x24xf16, #gpu.address_space<workgroup>>
+// CHECK: vector.transfer_read [[A]]{{.*}} : memref<16x24xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
+// CHECK: vector.transfer_read [[B]]{{.*}} : memref<16x40xf16, #gpu.address_space<workgroup>>, vector<16x16xf16>
 
-// OTHER: memref.alloc() {operand_a} : memref<64x80xf16, #gpu.address_space<workgroup>>
-// OTHER: memref.alloc() {operand_b} : memref<64x144xf16, #gpu.address_space<workgroup>>
-
-// WITHOUT: memref.alloc() {operand_a} : memref<128x32xf16, #gpu.address_space<workgroup>>
-// WITHOUT: memref.alloc() {operand_b} : memref<32x128xf16, #gpu.address_space<workgroup>>
-
-// ROWS: gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 40 : index} : {{.*}}"AOp">
-// ROWS: gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 136 : index} : {{.*}}"BOp">
-
-// ROWS-WITHOUT: gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 32 : index} : {{.*}}"AOp">
-// ROWS-WITHOUT: gpu.subgroup_mma_load_matrix {{.*}} {leadDimension = 128 : index} : {{.*}}"BOp">
+// NONE: memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
+// NONE: memref.alloc() {operand_b} : memref<16x32xf16, #gpu.address_space<workgroup>>
+#space = #gpu.address_space<workgroup>
+func.func @tiles(%x: vector<8xf16>, %C: memref<16x16xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %a = memref.alloc() {operand_a} : memref<16x16xf16, #space>
+  %b = memref.alloc() {operand_b} : memref<16x32xf16, #space>
+  %other = memref.alloc() : memref<16x16xf16, #space>
+  vector.transfer_write %x, %a[%c0, %c0] {in_bounds = [true]} : vector<8xf16>, memref<16x16xf16, #space>
+  %0 = vector.transfer_read %a[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x16xf16, #space>, vector<16x16xf16>
+  %1 = vector.transfer_read %b[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x32xf16, #space>, vector<16x16xf16>
+  vector.transfer_write %0, %other[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16, #space>
+  vector.transfer_write %1, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<16x16xf16>
+  return
+}

@@ -36,7 +36,7 @@
 // CHECK-NEXT: [[steps:%.+]]:4 = scf.for {{.*}} = %c0 to %c384 step %c64 iter_args({{.*}} = [[slot]], {{.*}} = [[parity]],
 // CHECK: nvgpu.warpgroup.mma
 // CHECK: nvvm.barrier.arrive id = [[other]] number_of_threads = %c256_i32
-// CHECK: nvgpu.warpgroup.mma.store [[steps]]#2
+// CHECK: "tc.warpgroup_mma_store"([[steps]]#2
 // Six steps of the other's tile, in a ring of four.
 // CHECK: arith.addi [[steps]]#0, %c6
 // CHECK: arith.xori [[steps]]#1
@@ -57,5 +57,5 @@
 // Each has a tile of sums of its own.
 // SUMS: [[both:%.+]] = memref.alloc() {operand_c} : memref<2x64x256xf32, #gpu.address_space<workgroup>>
 // SUMS: [[own:%.+]] = memref.subview [[both]][%{{.*}}, 0, 0] [1, 64, 256] [1, 1, 1]
-// SUMS: nvgpu.warpgroup.mma.store %{{.*}}, [[own]]
+// SUMS: "tc.warpgroup_mma_store"(%{{.*}}, [[own]]
 // SUMS: linalg.add ins([[own]]

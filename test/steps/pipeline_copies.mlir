@@ -1,70 +1,90 @@
-// With three buffers copies run two tiles ahead: the first two groups stand in front of the loop, an iteration waits until
-// one group is in flight, and copies the tile after the next into the place that was read an iteration ago. Copies behind
-// the last tile are predicated: they read no elements. Left out, an iteration waits for its own copies.
+// With three stages copies run two tiles ahead: the first two groups stand in front of the loop, an iteration waits
+// until one group is in flight, and copies the tile after the next to the stage that was read an iteration ago. Copies
+// behind the last tile are predicated: they read no elements.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --through pipeline_copies --pipeline
+// DEFINE: %{opt} = %stepladder-opt %s --step pipeline_copies --split-input-file --pipeline
 // RUN: %{opt} mma_sync | FileCheck %s
-// RUN: %{opt} wmma --set prefetch=cp_async --set stages=3 | FileCheck %s
 // RUN: %{opt} mma_sync --set stages=2 | FileCheck %s --check-prefix=TWO
 // RUN: %{opt} wmma --set prefetch=cp_async --set stages=5 | FileCheck %s --check-prefix=FIVE
-// RUN: %{opt} mma_sync --without pipeline_copies,rotate_loop,interleave_copies | FileCheck %s --check-prefix=WITHOUT
-// One step of the reduction only: there is no loop, and nothing to run ahead of.
-// RUN: %stepladder payload matmul --m 256 --n 256 --k 32 | %stepladder-opt - --pipeline mma_sync --through pipeline_copies | FileCheck %s --check-prefix=ONE-STEP
 
-// CHECK: gpu.func @matmul_kernel
-// CHECK: [[A:%\w+]] = memref.view {{.*}} to memref<3x128x
-// CHECK: [[B:%\w+]] = memref.view {{.*}} to memref<3x32x
-// CHECK-COUNT-4: nvgpu.device_async_copy %A[%{{.*}}], [[A]][%c0, %{{.*}}], 8 :
-// CHECK-COUNT-4: nvgpu.device_async_copy %B[%{{.*}}], [[B]][%c0, %{{.*}}], 8 :
+// CHECK-LABEL: gpu.func @loop(
+// CHECK: nvgpu.device_async_copy %A[%c0, %c0], %S[%c0, %c0, %c0], 8 :
 // CHECK: [[first:%.+]] = nvgpu.device_async_create_group
-// CHECK-COUNT-4: nvgpu.device_async_copy %A[%{{.*}}], [[A]][%c1, %{{.*}}], 8 :
-// CHECK-COUNT-4: nvgpu.device_async_copy %B[%{{.*}}], [[B]][%c1, %{{.*}}], 8 :
+// CHECK: nvgpu.device_async_copy %A[%c0, %c16], %S[%c1, %c0, %c0], 8 :
 // CHECK: [[second:%.+]] = nvgpu.device_async_create_group
 // CHECK-NOT: nvgpu.device_async
-// CHECK: scf.for [[k:%\w+]] = %c0 to %c128 step %c32 iter_args({{.*}}[[oldest:%\w+]] = [[first]], [[younger:%\w+]] = [[second]], [[here:%\w+]] = %c0, [[next:%\w+]] = %c1)
-// CHECK-DAG: [[more:%.+]] = arith.cmpi slt, [[k]], %c64
+// CHECK: scf.for [[k:%.+]] = %c0 to %c64 step %c16
+// CHECK-SAME: iter_args([[oldest:%\w+]] = [[first]], [[younger:%\w+]] = [[second]], [[here:%\w+]] = %c0,
+// CHECK-SAME: [[next:%\w+]] = %c1)
+// CHECK-DAG: [[more:%.+]] = arith.cmpi slt, [[k]], %c32
 // CHECK: nvgpu.device_async_wait [[oldest]] {numGroups = 1 : i32}
 // CHECK-NEXT: gpu.barrier
-// CHECK: {{(nvgpu.ldmatrix|gpu.subgroup_mma_load_matrix) .*\[}}[[here]],
-// CHECK: {{nvgpu.mma.sync|gpu.subgroup_mma_compute}}
-// CHECK: [[k_ahead:%.+]] = arith.addi [[k]], %c64
-// CHECK: [[place:%.+]] = affine.apply #{{.*}}([[k_ahead]])
+// CHECK: nvgpu.ldmatrix %S{{\[}}[[here]],
+// CHECK: vector.store
+// CHECK: [[k_ahead:%.+]] = arith.addi [[k]], %c32
+// CHECK: [[stage:%.+]] = affine.apply #{{.*}}([[k_ahead]])
 // CHECK: [[elements:%.+]] = arith.select [[more]], %c8{{.*}}, %c0
-// CHECK-COUNT-4: nvgpu.device_async_copy %A[%{{.*}}], [[A]]{{\[}}[[place]], %{{.*}}], 8, [[elements]] :
-// CHECK-COUNT-4: nvgpu.device_async_copy %B[%{{.*}}], [[B]]{{\[}}[[place]], %{{.*}}], 8, [[elements]] :
-// CHECK-NEXT: [[group:%.+]] = nvgpu.device_async_create_group
-// CHECK-NOT: {{gpu.barrier|nvgpu.device_async}}
-// CHECK: scf.yield {{.*}}, [[younger]], [[group]], [[next]], [[place]] :
-// CHECK-NOT: nvgpu.device_async
+// CHECK: [[copy:%.+]] = nvgpu.device_async_copy %A[%c0, [[k_ahead]]], %S{{\[}}[[stage]], %c0, %c0], 8, [[elements]] :
+// CHECK-NEXT: [[group:%.+]] = nvgpu.device_async_create_group [[copy]]
+// CHECK-NEXT: scf.yield [[younger]], [[group]], [[next]], [[stage]] :
+// CHECK-NOT: {{gpu.barrier|nvgpu.device_async_copy}}
+// CHECK: // -----
 
-// TWO-COUNT-8: nvgpu.device_async_copy
+// TWO: nvgpu.device_async_copy
 // TWO-NEXT: nvgpu.device_async_create_group
-// TWO-NOT: nvgpu.device_async
+// TWO-NOT: nvgpu.device_async_create_group
 // TWO: scf.for
-// TWO: nvgpu.device_async_wait %{{\w+}} {numGroups = 0 : i32}
+// TWO: nvgpu.device_async_wait %{{.*}} {numGroups = 0 : i32}
 // TWO-NEXT: gpu.barrier
-// TWO-COUNT-8: nvgpu.device_async_copy %{{.*}}], 8, %
+// TWO: nvgpu.device_async_copy %{{.*}}], 8, %
 // TWO-NEXT: nvgpu.device_async_create_group
 
 // FIVE-COUNT-4: nvgpu.device_async_create_group
 // FIVE-NOT: nvgpu.device_async
 // FIVE: scf.for
-// FIVE: nvgpu.device_async_wait %{{\w+}} {numGroups = 3 : i32}
+// FIVE: nvgpu.device_async_wait %{{.*}} {numGroups = 3 : i32}
+#space = #gpu.address_space<workgroup>
+#stage = affine_map<(d0) -> ((d0 floordiv 16) mod 3)>
+gpu.module @kernels {
+  gpu.func @loop(%A: memref<16x64xf16>, %S: memref<3x16x16xf16, #space>, %C: memref<16x64xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    scf.for %k = %c0 to %c64 step %c16 {
+      %stage = affine.apply #stage(%k)
+      %copy = nvgpu.device_async_copy %A[%c0, %k], %S[%stage, %c0, %c0], 8
+          : memref<16x64xf16> to memref<3x16x16xf16, #space>
+      %group = nvgpu.device_async_create_group %copy
+      nvgpu.device_async_wait %group
+      gpu.barrier
+      %a = nvgpu.ldmatrix %S[%stage, %c0, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x16xf16, #space> -> vector<4x2xf16>
+      %row = vector.extract %a[0] : vector<2xf16> from vector<4x2xf16>
+      vector.store %row, %C[%c0, %k] : memref<16x64xf16>, vector<2xf16>
+    }
+    gpu.return
+  }
+}
 
-// WITHOUT: gpu.func @matmul_kernel
-// WITHOUT-NOT: nvgpu.device_async
-// WITHOUT: scf.for
-// WITHOUT-COUNT-8: nvgpu.device_async_copy %{{.*}}], 8 :
-// WITHOUT-NEXT: [[group:%.+]] = nvgpu.device_async_create_group
-// WITHOUT-NEXT: nvgpu.device_async_wait [[group]]
-// WITHOUT-NEXT: gpu.barrier
-// WITHOUT-COUNT-64: nvgpu.mma.sync
-// WITHOUT-NEXT: scf.yield
+// -----
 
-// ONE-STEP-NOT: scf.for
-// ONE-STEP-COUNT-8: nvgpu.device_async_copy
-// ONE-STEP-NEXT: nvgpu.device_async_create_group
-// ONE-STEP-NEXT: nvgpu.device_async_wait
-// ONE-STEP-NEXT: gpu.barrier
-// ONE-STEP-COUNT-64: nvgpu.mma.sync
-// ONE-STEP-NOT: nvgpu.mma.sync
+// One step of the reduction only: there is no loop, and nothing to run ahead of.
+// CHECK-LABEL: gpu.func @one_step(
+// CHECK-NEXT: %c0
+// CHECK-NEXT: nvgpu.device_async_copy
+// CHECK-NEXT: nvgpu.device_async_create_group
+// CHECK-NEXT: nvgpu.device_async_wait
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: gpu.return
+#space = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @one_step(%A: memref<16x16xf16>, %S: memref<3x16x16xf16, #space>) kernel {
+    %c0 = arith.constant 0 : index
+    %copy = nvgpu.device_async_copy %A[%c0, %c0], %S[%c0, %c0, %c0], 8
+        : memref<16x16xf16> to memref<3x16x16xf16, #space>
+    %group = nvgpu.device_async_create_group %copy
+    nvgpu.device_async_wait %group
+    gpu.barrier
+    gpu.return
+  }
+}

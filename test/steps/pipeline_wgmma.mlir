@@ -25,7 +25,7 @@
 // CHECK: scf.if
 // CHECK-NEXT: nvgpu.mbarrier.arrive [[empty]]{{\[}}[[all]]#3]
 // CHECK-NOT: nvgpu.mbarrier.arrive
-// CHECK: nvgpu.warpgroup.mma.store [[all]]#2
+// CHECK: "tc.warpgroup_mma_store"([[all]]#2
 
 // WITHOUT: nvgpu.warpgroup.mma {{.*}} {transposeB, waitGroup = 0 : i64}
 // WITHOUT-NOT: nvvm.wgmma.wait

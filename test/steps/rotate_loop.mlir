@@ -1,95 +1,311 @@
 // Fragments of sub-step s + 1 are loaded in front of the products of s. The first ones are loaded in front of the loop,
-// behind a wait and a barrier of their own, and in the last sub-step for the next iteration: wait, barrier, loads, products.
-// They travel as iter_args. Left out, an iteration begins with wait and barrier.
+// behind a wait and a barrier of their own, and in the last sub-step for the next iteration: wait, barrier, loads,
+// products. They travel as iter_args.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --through rotate_loop --pipeline
-// RUN: %{opt} mma_sync -o %t.mlir
-// RUN: FileCheck %s --input-file %t.mlir
-// RUN: FileCheck %s --input-file %t.mlir --check-prefix=VALUES
-// RUN: %{opt} mma_sync --set block_k=64 | FileCheck %s --check-prefix=FOUR
-// RUN: %{opt} wmma --set prefetch=cp_async --set stages=3 | FileCheck %s --check-prefix=WMMA
-// RUN: %{opt} mma_sync --without rotate_loop,interleave_copies | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder-opt %s --pipeline mma_sync --step rotate_loop --split-input-file --verify-diagnostics | FileCheck %s
 
-// In front of the loop: A's four fragments of sub-step 0, and B's eight, joined in four loads.
-// CHECK: gpu.func @matmul_kernel
-// CHECK-COUNT-16: nvgpu.device_async_copy
-// CHECK: nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CHECK-LABEL: gpu.func @two_substeps(
+// CHECK: nvgpu.device_async_wait %first {numGroups = 1 : i32}
 // CHECK-NEXT: gpu.barrier
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier}}
-// CHECK-COUNT-8: nvgpu.ldmatrix
-// CHECK-NOT: nvgpu.ldmatrix
-// 32 sums, two groups in flight, two places, less the group and the place that only the head needs; and eight fragments.
-// CHECK: scf.for %{{\w+}} = %c0 to %c128 step %c32 iter_args({{.*}}vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>, vector<4x2xf16>) {
+// CHECK-NEXT: [[head:%.+]] = nvgpu.ldmatrix %S[%c0, [[row:%.+]], %c0]
+// CHECK-NOT: nvgpu
+// The group and the stage that only the head needs are carried no longer; the fragment is.
+// CHECK: scf.for [[k:%.+]] = %c0 to %c128 step %c32
+// CHECK-SAME: iter_args([[sum:%\w+]] = %c, [[group:%\w+]] = %second, [[here:%\w+]] = %c0, [[next:%\w+]] = %c1,
+// CHECK-SAME: [[carried:%\w+]] = [[head]])
 // CHECK-NOT: {{nvgpu.device_async_wait|gpu.barrier|nvgpu.ldmatrix|nvgpu.mma.sync}}
-// CHECK-COUNT-8: nvgpu.device_async_copy
-// CHECK-NEXT: nvgpu.device_async_create_group
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.mma.sync}}
-// CHECK-COUNT-8: nvgpu.ldmatrix
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.ldmatrix}}
-// CHECK-COUNT-32: nvgpu.mma.sync
-// CHECK-NOT: {{nvgpu.mma.sync|nvgpu.ldmatrix}}
-// CHECK: nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CHECK: [[copy:%.+]] = nvgpu.device_async_copy %A
+// CHECK-NEXT: [[issued:%.+]] = nvgpu.device_async_create_group [[copy]]
+// CHECK-NEXT: [[second:%.+]] = nvgpu.ldmatrix %S{{\[}}[[here]], [[row]], %c16]
+// CHECK-NEXT: [[d0:%.+]] = nvgpu.mma.sync([[carried]], %b, [[sum]])
+// CHECK-NEXT: nvgpu.device_async_wait [[group]] {numGroups = 1 : i32}
 // CHECK-NEXT: gpu.barrier
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.mma.sync}}
-// CHECK-COUNT-8: nvgpu.ldmatrix
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.ldmatrix}}
-// CHECK-COUNT-32: nvgpu.mma.sync
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.ldmatrix|nvgpu.mma.sync}}
-// CHECK: scf.yield
-// CHECK-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.ldmatrix|nvgpu.mma.sync}}
+// CHECK-NEXT: [[handed:%.+]] = nvgpu.ldmatrix %S{{\[}}[[next]], [[row]], %c0]
+// CHECK-NEXT: [[d1:%.+]] = nvgpu.mma.sync([[second]], %b, [[d0]])
+// CHECK-NEXT: scf.yield [[d1]], [[issued]], [[next]], {{%.+}}, [[handed]]
+// CHECK-NOT: {{nvgpu.device_async_(wait|copy)|nvgpu.ldmatrix|nvgpu.mma|gpu.barrier}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+#stage = affine_map<(d0) -> ((d0 floordiv 32) mod 3)>
+gpu.module @kernels {
+  gpu.func @two_substeps(%A: memref<16x128xf16>, %S: memref<3x16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum,
+                         %first: !nvgpu.device.async.token, %second: !nvgpu.device.async.token,
+                             %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %lane = gpu.lane_id
+    %d:5 = scf.for %k = %c0 to %c128 step %c32 iter_args(%sum = %c, %g0 = %first, %g1 = %second, %here = %c0,
+        %next = %c1)
+        -> (!sum, !nvgpu.device.async.token, !nvgpu.device.async.token, index, index) {
+      nvgpu.device_async_wait %g0 {numGroups = 1 : i32}
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%here, %lane, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%here, %lane, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<3x16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %ahead = arith.addi %k, %c64 : index
+      %stage = affine.apply #stage(%ahead)
+      %copy = nvgpu.device_async_copy %A[%c0, %ahead], %S[%stage, %c0, %c0], 8
+          : memref<16x128xf16> to memref<3x16x32xf16, #space>
+      %group = nvgpu.device_async_create_group %copy
+      scf.yield %d1, %g1, %group, %next, %stage
+          : !sum, !nvgpu.device.async.token, !nvgpu.device.async.token, index, index
+    }
+    %row = vector.extract %d#0[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%lane, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
 
-// The products of sub-step 0 take what came with the iteration, and those of sub-step 1 what the iteration loaded; what it
-// loads behind the barrier, at the place of the next tile, is only handed on.
-// VALUES: [[first:%\w+]] = nvgpu.ldmatrix [[A:%\w+]][%c0, [[row:%\w+]], [[column:%\w+]]] {numTiles = 4 : i32, transpose = false}
-// VALUES: scf.for {{.*}} [[here:%\w+]] = %c0, [[next:%\w+]] = %c1, [[carried:%\w+]] = [[first]],
-// VALUES: nvgpu.device_async_copy
-// VALUES: [[second:%\w+]] = nvgpu.ldmatrix [[A]]{{\[}}[[here]], [[row]], %{{\w+}}] {numTiles = 4 : i32, transpose = false}
-// VALUES: [[sum:%\w+]] = nvgpu.mma.sync([[carried]], %{{\w+}}, %{{\w+}})
-// VALUES: gpu.barrier
-// VALUES: [[handed:%\w+]] = nvgpu.ldmatrix [[A]]{{\[}}[[next]], [[row]], [[column]]] {numTiles = 4 : i32, transpose = false}
-// VALUES-NOT: nvgpu.mma.sync([[handed]],
-// VALUES: [[total:%\w+]] = nvgpu.mma.sync([[second]], %{{\w+}}, [[sum]])
-// VALUES-NOT: nvgpu.mma.sync([[handed]],
-// VALUES: scf.yield [[total]], {{.*}}, [[handed]],
+// -----
 
-// Four sub-steps: one barrier, in front of the loads for the next iteration.
-// FOUR: scf.for
-// FOUR-COUNT-8: nvgpu.ldmatrix
-// FOUR-COUNT-32: nvgpu.mma.sync
-// FOUR-COUNT-8: nvgpu.ldmatrix
-// FOUR-COUNT-32: nvgpu.mma.sync
-// FOUR-COUNT-8: nvgpu.ldmatrix
-// FOUR-COUNT-32: nvgpu.mma.sync
-// FOUR: nvgpu.device_async_wait
-// FOUR-NEXT: gpu.barrier
-// FOUR-COUNT-8: nvgpu.ldmatrix
-// FOUR-COUNT-32: nvgpu.mma.sync
-// FOUR-NOT: {{nvgpu.device_async|gpu.barrier|nvgpu.ldmatrix|nvgpu.mma.sync}}
-// FOUR: scf.yield
+// One barrier, in front of the loads for the next iteration.
+// CHECK-LABEL: gpu.func @three_substeps_wmma(
+// CHECK: nvgpu.device_async_wait
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: gpu.subgroup_mma_load_matrix
+// CHECK-NEXT: scf.for {{.*}}!gpu.mma_matrix<16x16xf16, "AOp">
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.subgroup_mma_load_matrix
+// CHECK-NEXT: gpu.subgroup_mma_compute
+// CHECK-NEXT: gpu.subgroup_mma_load_matrix
+// CHECK-NEXT: gpu.subgroup_mma_compute
+// CHECK-NEXT: nvgpu.device_async_wait
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: gpu.subgroup_mma_load_matrix
+// CHECK-NEXT: gpu.subgroup_mma_compute
+// CHECK-NEXT: scf.yield
+#space = #gpu.address_space<workgroup>
+!a = !gpu.mma_matrix<16x16xf16, "AOp">
+!b = !gpu.mma_matrix<16x16xf16, "BOp">
+!c = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @kernels {
+  gpu.func @three_substeps_wmma(%A: memref<16x64xf16>, %S: memref<16x64xf16, #space>, %b: !b, %c: !c,
+                                %C: memref<16x16xf32>,
+                                 %g: !nvgpu.device.async.token) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %c64 = arith.constant 64 : index
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!c) {
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = gpu.subgroup_mma_load_matrix %S[%c0, %c0] {leadDimension = 64 : index} : memref<16x64xf16, #space> -> !a
+      %a1 = gpu.subgroup_mma_load_matrix %S[%c0, %c16] {leadDimension = 64 : index} : memref<16x64xf16, #space> -> !a
+      %a2 = gpu.subgroup_mma_load_matrix %S[%c0, %c32] {leadDimension = 64 : index} : memref<16x64xf16, #space> -> !a
+      %d0 = gpu.subgroup_mma_compute %a0, %b, %sum : !a, !b -> !c
+      %d1 = gpu.subgroup_mma_compute %a1, %b, %d0 : !a, !b -> !c
+      %d2 = gpu.subgroup_mma_compute %a2, %b, %d1 : !a, !b -> !c
+      %copy = nvgpu.device_async_copy %A[%c0, %k], %S[%c0, %k], 8 : memref<16x64xf16> to memref<16x64xf16, #space>
+      scf.yield %d2 : !c
+    }
+    gpu.subgroup_mma_store_matrix %d, %C[%c0, %c0] {leadDimension = 16 : index} : !c, memref<16x16xf32>
+    gpu.return
+  }
+}
 
-// WMMA: nvgpu.device_async_wait
-// WMMA-NEXT: gpu.barrier
-// WMMA-COUNT-8: gpu.subgroup_mma_load_matrix %{{.*}}[%c0, %{{.*}}Op">
-// WMMA: scf.for {{.*}}!gpu.mma_matrix<16x16xf16, "AOp">, !gpu.mma_matrix<16x16xf16, "BOp">
-// WMMA-NOT: gpu.barrier
-// WMMA-COUNT-8: gpu.subgroup_mma_load_matrix
-// WMMA-NOT: {{gpu.subgroup_mma_load_matrix|gpu.barrier}}
-// WMMA-COUNT-16: gpu.subgroup_mma_compute
-// WMMA-NOT: gpu.subgroup_mma
-// WMMA: nvgpu.device_async_wait
-// WMMA-NEXT: gpu.barrier
-// WMMA-COUNT-8: gpu.subgroup_mma_load_matrix
-// WMMA-NOT: {{gpu.subgroup_mma_load_matrix|gpu.barrier}}
-// WMMA-COUNT-16: gpu.subgroup_mma_compute
-// WMMA-NOT: {{gpu.subgroup_mma_load_matrix|gpu.subgroup_mma_compute|gpu.barrier}}
-// WMMA: scf.yield
+// -----
 
-// WITHOUT: gpu.func @matmul_kernel
-// WITHOUT-NOT: {{gpu.barrier|nvgpu.ldmatrix|nvgpu.device_async_wait}}
-// WITHOUT: scf.for
-// WITHOUT-NOT: {{nvgpu.ldmatrix|vector<4x2xf16>}}
-// WITHOUT: nvgpu.device_async_wait
-// WITHOUT-NEXT: gpu.barrier
-// WITHOUT-COUNT-64: nvgpu.mma.sync
-// WITHOUT-NOT: gpu.barrier
-// WITHOUT: nvgpu.device_async_create_group
+// A loop without products stays as it is.
+// CHECK-LABEL: gpu.func @no_products(
+// CHECK: scf.for
+// CHECK-NEXT: nvgpu.device_async_copy
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: }
+gpu.module @kernels {
+  gpu.func @no_products(%A: memref<64xf16>, %S: memref<64xf16, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    scf.for %k = %c0 to %c64 step %c16 {
+      %copy = nvgpu.device_async_copy %A[%k], %S[%k], 8 : memref<64xf16>
+          to memref<64xf16, #gpu.address_space<workgroup>>
+      gpu.barrier
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @one_substep(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                        %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{tc.rotate_loop: a loop with 1 k sub-step cannot be rotated}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d0 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @two_main_loops(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                           %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    // expected-error@+1 {{tc.rotate_loop: more than one loop with matrix products}}
+    %e = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %d) -> (!sum) {
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %e[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @no_wait(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                    %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{expected one asynchronous wait and one barrier in the loop, in this order}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// What a thread waits for is not there for the others.
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @barrier_first(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                          %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{expected one asynchronous wait and one barrier in the loop, in this order}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      gpu.barrier
+      nvgpu.device_async_wait %g
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @two_barriers(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                         %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{expected one asynchronous wait and one barrier in the loop, in this order}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      gpu.barrier
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @load_in_front(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                          %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{tc.rotate_loop: a fragment is loaded in front of the barrier}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}

@@ -51,7 +51,7 @@
 // CONSUMERS: nvgpu.warpgroup.mma
 // CONSUMERS-NOT: {{nvgpu.tma|expect_tx|try_wait}}
 // CONSUMERS: nvgpu.mbarrier.arrive
-// CONSUMERS: nvgpu.warpgroup.mma.store
+// CONSUMERS: "tc.warpgroup_mma_store"
 // CONSUMERS-NOT: {{nvgpu.tma|expect_tx|try_wait}}
 // CONSUMERS: gpu.terminator
 

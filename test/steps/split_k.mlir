@@ -21,7 +21,7 @@
 // CHECK-DAG: #[[place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 32) * 8)>
 // CHECK: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
 // 32 bytes behind each row of sums.
-// CHECK: [[sums:%.+]] = memref.alloc() {partial_sums} : memref<128x136xf32, #gpu.address_space<workgroup>>
+// CHECK: [[sums:%.+]] = memref.alloc() {split_k_workspace} : memref<128x136xf32, #gpu.address_space<workgroup>>
 // CHECK: [[part:%.+]] = gpu.cluster_block_id x
 // CHECK-DAG: [[from:%.+]] = affine.apply #[[begin]]()[[[part]]]
 // CHECK-DAG: [[to:%.+]] = affine.min #[[end]]()[[[part]]]
@@ -90,14 +90,14 @@
 // MEMORY-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 256) * 8 + (s0 mod 32) floordiv 4)>
 // MEMORY-DAG: #[[left:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8)>
 // MEMORY-DAG: #[[right:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8 + 8)>
-// MEMORY-DAG: memref.global "private" @partial_sums : memref<16x4x4096x4xf32, #gpu.address_space<global>> = uninitialized
-// MEMORY-DAG: memref.global "private" @arrivals : memref<16xi32, #gpu.address_space<global>> = dense<0>
+// MEMORY-DAG: memref.global "private" @split_k_workspace : memref<16x4x4096x4xf32, #gpu.address_space<global>> = uninitialized
+// MEMORY-DAG: memref.global "private" @split_k_semaphores : memref<16xi32, #gpu.address_space<global>> = dense<0>
 // MEMORY: gpu.launch blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
 // MEMORY-NOT: cluster
 // MEMORY: %block_id_x = gpu.block_id x
 // MEMORY: [[part:%.+]] = affine.apply #[[part_of]]()[%block_id_x]
 // MEMORY: scf.for
-// MEMORY: [[sums:%.+]] = memref.get_global @partial_sums
+// MEMORY: [[sums:%.+]] = memref.get_global @split_k_workspace
 // MEMORY-NEXT: [[own:%.+]] = memref.subview [[sums]][[[place:%.+]], [[part]], 0, 0] [1, 1, 4096, 4]
 // MEMORY: [[held:%.+]] = memref.expand_shape {{.*}} into memref<8x2x8x8x2x4x2xf32, #gpu.address_space<workgroup>>
 // MEMORY: [[units:%.+]] = memref.expand_shape [[own]]
@@ -105,7 +105,7 @@
 // All threads have written, one counts, up to twice the parts, and waits for the other half; all read.
 // MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
 // MEMORY: scf.if
-// MEMORY: memref.get_global @arrivals
+// MEMORY: memref.get_global @split_k_semaphores
 // MEMORY: [[before:%.+]] = nvvm.inline_ptx "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};" ro([[address:%.+]], %c7_i32 : i64, i32)
 // MEMORY-NEXT: nvvm.inline_ptx "{{.*}}ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; @!p bra WAIT;}" ro([[address]], [[before]], %c4_i32 : i64, i32, i32)
 // MEMORY-NEXT: }
@@ -127,7 +127,7 @@
 
 // Ten parts of a cluster's tiles are ten clusters beside each other.
 // CLUSTERS-DAG: affine_map<()[s0] -> (s0 mod 10)>
-// CLUSTERS-DAG: memref.global "private" @partial_sums : memref<16x10x4096x4xf32
+// CLUSTERS-DAG: memref.global "private" @split_k_workspace : memref<16x10x4096x4xf32
 // CLUSTERS: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c80, %{{.*}} = %c2, %{{.*}} = %c1)
 // CLUSTERS: gpu.cluster_id x
 
@@ -141,7 +141,7 @@
 // EDGES-NEXT: scf.if
 // EDGES: vector.store
 
-// ONE-NOT: {{partial_sums|cluster}}
+// ONE-NOT: {{split_k_workspace|cluster}}
 // ONE: gpu.launch blocks
-// ONE-NOT: {{partial_sums|cluster}}
+// ONE-NOT: {{split_k_workspace|cluster}}
 

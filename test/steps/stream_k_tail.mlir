@@ -13,7 +13,7 @@
 // RUN: FileCheck %s --input-file %t.whole --check-prefix=WHOLE
 
 // 40 tiles of eight steps on 32 blocks: one round, and eight tiles in 64 steps, of which each block takes four at least.
-// CHECK: memref.global "private" @turns : memref<24xi32, #gpu.address_space<global>> = dense<0>
+// CHECK: memref.global "private" @stream_k_semaphores : memref<24xi32, #gpu.address_space<global>> = dense<0>
 // CHECK: nvvm.setmaxregister increase
 // CHECK: [[start:%.+]] = arith.minui %{{.*}}, %c64 : index
 // CHECK-NEXT: [[behind:%.+]] = arith.addi [[start]], %c4
@@ -39,7 +39,7 @@
 // TURNS: st.release.gpu.global.b32
 
 // 16 clusters for 20 pairs of tiles: four pairs are shared, of two blocks with three warpgroups.
-// CLUSTERS: memref.global "private" @turns : memref<24xi32
+// CLUSTERS: memref.global "private" @stream_k_semaphores : memref<24xi32
 // CLUSTERS: gpu.cluster_id x
 
 // As many blocks as tiles: nothing is left to share.

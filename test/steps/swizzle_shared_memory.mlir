@@ -1,48 +1,66 @@
-// The columns of the shared tiles are permuted by the row, in every access alike: in the copies that fill them and in the
-// fragment loads. 32 elements a row of A's tile: four places of 16 bytes, permuted by two bits of the row; 128 a row of
-// B's: sixteen places, by four bits. Left out, columns are what they were.
+// The columns of the shared tiles are permuted by the row, in every access alike: in the copies that fill them and in
+// the fragment loads.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline mma_sync --through swizzle_shared_memory
-// RUN: %{opt} -o %t.mlir
-// RUN: FileCheck %s --input-file %t.mlir
-// RUN: FileCheck %s --input-file %t.mlir --check-prefix=EVERY
-// RUN: %{opt} --set block_k=64 --set block_n=64 --set warp_n=32 | FileCheck %s --check-prefix=OTHER
-// RUN: %{opt} --without swizzle_shared_memory | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder-opt %s --pipeline mma_sync --step swizzle_shared_memory --split-input-file | FileCheck %s
 
-// CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<3x128x32xf16, #gpu.address_space<workgroup>>
-// CHECK: [[B:%.+]] = memref.alloc() {operand_b} : memref<3x32x128xf16, #gpu.address_space<workgroup>>
-// CHECK: scf.for
-// CHECK: [[bits:%.+]] = arith.andi [[row:%.+]], %c6
-// CHECK-NEXT: [[shifted:%.+]] = arith.shli [[bits]], %c2
-// CHECK-NEXT: [[column:%.+]] = arith.xori %{{.*}}, [[shifted]]
-// CHECK-NEXT: nvgpu.device_async_copy %A[%{{.*}}], [[A]][%{{.*}}, [[row]], [[column]]], 8
-// CHECK: [[bits:%.+]] = arith.andi [[row:%.+]], %c15
+// 32 elements a row: four columns of 16 bytes, permuted by two bits of the row.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK: [[bits:%.+]] = arith.andi %i, %c6
+// CHECK: [[shifted:%.+]] = arith.shli [[bits]], %c2
+// CHECK-NEXT: [[column:%.+]] = arith.xori %j, [[shifted]]
+// CHECK-NEXT: nvgpu.device_async_copy %A[%i, %j], %{{.*}}[%c0, %i, [[column]]], 8
+// CHECK-NEXT: nvgpu.ldmatrix %{{.*}}[%c0, %i, [[column]]] {numTiles = 4 : i32, transpose = false}
+#space = #gpu.address_space<workgroup>
+func.func @short_rows(%A: memref<64x64xf16>, %i: index, %j: index) -> vector<4x2xf16> {
+  %c0 = arith.constant 0 : index
+  %S = memref.alloc() : memref<3x64x32xf16, #space>
+  %copy = nvgpu.device_async_copy %A[%i, %j], %S[%c0, %i, %j], 8 : memref<64x64xf16> to memref<3x64x32xf16, #space>
+  %0 = nvgpu.ldmatrix %S[%c0, %i, %j] {numTiles = 4 : i32, transpose = false}
+      : memref<3x64x32xf16, #space> -> vector<4x2xf16>
+  return %0 : vector<4x2xf16>
+}
+
+// -----
+
+// 128 bytes a row: eight columns, by three bits.
+// CHECK-LABEL: func.func @full_rows(
+// CHECK: [[bits:%.+]] = arith.andi %i, %c7
 // CHECK: [[shifted:%.+]] = arith.shli [[bits]], %c3
-// CHECK-NEXT: [[column:%.+]] = arith.xori %{{.*}}, [[shifted]]
-// CHECK-NEXT: nvgpu.device_async_copy %B[%{{.*}}], [[B]][%{{.*}}, [[row]], [[column]]], 8
-// CHECK: gpu.barrier
-// CHECK: [[bits:%.+]] = arith.andi [[row:%.+]], %c6
-// CHECK-NEXT: [[shifted:%.+]] = arith.shli [[bits]], %c2
-// CHECK-NEXT: [[column:%.+]] = arith.xori %{{.*}}, [[shifted]]
-// CHECK-NEXT: nvgpu.ldmatrix [[A]][%{{.*}}, [[row]], [[column]]] {numTiles = 4 : i32, transpose = false}
-// CHECK: [[bits:%.+]] = arith.andi [[row:%.+]], %c15
-// CHECK-NEXT: [[shifted:%.+]] = arith.shli [[bits]], %c3
-// CHECK-NEXT: [[column:%.+]] = arith.xori %{{.*}}, [[shifted]]
-// CHECK-NEXT: nvgpu.ldmatrix [[B]][%{{.*}}, [[row]], [[column]]] {numTiles = 4 : i32, transpose = true}
+// CHECK-NEXT: [[column:%.+]] = arith.xori %j, [[shifted]]
+// CHECK-NEXT: nvgpu.device_async_copy %A[%i, %j], %{{.*}}[%i, [[column]]], 8
+// CHECK-NEXT: nvgpu.ldmatrix %{{.*}}[%i, [[column]]] {numTiles = 4 : i32, transpose = true}
+#space = #gpu.address_space<workgroup>
+func.func @full_rows(%A: memref<64x64xf16>, %i: index, %j: index) -> vector<4x2xf16> {
+  %S = memref.alloc() : memref<64x64xf16, #space>
+  %copy = nvgpu.device_async_copy %A[%i, %j], %S[%i, %j], 8 : memref<64x64xf16> to memref<64x64xf16, #space>
+  %0 = nvgpu.ldmatrix %S[%i, %j] {numTiles = 4 : i32, transpose = true} : memref<64x64xf16, #space> -> vector<4x2xf16>
+  return %0 : vector<4x2xf16>
+}
 
-// Eight copies and sixteen loads, each in a column of its own.
-// EVERY-COUNT-24: arith.xori
-// EVERY-NOT: arith.xori
+// -----
 
-// 128 bytes a row: eight places, by three bits.
-// OTHER: arith.andi %{{.*}}, %c7
-// OTHER: arith.shli %{{.*}}, %c3
-// OTHER: nvgpu.device_async_copy %A[
-// OTHER: arith.andi %{{.*}}, %c7
-// OTHER: nvgpu.ldmatrix
+// Sixteen columns, by four bits.
+// CHECK-LABEL: func.func @long_rows(
+// CHECK: [[bits:%.+]] = arith.andi %i, %c15
+// CHECK: [[shifted:%.+]] = arith.shli [[bits]], %c3
+// CHECK-NEXT: [[column:%.+]] = arith.xori %j, [[shifted]]
+// CHECK-NEXT: nvgpu.device_async_copy %A[%i, %j], %{{.*}}[%i, [[column]]], 8
+// CHECK-NEXT: nvgpu.ldmatrix %{{.*}}[%i, [[column]]] {numTiles = 4 : i32, transpose = true}
+#space = #gpu.address_space<workgroup>
+func.func @long_rows(%A: memref<64x128xf16>, %i: index, %j: index) -> vector<4x2xf16> {
+  %S = memref.alloc() : memref<64x128xf16, #space>
+  %copy = nvgpu.device_async_copy %A[%i, %j], %S[%i, %j], 8 : memref<64x128xf16> to memref<64x128xf16, #space>
+  %0 = nvgpu.ldmatrix %S[%i, %j] {numTiles = 4 : i32, transpose = true} : memref<64x128xf16, #space> -> vector<4x2xf16>
+  return %0 : vector<4x2xf16>
+}
 
-// WITHOUT-NOT: arith.xori
-// WITHOUT: nvgpu.device_async_copy
-// WITHOUT-NOT: arith.xori
-// WITHOUT: nvgpu.ldmatrix
-// WITHOUT-NOT: arith.xori
+// -----
+
+// CHECK-LABEL: func.func @global(
+// CHECK-NEXT: memref.load %A[%i, %j]
+// CHECK-NEXT: return
+#space = #gpu.address_space<workgroup>
+func.func @global(%A: memref<64x64xf16>, %i: index, %j: index) -> f16 {
+  %0 = memref.load %A[%i, %j] : memref<64x64xf16>
+  return %0 : f16
+}

@@ -1,38 +1,57 @@
 // The reduction is split into steps of block_k, with the tile of C carried from step to step.
 //
-// DEFINE: %{opt} = %stepladder-opt %payloads/accumulate.mlir --pipeline wmma
-// RUN: %{opt} --through tile_to_blocks | FileCheck %s --check-prefix=BEFORE
-// RUN: %{opt} --through tile_k | FileCheck %s
-// RUN: %{opt} --through tile_k --set block_k=64 | FileCheck %s --check-prefix=DEEP
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline wmma --step tile_k --split-input-file
+// RUN: %{opt} | FileCheck %s
+// RUN: %{opt} --set block_k=64 | FileCheck %s --check-prefix=DEEP
 
-// BEFORE-NOT: scf.for{{ }}
-// BEFORE: linalg.matmul ins({{.*}} : tensor<128x128xf16>, tensor<128x128xf16>)
-// BEFORE-NOT: scf.for{{ }}
-
+// CHECK-LABEL: func.func @matmul(
 // CHECK-DAG: [[step:%.+]] = arith.constant 32 : index
 // CHECK-DAG: [[end:%.+]] = arith.constant 128 : index
 // CHECK-DAG: [[zero:%.+]] = arith.constant 0 : index
-// CHECK: scf.forall
-// CHECK: [[tile:%.+]] = tensor.extract_slice %{{.*}} : tensor<256x256xf32> to tensor<128x128xf32>
-// CHECK: scf.for [[k:%.+]] = [[zero]] to [[end]] step [[step]] iter_args([[c:%.+]] = [[tile]]) -> (tensor<128x128xf32>)
-// CHECK: tensor.extract_slice %{{.*}}[0, [[k]]] [128, 32] [1, 1]
-// CHECK: tensor.extract_slice %{{.*}}{{\[}}[[k]], 0] [32, 128] [1, 1]
-// CHECK: [[d:%.+]] = linalg.matmul ins({{.*}} : tensor<128x32xf16>, tensor<32x128xf16>) outs([[c]] : tensor<128x128xf32>)
-// CHECK: scf.yield [[d]]
+// CHECK: scf.for [[k:%.+]] = [[zero]] to [[end]] step [[step]] iter_args([[c:%.+]] = %c) -> (tensor<16x16xf32>)
+// CHECK-DAG: [[a:%.+]] = tensor.extract_slice %a[0, [[k]]] [16, 32] [1, 1]
+// CHECK-DAG: [[b:%.+]] = tensor.extract_slice %b{{\[}}[[k]], 0] [32, 16] [1, 1]
+// CHECK: [[d:%.+]] = linalg.matmul ins([[a]], [[b]] : {{.*}}) outs([[c]] : tensor<16x16xf32>)
+// CHECK-NEXT: scf.yield [[d]]
+// CHECK-NOT: linalg.matmul
+// CHECK: // -----
 
-// DEEP: scf.for %{{.*}} to %c128 step %c64 iter_args
-// DEEP: linalg.matmul ins({{.*}} : tensor<128x64xf16>, tensor<64x128xf16>)
+// DEEP: scf.for %{{.*}} = %c0 to %c128 step %c64 iter_args
+// DEEP: linalg.matmul ins({{.*}} : tensor<16x64xf16>, tensor<64x16xf16>)
+func.func @matmul(%a: tensor<16x128xf16>, %b: tensor<128x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %d = linalg.matmul ins(%a, %b : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
+}
 
-// Without whole_tiles: the last step is as deep as the others, since A and B were padded.
-//
-// RUN: %stepladder payload matmul --m 200 --n 300 --k 100 -o %t.mlir
-// RUN: %stepladder-opt %t.mlir --pipeline wgmma --through tile_k | FileCheck %s --check-prefix=EDGES
+// -----
 
-// EDGES: [[A:%.+]] = tensor.pad {{.*}} nofold
-// EDGES: tensor<?x100xf16> to tensor<128x128xf16>
-// EDGES: [[B:%.+]] = tensor.pad {{.*}} nofold
-// EDGES: tensor<100x?xf16> to tensor<128x256xf16>
-// EDGES: scf.for [[K:%.+]] = %c0 to %c128 step %c64 iter_args
-// EDGES: tensor.extract_slice [[A]][0, [[K]]] [128, 64] [1, 1]
-// EDGES: tensor.extract_slice [[B]]{{\[}}[[K]], 0] [64, 256] [1, 1]
-// EDGES: linalg.matmul ins({{.*}} : tensor<128x64xf16>, tensor<64x256xf16>)
+// A reduction of one step has no loop.
+// CHECK-LABEL: func.func @one_step(
+// CHECK-NOT: scf.for
+// CHECK: linalg.matmul ins(%a, %b :
+// CHECK: // -----
+func.func @one_step(%a: tensor<16x32xf16>, %b: tensor<32x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %d = linalg.matmul ins(%a, %b : tensor<16x32xf16>, tensor<32x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
+}
+
+// -----
+
+// Where A and B are padded to whole steps, the last step is as deep as the others.
+// CHECK-LABEL: func.func @padded(
+// CHECK: [[A:%.+]] = tensor.pad %a nofold
+// CHECK: scf.for [[k:%.+]] = %c0 to %c128 step %c32 iter_args
+// CHECK: tensor.extract_slice [[A]][0, [[k]]] [16, 32] [1, 1]
+// CHECK: linalg.matmul ins({{.*}} : tensor<16x32xf16>, tensor<32x16xf16>)
+func.func @padded(%a: tensor<16x100xf16>, %b: tensor<128x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %zero = arith.constant 0.0 : f16
+  %a_padded = tensor.pad %a nofold low[0, 0] high[0, 28] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f16
+  } : tensor<16x100xf16> to tensor<16x128xf16>
+  %d = linalg.matmul ins(%a_padded, %b : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
+}

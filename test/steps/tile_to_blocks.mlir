@@ -1,53 +1,89 @@
 // C is cut into tiles of block_m x block_n, one for each block: a parallel loop with rows on y and columns on x, whole
-// rows of A and columns of B in each tile. The zeros of C = AB are filled tile by tile.
+// rows of A and columns of B in each tile.
 //
-// DEFINE: %{tile} = --pipeline wmma --through tile_to_blocks
-// RUN: %stepladder-opt %payloads/accumulate.mlir --pipeline wmma --through normalize_payload | FileCheck %s --check-prefix=BEFORE
-// RUN: %stepladder-opt %payloads/accumulate.mlir %{tile} | FileCheck %s
-// RUN: %stepladder-opt %payloads/accumulate.mlir %{tile} --set block_m=64 --set block_n=256 | FileCheck %s --check-prefix=OTHER
-// RUN: %stepladder-opt %payloads/product.mlir %{tile} | FileCheck %s --check-prefix=ZERO
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline wgmma --step tile_to_blocks --set block_m=64 --split-input-file
+// RUN: %{opt} --set block_n=32 | FileCheck %s
+// RUN: %{opt} --set block_n=64 | FileCheck %s --check-prefix=WIDE
 
-// BEFORE-NOT: scf.forall
-// BEFORE: linalg.matmul ins({{.*}} : tensor<256x128xf16>, tensor<128x256xf16>)
-
-// CHECK: #[[map:.+]] = affine_map<(d0) -> (d0 * 128)>
+// CHECK-DAG: #[[rows:.+]] = affine_map<(d0) -> (d0 * 64)>
+// CHECK-DAG: #[[columns:.+]] = affine_map<(d0) -> (d0 * 32)>
 // CHECK: [[C:%.+]] = bufferization.to_tensor %{{.*}} restrict writable
-// CHECK: scf.forall ([[I:%.+]], [[J:%.+]]) in (2, 2) shared_outs([[c:%.+]] = [[C]])
-// CHECK: [[i:%.+]] = affine.apply #[[map]]([[I]])
-// CHECK: [[j:%.+]] = affine.apply #[[map]]([[J]])
-// CHECK: tensor.extract_slice %{{.*}}{{\[}}[[i]], 0] [128, 128] [1, 1] : tensor<256x128xf16>
-// CHECK: tensor.extract_slice %{{.*}}[0, [[j]]] [128, 128] [1, 1] : tensor<128x256xf16>
-// CHECK: tensor.extract_slice [[c]]{{\[}}[[i]], [[j]]] [128, 128] [1, 1] : tensor<256x256xf32>
-// CHECK: linalg.matmul ins({{.*}}) outs(%{{.*}} : tensor<128x128xf32>)
-// CHECK: tensor.parallel_insert_slice %{{.*}} into [[c]]{{\[}}[[i]], [[j]]] [128, 128]
+// CHECK-NOT: linalg
+// CHECK: scf.forall ([[I:%.+]], [[J:%.+]]) in (2, 4) shared_outs([[c:%.+]] = [[C]])
+// CHECK: [[i:%.+]] = affine.apply #[[rows]]([[I]])
+// CHECK: [[j:%.+]] = affine.apply #[[columns]]([[J]])
+// CHECK: tensor.extract_slice %A{{\[}}[[i]], 0] [64, 8] [1, 1]
+// CHECK: tensor.extract_slice %B[0, [[j]]] [8, 32] [1, 1]
+// CHECK: tensor.extract_slice [[c]]{{\[}}[[i]], [[j]]] [64, 32] [1, 1]
+// CHECK: linalg.matmul ins({{.*}} : tensor<64x8xf16>, tensor<8x32xf16>) outs(%{{.*}} : tensor<64x32xf32>)
+// CHECK: tensor.parallel_insert_slice %{{.*}} into [[c]]{{\[}}[[i]], [[j]]] [64, 32]
 // CHECK: mapping = [#gpu.block<y>, #gpu.block<x>]
-// CHECK-NOT: linalg.matmul
+// CHECK-NOT: linalg
+// CHECK: return
 
-// OTHER: scf.forall ({{.*}}) in (4, 1)
-// OTHER: linalg.matmul ins({{.*}} : tensor<64x128xf16>, tensor<128x256xf16>) outs(%{{.*}} : tensor<64x256xf32>)
+// WIDE: scf.forall ({{.*}}) in (2, 2)
+// WIDE: linalg.matmul ins({{.*}} : tensor<64x8xf16>, tensor<8x64xf16>) outs(%{{.*}} : tensor<64x64xf32>)
+func.func @accumulate(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %C: memref<128x128xf32>) {
+  %c = bufferization.to_tensor %C restrict writable : memref<128x128xf32> to tensor<128x128xf32>
+  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%c : tensor<128x128xf32>) -> tensor<128x128xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<128x128xf32>, memref<128x128xf32>) -> ()
+  return
+}
 
-// ZERO-NOT: linalg.fill
-// ZERO: scf.forall
-// ZERO: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<128x128xf32>)
-// ZERO: linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<128x128xf32>)
-// ZERO-NOT: linalg.fill
+// -----
 
-// Without whole_tiles: the tiles at the edges are smaller. The sums of a rounding are computed where it rounds.
-//
-// RUN: %stepladder payload matmul --m 200 --n 300 --k 100 --c-type f16 --no-accumulate -o %t.mlir
-// RUN: %stepladder-opt %t.mlir --pipeline wgmma --through tile_to_blocks | FileCheck %s --check-prefix=EDGES
+// The zeros of C = AB are filled tile by tile.
+// CHECK-LABEL: func.func @from_zero(
+// CHECK-NOT: linalg.fill
+// CHECK: scf.forall
+// CHECK: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<64x32xf32>)
+// CHECK: linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<64x32xf32>)
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @from_zero(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %C: memref<128x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c = bufferization.to_tensor %C restrict writable : memref<128x128xf32> to tensor<128x128xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%c : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %d = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<128x128xf32>, memref<128x128xf32>) -> ()
+  return
+}
 
-// EDGES-DAG: #[[rows:.+]] = affine_map<(d0) -> (d0 * -128 + 200, 128)>
-// EDGES-DAG: #[[columns:.+]] = affine_map<(d0) -> (d0 * -256 + 300, 256)>
-// EDGES-NOT: {{linalg.fill|linalg.matmul}}
-// EDGES: scf.forall ([[I:%.+]], [[J:%.+]]) in (2, 2) shared_outs
-// EDGES: [[ROWS:%.+]] = affine.min #[[rows]]([[I]])
-// EDGES: [[COLUMNS:%.+]] = affine.min #[[columns]]([[J]])
-// EDGES: tensor.extract_slice %{{.*}} {{\[}}[[ROWS]], 100]
-// EDGES: tensor.extract_slice %{{.*}} [100, [[COLUMNS]]]
-// EDGES: [[ZEROS:%.+]] = linalg.fill
-// EDGES: [[SUMS:%.+]] = linalg.matmul ins({{.*}}) outs([[ZEROS]] : tensor<?x?xf32>)
-// EDGES: linalg.generic {{.*}} ins([[SUMS]] : tensor<?x?xf32>) outs({{.*}} : tensor<?x?xf16>)
-// EDGES: arith.truncf
-// EDGES: scf.forall.in_parallel
-// EDGES-NOT: {{linalg.fill|linalg.matmul|linalg.generic}}
+// -----
+
+// Tiles at the edges are smaller. The sums of a rounding are computed where it rounds.
+// CHECK-DAG: #[[rows:.+]] = affine_map<(d0) -> (d0 * -64 + 100, 64)>
+// CHECK-DAG: #[[columns:.+]] = affine_map<(d0) -> (d0 * -32 + 40, 32)>
+// CHECK-LABEL: func.func @rounded(
+// CHECK-NOT: linalg
+// CHECK: scf.forall ([[I:%.+]], [[J:%.+]]) in (2, 2) shared_outs
+// CHECK: [[ROWS:%.+]] = affine.min #[[rows]]([[I]])
+// CHECK: [[COLUMNS:%.+]] = affine.min #[[columns]]([[J]])
+// CHECK: tensor.extract_slice %A{{.*}} {{\[}}[[ROWS]], 8]
+// CHECK: tensor.extract_slice %B{{.*}} [8, [[COLUMNS]]]
+// CHECK: [[ZEROS:%.+]] = linalg.fill
+// CHECK: [[SUMS:%.+]] = linalg.matmul ins({{.*}}) outs([[ZEROS]] : tensor<?x?xf32>)
+// CHECK: linalg.generic {{.*}} ins([[SUMS]] : tensor<?x?xf32>) outs({{.*}} : tensor<?x?xf16>)
+// CHECK: arith.truncf
+// CHECK: scf.forall.in_parallel
+// CHECK-NOT: linalg
+// CHECK: return
+#whole = affine_map<(i, j) -> (i, j)>
+func.func @rounded(%A: tensor<100x8xf16>, %B: tensor<8x40xf16>, %C: memref<100x40xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %c = bufferization.to_tensor %C restrict writable : memref<100x40xf16> to tensor<100x40xf16>
+  %empty = tensor.empty() : tensor<100x40xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<100x40xf32>) -> tensor<100x40xf32>
+  %sums = linalg.matmul ins(%A, %B : tensor<100x8xf16>, tensor<8x40xf16>)
+      outs(%zeros : tensor<100x40xf32>) -> tensor<100x40xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%sums : tensor<100x40xf32>) outs(%c : tensor<100x40xf16>) {
+  ^bb0(%sum: f32, %old: f16):
+    %rounded = arith.truncf %sum : f32 to f16
+    linalg.yield %rounded : f16
+  } -> tensor<100x40xf16>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<100x40xf16>, memref<100x40xf16>) -> ()
+  return
+}

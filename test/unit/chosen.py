@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.definition import Step
 from stepladder.pipeline.expressions import Scope, evaluate
+from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.request import Request
 
 
-def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[library.Step]:
+def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
     """Returns the steps of a pipeline that run with these knobs where none is left out, in the current MLIR context."""
     pipeline = library.load(name)
-    knobs = engine.choose_knobs(pipeline, engine.Request(name, settings))
+    knobs = choose_knobs(pipeline, Request(name, settings))
     scope = Scope({**{step.name: True for step in pipeline.steps}, **knobs}, pipeline.derived)
     return [
         step

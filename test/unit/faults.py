@@ -27,8 +27,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 
 Edit = Callable[[str], str]
 
@@ -72,11 +73,11 @@ def _edit(change: Callable) -> Callable[..., Edit]:
 
     def of(*args, **options) -> Edit:
         def edit(text: str) -> str:
-            with engine.mlir_context():
-                module = engine.parse_payload(text, "base.mlir")
+            with mlir_context():
+                module = parse_payload(text, "base.mlir")
                 change(module, *args, **options)
                 module.operation.verify()
-                return engine.text_of(module)
+                return text_of(module)
 
         return edit
 
@@ -231,7 +232,7 @@ FAULTS = [
         "hoist_accumulators",
         ("barrier behind the copies dropped", {"race"}, drop("gpu.barrier", 0), "reads"),
         ("barrier before the next copies dropped", {"race"}, drop("gpu.barrier", 1), "writes"),
-        ("barrier for half of the warps", {"deadlock"}, by_some("gpu.barrier", 0, 64), "64 of 128 threads are there"),
+        ("barrier for half of the warps", {"race"}, by_some("gpu.barrier", 0, 64), "reads"),
         ("barrier for half a warp", {"divergent-barrier"}, by_some("gpu.barrier", 0, 16), "16 of 32 threads"),
         ("k loop begins a step late", {"numbers"}, become("scf.for", 0, 0, 32)),
         ("rows of A's second fragment are those of its first", {"numbers"}, take(_READ, 10, 2, _READ, 8, 2)),

@@ -1,70 +1,185 @@
-"""docs/architecture.md lists the packages, and what each imports."""
+"""The rooms of the package: which imports which, and how large a module is."""
 
 import ast
-import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import stepladder
-from stepladder.runtime.resources import transforms_dir
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = ROOT / "runner"
+PACKAGE = RUNNER / "stepladder"
+MAX_LINES = 400
+MAX_ENTRIES = 12
 
-PACKAGE = Path(stepladder.__file__).parent
-PAGE = transforms_dir().parent / "docs" / "architecture.md"
-pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="not a checkout")
+# The rooms that the modules of a room import; each imports its own too.
+ROOMS = {
+    "runtime": set(),
+    "verify": {"runtime"},
+    "measure": {"runtime", "verify"},
+    "mlir": {"runtime"},
+    "payload": {"mlir", "runtime"},
+    "extension": {"mlir", "runtime"},
+    "codegen": {"mlir", "runtime"},
+    "pipeline": {"payload", "extension", "codegen", "mlir", "runtime", "measure.tuning"},
+    "emulator": {"pipeline", "payload", "mlir", "runtime", "verify"},
+    "cli": {"emulator", "pipeline", "payload", "extension", "codegen", "mlir", "runtime", "verify", "measure"},
+}
+WITHOUT_MLIR = ("runtime", "verify", "measure")
 
-
-def documented() -> dict[str, set[str]]:
-    """Returns package -> packages that the page says it imports."""
-    text = PAGE.read_text().partition("| package | contents | imports |")[2]
-    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", text.partition("\n\n")[0], re.MULTILINE)
-    return {name: set(re.findall(r"`(\w+)`", imports)) for name, imports in rows}
-
-
-def imported(package: str) -> dict[str, str]:
-    """Returns package -> a file of `package` that imports it; imports for type checkers do not count."""
-    found: dict[str, str] = {}
-    for path in sorted((PACKAGE / package).rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        for_types = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            if id(node) in for_types:
-                continue
-            if isinstance(node, ast.ImportFrom) and node.module == "stepladder":
-                names = [f"stepladder.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            else:
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for name in names:
-                first, _, rest = name.partition(".")
-                other = rest.partition(".")[0]
-                if first == "stepladder" and (PACKAGE / other).is_dir() and other not in ("", package):
-                    found.setdefault(other, str(path.relative_to(PACKAGE)))
-    return found
+# Modules that are not yet cut to `MAX_LINES`.
+LONG: set[str] = set()
 
 
-def test_every_package_is_listed() -> None:
-    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    assert set(documented()) == packages
-    assert len(list(PACKAGE.glob("[!_]*"))) <= 12
+def module_name(path: Path) -> str:
+    parts = path.relative_to(RUNNER).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("package", sorted(documented()) if PAGE.is_file() else [])
-def test_imports_are_those_of_the_page(package: str) -> None:
-    found = imported(package)
-    assert {name: path for name, path in found.items() if name not in documented()[package]} == {}
-    assert documented()[package] <= set(found), "the page lists a package that is not imported"
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
-def test_packages_have_no_cycle() -> None:
-    left = documented()
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def imports(node: ast.AST, *, types: bool, functions: bool) -> Iterator[str]:
+    """Yields what is imported below a node; with `types`, for annotations too, and with `functions`, when called."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
+            for alias in child.names:
+                name = f"{child.module}.{alias.name}"
+                yield name if name in MODULES else child.module
+        elif is_for_types(child) and not types:
+            for statement in child.orelse:
+                yield from imports(statement, types=types, functions=functions)
+        elif functions or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from imports(child, types=types, functions=functions)
+
+
+def room_of(name: str) -> str:
+    return name.split(".")[1] if "." in name else ""
+
+
+def graph(*, types: bool, functions: bool) -> dict[str, set[str]]:
+    return {
+        name: {other for other in imports(tree, types=types, functions=functions) if other in MODULES}
+        for name, tree in TREES.items()
+    }
+
+
+def test_every_room_is_known() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+    assert folders == set(ROOMS)
+
+
+def test_the_package_has_few_entries() -> None:
+    entries = [path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "transforms")]
+    assert len(entries) <= MAX_ENTRIES, entries
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_in_one_direction(room) -> None:
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in graph(types=True, functions=True).items()
+        for other in others
+        if room_of(name) == room
+        and room_of(other) not in ("", room)
+        and not any(other == f"stepladder.{to}" or other.startswith(f"stepladder.{to}.") for to in ROOMS[room])
+    ]
+    assert not wrong
+
+
+def test_arrows_form_no_circle() -> None:
+    """What is right for each room is right for all: the rooms themselves can be put in an order."""
+    left = {room: {to.split(".")[0] for to in arrows} for room, arrows in ROOMS.items()}
     while left:
-        free = [name for name, others in left.items() if not others & set(left)]
-        assert free, f"a cycle among {', '.join(left)}"
-        left = {name: others for name, others in left.items() if name not in free}
+        lowest = [room for room, arrows in left.items() if not arrows & set(left)]
+        assert lowest, left
+        for room in lowest:
+            del left[room]
+
+
+@pytest.mark.parametrize("room", WITHOUT_MLIR)
+def test_what_runs_on_a_gpu_machine_imports_no_mlir(room) -> None:
+    """No module of MLIR is reached, also not by imports within functions."""
+    edges = graph(types=False, functions=True)
+    pending = [name for name in MODULES if room_of(name) == room]
+    reached = set(pending)
+    while pending:
+        for other in edges[pending.pop()] - reached:
+            reached.add(other)
+            pending.append(other)
+    assert not [name for name in reached if room_of(name) == "mlir"]
+    outside = {name: set(imports(TREES[name], types=False, functions=True)) for name in reached}
+    assert not [
+        name for name, found in outside.items() if any(other.split(".")[0] in ("mlir", "torch_mlir") for other in found)
+    ]
+
+
+def test_no_import_cycle() -> None:
+    """No module imports itself through others when it is loaded; a package and its modules count as one another's."""
+    edges = graph(types=False, functions=False)
+    state: dict[str, int] = defaultdict(int)
+    cycles = []
+
+    def visit(name: str, path: list[str]) -> None:
+        state[name] = 1
+        for other in sorted(edges[name]):
+            if state[other] == 1:
+                cycles.append(" -> ".join([*path[path.index(other) :], other]))
+            elif state[other] == 0:
+                visit(other, [*path, other])
+        state[name] = 2
+
+    for name in sorted(edges):
+        if state[name] == 0:
+            visit(name, [name])
+    assert not cycles
+
+
+@pytest.mark.parametrize("folder", ["runner", "test", "benchmarks"])
+def test_modules_are_short(folder) -> None:
+    lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert not {name: count for name, count in lines.items() if count > MAX_LINES and name not in LONG}
+    assert not [name for name in LONG if name.startswith(folder) and lines.get(name, 0) <= MAX_LINES]
+
+
+def private_uses(tree: ast.Module) -> Iterator[str]:
+    """Yields uses of private names of what a module imports, and of private attributes that it does not define."""
+    defined = {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    defined |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    defined |= {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stepladder"):
+            yield from (alias.name for alias in node.names if is_private(alias.name))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in defined:
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+# Private names of libraries that have no public ones for the same: argparse, os, and the MLIR bindings.
+FOREIGN = ("argparse._SubParsersAction", "os._exit", "op_class._dialect_obj", "op_class._fields")
+
+
+def test_no_private_name_is_used_elsewhere() -> None:
+    wrong = [
+        f"{name}: {use}" for name, tree in TREES.items() for use in private_uses(tree) if not use.endswith(FOREIGN)
+    ]
+    assert not wrong

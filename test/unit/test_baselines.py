@@ -10,7 +10,7 @@ from conftest import make_problem
 from fake_cublas import ColumnMajorLibrary, CudaDataType, host_buffers
 from stepladder.measure import baselines
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.verify.check import exact_inputs, random_inputs
+from stepladder.verify.inputs import exact_inputs, random_inputs
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from stepladder.measure import baselines
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.reference import matmul_program
-from stepladder.verify.check import exact_inputs
+from stepladder.verify.inputs import exact_inputs
 
 
 class Tensor:

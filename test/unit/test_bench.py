@@ -13,7 +13,7 @@ from stepladder.measure.spread import Spread
 from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
-from stepladder.verify.check import random_inputs
+from stepladder.verify.inputs import random_inputs
 
 
 class FakeTimer:

@@ -8,9 +8,12 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from stepladder.codegen import kernel as codegen
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import build, engine
+from stepladder.codegen.machine_code import MachineCode, describe_spills
+from stepladder.codegen.ptx import assemble
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
 
 # Tiles that every target has room for, and warp tiles that fit into them.
@@ -24,8 +27,8 @@ def test_a_large_matmul_builds_in_seconds(pipeline):
 
     def seconds():
         began = time.perf_counter()
-        with engine.mlir_context():
-            built = build.build(text, "matmul.mlir", engine.Request(pipeline), use_cache=False)
+        with mlir_context():
+            built = build.build(text, "matmul.mlir", Request(pipeline), use_cache=False)
         assert not built.code.cached and built.code.cubin.startswith(b"\x7fELF")
         return time.perf_counter() - began
 
@@ -37,7 +40,7 @@ def spills_with_one_block(code, target):
     """Returns the bytes that a kernel spills where ptxas need not fit more than one block on a multiprocessor."""
     ptx, count = re.subn(r"(\.maxntid .*)", r"\1\n.minnctapersm 1", code.ptx)
     assert count == 1
-    _, log = codegen._assemble(ptx, target)
+    _, log = assemble(ptx, target)
     return sum(map(int, re.findall(r"(\d+) bytes spill", log)))
 
 
@@ -58,11 +61,11 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     threads = block_m // warp_m * (block_n // warp_n) * 32
     assume(threads * 8 <= 32 * min(block_m, block_n))  # as many runs of eight elements to copy as threads
     pipeline, chosen = FORMS[form]
-    with engine.mlir_context():
+    with mlir_context():
         built = build.build(
             matmul_text(m, n, k, acc_type=type_, c_type=type_, accumulate=accumulate),
             "matmul.mlir",
-            engine.Request(pipeline, {**knobs, **chosen}),
+            Request(pipeline, {**knobs, **chosen}),
         )
     manifest = built.manifest
     assert manifest.grid == (n // block_n, m // block_m, 1)
@@ -85,13 +88,13 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
 def spills_of(knobs, **types):
     """Builds with `mma_sync`, for 1024^3 in f16; returns the bytes that a thread spills and what is said of them."""
     types = {"acc_type": "f16", "c_type": "f16", **types}
-    with engine.mlir_context():
+    with mlir_context():
         built = build.build(
             matmul_text(1024, 1024, 1024, accumulate=False, **types),
             "matmul.mlir",
-            engine.Request("mma_sync", {"stages": 2, **knobs}),
+            Request("mma_sync", {"stages": 2, **knobs}),
         )
-    return sum(built.manifest.spills.values()), codegen.describe_spills(built.code, built.manifest.block)
+    return sum(built.manifest.spills.values()), describe_spills(built.code, built.manifest.block)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +119,16 @@ def test_advice_on_spills_is_true(spilling, better, advice):
 
 
 def test_spills_for_occupancy_are_not_blamed_on_the_tiles():
-    code = codegen.MachineCode("", b"", 64, 4, 8, 0, False)
-    assert codegen.describe_spills(code, (256, 1, 1)) == (
+    code = MachineCode("", b"", 64, 4, 8, 0, False)
+    assert describe_spills(code, (256, 1, 1)) == (
         "note: a thread spills 4 bytes and reads 8 back: ptxas gives it 64 of the 255 registers that it can have, to "
         "fit more blocks on a multiprocessor"
     )
 
 
 def test_spills_of_warpgroups_that_divide_registers():
-    code = codegen.MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False)
-    assert codegen.describe_spills(code, (384, 1, 1)) == (
+    code = MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False)
+    assert describe_spills(code, (384, 1, 1)) == (
         "warning: a thread spills 4 bytes and reads 8 back; the warpgroups of a block divide its registers among them "
         "(setmaxnreg)"
     )

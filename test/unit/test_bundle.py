@@ -170,15 +170,15 @@ def test_bundles_without_layouts_are_row_major(bundle):
 @pytest.mark.parametrize(
     "fields, text",
     [
-        ({}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums)"),
-        ({"a_layout": "column"}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 sums), A column-major"),
+        ({}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 accumulation)"),
+        ({"a_layout": "column"}, "C = AB + C, 64 x 64 x 64, f16 x f16 -> f32 (f32 accumulation), A column-major"),
         (
             {"inputs": "i8", "acc_type": "i32", "c_type": "i32", "accumulate": False, "b_layout": "column"},
-            "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 sums), B column-major",
+            "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), B column-major",
         ),
         (
             {"inputs": "f32", "compute_type": "tf32", "a_layout": "column", "b_layout": "column"},
-            "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (tf32 products, f32 sums), A and B column-major",
+            "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (tf32 products, f32 accumulation), A and B column-major",
         ),
     ],
 )

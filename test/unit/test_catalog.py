@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from stepladder.pipeline import catalog, resources
+from stepladder.pipeline import catalog
+from stepladder.runtime import resources
 from stepladder.runtime.errors import StepladderError
 
 
@@ -15,7 +16,7 @@ def scripts(tmp_path, monkeypatch):
     folder = tmp_path / "transforms"
     shutil.copytree(resources.transforms_dir(), folder)
     for module in ("catalog", "library"):
-        monkeypatch.setattr(f"stepladder.{module}.transforms_dir", lambda: folder)
+        monkeypatch.setattr(f"stepladder.pipeline.{module}.transforms_dir", lambda: folder)
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
     return folder
 

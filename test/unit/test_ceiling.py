@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from stepladder.codegen import kernel
+from stepladder.codegen.toolchain import find_tool
 from stepladder.measure.ceiling import INSTRUCTIONS, ceiling_ptx, find_instruction
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
@@ -22,7 +22,7 @@ NAMES = {
 
 def find_ptxas():
     try:
-        return kernel.find_tool("ptxas")
+        return find_tool("ptxas")
     except StepladderError:
         return None
 

@@ -11,17 +11,9 @@ from conftest import make_problem
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.reference import matmul_program
-from stepladder.verify.check import (
-    EXACT_C,
-    INTEGER_C,
-    Tolerance,
-    check_exact,
-    check_matmul,
-    exact_density,
-    exact_inputs,
-    integer_range,
-    random_inputs,
-)
+from stepladder.verify.check import check_exact, check_matmul
+from stepladder.verify.inputs import EXACT_C, INTEGER_C, exact_density, exact_inputs, integer_range, random_inputs
+from stepladder.verify.tolerance import Tolerance
 
 LAYOUTS = [("row", "row"), ("row", "column"), ("column", "row"), ("column", "column")]
 
@@ -595,10 +587,10 @@ def test_inputs_depend_on_the_seed_alone(monkeypatch):
 
 def test_pytorch_takes_every_type():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from stepladder.verify.check import _Torch
+    from stepladder.verify.arrays import TorchArrays
 
-    backend = _Torch(torch, 0)
-    backend.place = "cpu"
+    backend = TorchArrays(torch, 0)
+    backend.device = "cpu"
     for problem in PROBLEMS:
         problem = with_layouts(problem, ("column", "row"))
         for operand in random_inputs(problem, 0):

@@ -13,9 +13,10 @@ from stepladder.cli import main as cli
 from stepladder.cli import opt
 from stepladder.cli.commands import run
 from stepladder.emulator import matmul
-from stepladder.emulator.memory.sanitizer import Finding
-from stepladder.payload import problem
-from stepladder.pipeline import engine
+from stepladder.emulator.memory.findings import Finding
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import write_bundle
 from stepladder.runtime.errors import (
     BAD_INPUT,
@@ -25,7 +26,7 @@ from stepladder.runtime.errors import (
     StepladderError,
 )
 from stepladder.runtime.files import check_writable, write_json
-from stepladder.verify.check import CheckReport
+from stepladder.verify.report import CheckReport
 
 RUNNER = Path(cli.__file__).resolve().parents[2]
 
@@ -94,7 +95,7 @@ def test_bad_command_lines(arguments, message, capsys):
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
 def test_imports_no_mlir(arguments):
     script = (
-        "import sys\nfrom stepladder.cli import main\n"
+        "import sys\nfrom stepladder.cli.main import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
         "heavy = {'mlir', 'torch_mlir', 'torch', 'llvmlite'} & {name.split('.')[0] for name in sys.modules}\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
@@ -109,14 +110,14 @@ def test_interrupt(monkeypatch, capsys):
     def interrupt(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stepladder.commands.run.main", interrupt)
+    monkeypatch.setattr("stepladder.cli.commands.run.main", interrupt)
     assert cli.main(["run", "x"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_closed_pipe():
     script = (
-        "import sys\nfrom stepladder import cli\nfrom stepladder.commands import run\n"
+        "import sys\nfrom stepladder.cli import main as cli\nfrom stepladder.cli.commands import run\n"
         "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
     )
     process = subprocess.Popen(
@@ -183,11 +184,11 @@ def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, fin
 
 def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch):
     """What the input computes is the payload's affair: no step has run."""
-    text = problem.matmul_text(64, 64, 64)
+    text = matmul_text(64, 64, 64)
     wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))
     monkeypatch.setattr(matmul, "check_steps", lambda *arguments: arguments[-1](wrong))
-    request = engine.Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
-    with engine.mlir_context(), pytest.raises(StepladderError) as caught:
+    request = Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
+    with mlir_context(), pytest.raises(StepladderError) as caught:
         opt._check_each_step(text, "matmul.mlir", request)
     assert caught.value.message.startswith("the payload itself does not compute C = AB + C, 64 x 64 x 64")
     assert caught.value.location == "matmul.mlir" and caught.value.status == BAD_INPUT

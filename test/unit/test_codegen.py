@@ -10,8 +10,13 @@ import pytest
 
 from stepladder.codegen import cache as code_cache
 from stepladder.codegen import kernel as codegen
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine
+from stepladder.codegen.machine_code import generate
+from stepladder.codegen.ptx import assemble, to_ptx
+from stepladder.codegen.toolchain import find_tool, tool_versions
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 
@@ -23,8 +28,8 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def module():
     settings = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}
-    with engine.mlir_context():
-        yield engine.run(matmul_text(64, 64, 64), "matmul.mlir", engine.Request("wmma", settings)).module
+    with mlir_context():
+        yield run_pipeline(matmul_text(64, 64, 64), "matmul.mlir", Request("wmma", settings)).module
 
 
 @pytest.fixture
@@ -42,18 +47,18 @@ def test_find_kernel(kernel):
 
 
 def test_no_kernel():
-    with engine.mlir_context():
-        module = engine.parse_payload(matmul_text(64, 64, 64), "matmul.mlir")
+    with mlir_context():
+        module = parse_payload(matmul_text(64, 64, 64), "matmul.mlir")
         with pytest.raises(StepladderError, match="expected one gpu.launch_func after the last step, found 0"):
             codegen.find_kernel(module)
 
 
 def test_second_time_from_the_cache(kernel, monkeypatch):
-    first = codegen.generate(kernel)
+    first = generate(kernel)
     assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
     assert first.static_shared_memory == 19456
-    monkeypatch.setattr(codegen, "_to_ptx", None)  # no code generation the second time
-    second = codegen.generate(kernel)
+    monkeypatch.setattr("stepladder.codegen.ptx.to_ptx", None)  # no code generation the second time
+    second = generate(kernel)
     assert second.cached
     assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)
 
@@ -85,12 +90,12 @@ UNUSABLE = {
 def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys):
     """One warning in a process, and the kernel is made all the same."""
     monkeypatch.setattr(code_cache, "_has_warned", False)
-    first = codegen.generate(kernel)
+    first = generate(kernel)
     for file in (tmp_path / "cache").glob("cache.db-*"):
         file.unlink()
     UNUSABLE[how](tmp_path / "cache")
-    assert codegen.generate(kernel).cubin == first.cubin
-    assert codegen.generate(kernel).cubin == first.cubin
+    assert generate(kernel).cubin == first.cubin
+    assert generate(kernel).cubin == first.cubin
     warning = capsys.readouterr().err
     assert warning.startswith(f"warning: the cache of machine code in '{tmp_path / 'cache'}' cannot be used (")
     assert warning.count("warning") == 1 and warning.count("\n") == 2 and "Traceback" not in warning
@@ -115,20 +120,20 @@ def test_cache_that_fails(method, error, kernel, monkeypatch, capsys):
 
     monkeypatch.setattr(code_cache, "_has_warned", False)
     monkeypatch.setattr(diskcache.Cache, method, fail)
-    assert not codegen.generate(kernel).cached
-    assert not codegen.generate(kernel).cached
+    assert not generate(kernel).cached
+    assert not generate(kernel).cached
     warning = capsys.readouterr().err
     assert warning.count("warning") == 1
     assert f"cannot be used ({getattr(error, 'strerror', None) or str(error) or 'Timeout'})" in warning
 
 
 def test_without_the_cache(kernel):
-    codegen.generate(kernel)
-    assert not codegen.generate(kernel, use_cache=False).cached
+    generate(kernel)
+    assert not generate(kernel, use_cache=False).cached
 
 
 def test_machine_code_is_reproducible(kernel):
-    assert codegen.generate(kernel, use_cache=False).cubin == codegen.generate(kernel, use_cache=False).cubin
+    assert generate(kernel, use_cache=False).cubin == generate(kernel, use_cache=False).cubin
 
 
 def assert_clear(error, status=FAILED):
@@ -140,7 +145,7 @@ def assert_clear(error, status=FAILED):
 def test_llvm_that_cannot_select():
     """LLVM ends its process; ours goes on."""
     with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
-        codegen._to_ptx(
+        to_ptx(
             "define void @f(ptr %p) {\n  %x = load i8, ptr %p\n"
             "  %y = call i8 @llvm.returnaddress(i32 0)\n  ret void\n}\n",
             "sm_80",
@@ -150,7 +155,7 @@ def test_llvm_that_cannot_select():
 
 def test_llvm_that_does_not_parse():
     with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
-        codegen._to_ptx("no LLVM IR", "sm_80")
+        to_ptx("no LLVM IR", "sm_80")
     assert_clear(caught.value)
     assert "expected top-level entity" in caught.value.render()
 
@@ -162,23 +167,23 @@ def test_intrinsic_that_llvm_does_not_know():
         "  call void @llvm.nvvm.no.such.intrinsic()\n  ret void\n}\n"
     )
     with pytest.raises(StepladderError, match="llvm.nvvm.no.such.intrinsic") as caught:
-        codegen._to_ptx(text, "sm_80")
+        to_ptx(text, "sm_80")
     assert_clear(caught.value)
 
 
 def test_ptx_that_ptxas_refuses():
     with pytest.raises(StepladderError, match="ptxas refuses the kernel for sm_80") as caught:
-        codegen._assemble(".version 7.0\n.target sm_80\n.address_size 64\n.entry f() { bad.op; }\n" * 20, "sm_80")
+        assemble(".version 7.0\n.target sm_80\n.address_size 64\n.entry f() { bad.op; }\n" * 20, "sm_80")
     assert_clear(caught.value)
 
 
 def test_tool_from_the_environment(monkeypatch, tmp_path):
-    ptxas = codegen.find_tool("ptxas")
+    ptxas = find_tool("ptxas")
     monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)
-    assert codegen.find_tool("ptxas") == ptxas
+    assert find_tool("ptxas") == ptxas
     monkeypatch.setenv("STEPLADDER_PTXAS", str(tmp_path))
     with pytest.raises(StepladderError, match="which is no program") as caught:
-        codegen.find_tool("ptxas")
+        find_tool("ptxas")
     assert_clear(caught.value, BAD_INPUT)
 
 
@@ -188,9 +193,9 @@ def test_tool_that_is_missing(tool, package, monkeypatch):
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "")
     with pytest.raises(StepladderError, match=f"{tool} is missing") as caught:
-        codegen.find_tool(tool)
+        find_tool(tool)
     assert package in caught.value.render()
 
 
 def test_versions():
-    assert set(codegen.tool_versions()) == {"stepladder", "mlir", "llvmlite", "ptxas"}
+    assert set(tool_versions()) == {"stepladder", "mlir", "llvmlite", "ptxas"}

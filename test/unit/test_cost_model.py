@@ -9,13 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine, knob_choice, library
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import gpu, ranking, space, terms, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP
 from stepladder.pipeline.cost_model.terms import Size
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import check_requirements
 from stepladder.runtime.errors import StepladderError
 
 H200 = gpu.load("h200")
@@ -68,16 +72,16 @@ def predicted(problem, card=H200, **changes):
 
 
 def pipeline_space(name, without=()):
-    with engine.mlir_context():
+    with mlir_context():
         return knob_choice.space_of(library.load(name), without)
 
 
 def facts_of(name, *sizes, c_type="f32"):
     """Facts of a problem of f16 operands, as the engine gives them."""
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load(name)
         text = matmul_text(*sizes, c_type=c_type, accumulate=False)
-        return engine.read_asked(pipeline, engine.Request(name), text, "payload.mlir").facts
+        return read_query(pipeline, Request(name), text, "payload.mlir").facts
 
 
 # Columns.
@@ -437,10 +441,10 @@ def test_every_first_choice_is_accepted_by_warp_pipelines(name, m, n, k, target)
 def check_first_choices(name, sizes, element, c_type, target=None):
     """Checks that a pipeline's own requirements accept what the model puts first, all of it."""
     text = matmul_text(*sizes, a_type=element, b_type=element, c_type=c_type, accumulate=False)
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load(name)
-        request = engine.Request(name, {"target": target} if target else {})
-        asked = engine.read_asked(pipeline, request, text, "payload.mlir")
+        request = Request(name, {"target": target} if target else {})
+        asked = read_query(pipeline, request, text, "payload.mlir")
         ranked = knob_choice.rank(asked)
         assert ranked is not None
         for candidate in ranked.first(4):
@@ -453,4 +457,4 @@ def check_first_choices(name, sizes, element, c_type, target=None):
                 for step in pipeline.steps
                 if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
             ]
-            engine.check_requirements(pipeline, steps, scope, asked.problem)
+            check_requirements(pipeline, steps, scope, asked.location)

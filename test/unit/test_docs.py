@@ -8,7 +8,8 @@ import pytest
 
 from stepladder import extension as public
 from stepladder.pipeline import attributes as script_attributes
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.resources import transforms_dir
 
 DOCS = transforms_dir().parent / "docs"
@@ -39,7 +40,7 @@ def test_steps_are_labelled_as_the_runner_reads_them() -> None:
     }
     read = {}
     for pipeline in ("wmma", "mma_sync", "wgmma_single_stage", "wgmma_multistage", "wgmma"):
-        with engine.mlir_context():
+        with mlir_context():
             for step in library.load(pipeline).steps:
                 read[step.name] = (
                     "optimization" if step.optimization else "lowering",

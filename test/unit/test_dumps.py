@@ -92,7 +92,7 @@ def temporary(tmp_path, monkeypatch):
 def make_reproducers(count):
     made = []
     for number in range(count):
-        path = reproducers.make_place("tile")
+        path = reproducers.make_path("tile")
         path.write_text(f"// {number}\n")
         os.utime(path.parent, (1000 + number, 1000 + number))
         made.append(path)
@@ -125,5 +125,5 @@ def test_only_reproducers_are_removed(temporary):
 
 def test_reproducers_beside_dumps_are_all_kept(tmp_path, temporary):
     for number in range(reproducers.KEPT + 3):
-        reproducers.make_place(f"step_{number}", tmp_path / "dumps").write_text("")
+        reproducers.make_path(f"step_{number}", tmp_path / "dumps").write_text("")
     assert len(list((tmp_path / "dumps").iterdir())) == reproducers.KEPT + 3

@@ -6,9 +6,11 @@ import pytest
 
 from faults import BASES, FAULTS
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.memory.sanitizer import Finding
-from stepladder.payload import problem as payload
-from stepladder.pipeline import engine
+from stepladder.emulator.memory.findings import Finding
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.bundle import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_exact
@@ -20,7 +22,7 @@ class _Executor:
     """Runs a matmul on the emulator, for so many steps at most, and keeps what was found."""
 
     def __init__(self, text: str, roles: dict[int, str]):
-        self.emulation = Emulation(engine.parse_payload(text, "fault.mlir"))
+        self.emulation = Emulation(parse_payload(text, "fault.mlir"))
         self.roles = [roles[number] for number in sorted(roles)]
         self.findings: list[Finding] = []
 
@@ -35,15 +37,15 @@ class _Executor:
 
 
 @functools.cache
-def made(base: str) -> engine.Run:
+def made(base: str) -> Run:
     """A base's pipeline, run once."""
     found = BASES[base]
     m, n, k = found.size
-    with engine.mlir_context():
-        return engine.run(
-            payload.matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
+    with mlir_context():
+        return run_pipeline(
+            matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
             "payload.mlir",
-            engine.Request(found.pipeline, found.knobs),
+            Request(found.pipeline, found.knobs),
         )
 
 
@@ -56,8 +58,8 @@ def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
     """Returns the kinds of findings of a run, "numbers" where the result is wrong, and the findings."""
     found = BASES[base]
     problem = Problem(*found.size, "f16", "f16", "f32", found.c_type, found.accumulate)
-    with engine.mlir_context():
-        executor = _Executor(text, made(base).problem.roles)
+    with mlir_context():
+        executor = _Executor(text, made(base).matmul.roles)
         report = check_exact(problem, matmul_program(problem), executor, seed=0)
     kinds = {finding.kind for finding in executor.findings}
     return kinds if report.passed else kinds | {"numbers"}, executor.findings

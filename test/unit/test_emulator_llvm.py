@@ -6,8 +6,10 @@ import pytest
 from stepladder.emulator.core import control_flow
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.memory.llvm_layouts import layout
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 
 THREADS = 64
@@ -44,8 +46,8 @@ module attributes {{gpu.container_module}} {{
 
 def run(text: str, x: np.ndarray, **options):
     """Returns Y after a run, and the run's outcome."""
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, "kernel.mlir"))
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "kernel.mlir"))
         outcome = emulation.run([x, np.full(x.shape, -1, x.dtype)], **options)
     return outcome.arguments[1], outcome
 
@@ -288,9 +290,20 @@ module attributes {gpu.container_module} {
 
 
 def test_an_unknown_op_is_an_error_that_names_it():
-    with pytest.raises(StepladderError, match="llvm.alloca") as caught:
-        run_clean("%p = llvm.alloca %c1 x i32 : (i32) -> !llvm.ptr\n llvm.return")
+    with pytest.raises(StepladderError, match="llvm.intr.stacksave") as caught:
+        run_clean("%p = llvm.intr.stacksave : !llvm.ptr\n llvm.return")
     assert caught.value.location.startswith("kernel.mlir:")
+
+
+def test_all_unknown_ops_are_named_at_once():
+    with pytest.raises(StepladderError) as caught:
+        run_clean("""%p = llvm.intr.stacksave : !llvm.ptr
+            llvm.intr.stackrestore %p : !llvm.ptr
+            llvm.intr.stackrestore %p : !llvm.ptr
+            llvm.return""")
+    assert "llvm.intr.stacksave" in caught.value.message
+    (note,) = caught.value.notes
+    assert "llvm.intr.stackrestore" in note and "1 more place" in note
 
 
 # Addresses.
@@ -618,18 +631,18 @@ def test_text_that_is_not_known_is_an_error_that_says_it():
 def test_lowered_ir_costs_what_it_did_before(pipeline, knobs):
     """The same bytes, sectors and wavefronts, and as many products: the conversions move no data of their own."""
     steps = {}
-    with engine.mlir_context():
-        engine.run(
+    with mlir_context():
+        run_pipeline(
             matmul_text(64, 64, 96),
             "payload.mlir",
-            engine.Request(pipeline, knobs),
+            Request(pipeline, knobs),
             progress=lambda step: steps.setdefault(step.name, step.text),
         )
     names = list(steps)
     counted = []
     for name in names[names.index("lower_to_nvvm") - 1 :]:
-        with engine.mlir_context():
-            emulation = Emulation(engine.parse_payload(steps[name], name))
+        with mlir_context():
+            emulation = Emulation(parse_payload(steps[name], name))
             counters = emulation.run(emulation.random_inputs(0)).counters.as_dict()
         counted.append(
             (

@@ -9,8 +9,10 @@ import pytest
 
 from chosen import chosen_steps
 from stepladder.emulator import matmul
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine, library
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.resources import transforms_dir
 
@@ -60,9 +62,9 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
         assert not report.findings, f"{step}: {report.findings[0].render()}"
         names.append(step)
 
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(*shape, **types)
-        request = engine.Request(pipeline, settings, without=without)
+        request = Request(pipeline, settings, without=without)
         matmul.check_steps(text, "payload.mlir", request, checked)
     return names
 
@@ -70,7 +72,7 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
 @pytest.mark.parametrize("pipeline, shape, accumulate, sums", CASES)
 def test_every_step(pipeline, shape, accumulate, sums):
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
-    with engine.mlir_context():
+    with mlir_context():
         steps = library.load(pipeline).steps
     unconditional = {step.name for step in steps if step.condition is None}
     assert unconditional <= set(checked)
@@ -167,7 +169,7 @@ OPTIMIZED |= {
 
 
 def _left_out() -> list[tuple[str, str]]:
-    with engine.mlir_context():
+    with mlir_context():
         return [
             (form, step.name)
             for form, (pipeline, knobs) in OPTIMIZED.items()
@@ -183,7 +185,7 @@ def test_every_pipeline_without_a_step(form, step):
     Where a lowering needs it, the pipeline says so.
     """
     pipeline, knobs = OPTIMIZED[form]
-    with engine.mlir_context():
+    with mlir_context():
         steps = chosen_steps(pipeline, knobs)
     without = {step}
     for later in steps:
@@ -233,8 +235,8 @@ def test_every_default(pipeline, knobs, size, types):
         acc_type="f32" if rounds else c_type,
         accumulate=not rounds,
     )
-    with engine.mlir_context():
-        _, report = matmul.check_small(text, "payload.mlir", engine.Request(pipeline, knobs))
+    with mlir_context():
+        _, report = matmul.check_small(text, "payload.mlir", Request(pipeline, knobs))
     assert report.step == ("lower_to_inline_ptx" if pipeline == "wgmma" else "lower_to_nvvm")
     assert report.check.passed, report.check.describe()
     assert not report.findings, report.findings[0].render()

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepladder.cli import files
 from stepladder.cli.commands import emulate
+from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.files import check_writable, write_text
 
@@ -67,7 +67,7 @@ def test_arrays_that_cannot_be_written_whole(tmp_path):
     """NumPy's error has no number of the system's."""
     (tmp_path / "argument0.npy").write_bytes(b"before")
     script = (
-        "import resource, sys, numpy as np\nfrom stepladder.commands.emulate import _save\n"
+        "import resource, sys, numpy as np\nfrom stepladder.cli.commands.emulate import _save\n"
         "from stepladder.errors import StepladderError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n    _save(sys.argv[1], {'argument0': np.zeros(10**6)})\n"

@@ -8,7 +8,7 @@ import pytest
 
 from stepladder.cli import main as cli
 from stepladder.cli import opt
-from stepladder.payload import problem
+from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import catalog, library
 
 
@@ -50,7 +50,7 @@ def test_json_is_one_option():
 
 def test_json_on_standard_output_is_all_there_is(tmp_path, capsys):
     file = tmp_path / "matmul.mlir"
-    file.write_text(problem.matmul_text(16, 16, 16))
+    file.write_text(matmul_text(16, 16, 16))
     for arguments in (["list", "--json", "-"], ["emulate", str(file), "--json", "-"]):
         assert cli.main(arguments) == 0
         captured = capsys.readouterr()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepladder.measure.timing import Contestant, Mode
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.resources import transforms_dir
 
 MEASURE = transforms_dir().parent / "benchmarks"
@@ -70,7 +71,7 @@ def test_a_duel_compares_with_the_baselines_around() -> None:
 
 def knobs_of(pipeline: str) -> dict[str, library.Knob]:
     """Returns the knobs of a pipeline, by name."""
-    with engine.mlir_context():
+    with mlir_context():
         return library.load(pipeline).knobs
 
 

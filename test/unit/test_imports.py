@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepladder.cli import guard
-from stepladder.payload import problem
+from stepladder.payload.writing import matmul_text
 
 RUNNER = Path(__file__).resolve().parents[2] / "runner"
 MLIR = ("mlir.", "torch_mlir.")
@@ -28,7 +28,7 @@ def imported(tmp_path, *command: str) -> list[str]:
     """Returns the modules that a command imports, each with a point behind its name."""
     script = (
         "import sys\n"
-        f"from stepladder.{command[0]} import main\n"
+        f"from stepladder.cli.{command[0]} import main\n"
         f"status = main({list(command[1:])!r})\n"
         "print(*sys.modules, file=sys.stderr)\n"
         "sys.exit(status)"
@@ -47,15 +47,13 @@ def test_list_imports_no_mlir(tmp_path, arguments):
     first = imported(tmp_path, "cli.main", "list", *arguments)
     assert among(first, *MLIR)  # the scripts are read once
     later = imported(tmp_path, "cli.main", "list", *arguments)
-    assert not among(
-        later, *MLIR, "numpy.", "stepladder.pipeline.engine.", *(name for name in HEAVY if name != "rich.")
-    )
+    assert not among(later, *MLIR, "numpy.", "stepladder.pipeline.run.", *(name for name in HEAVY if name != "rich."))
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync", "wgmma", "wgmma_multistage"])
 def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
     file = tmp_path / "matmul.mlir"
-    file.write_text(problem.matmul_text(128, 128, 128))
+    file.write_text(matmul_text(128, 128, 128))
     modules = imported(tmp_path, "cli.opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
     assert among(modules, *MLIR)
     assert not among(modules, *HEAVY)
@@ -82,7 +80,7 @@ def test_help_imports_nothing_of_the_work(tmp_path):
 def test_linalg_is_whole_when_asked_for():
     """The place that is held for it gives way to the module itself, whoever asks."""
     script = (
-        "from stepladder import bindings\n"
+        "from stepladder.mlir import bindings\n"
         "import importlib, sys\n"
         "name = f'{bindings.PREFIX}.dialects.linalg'\n"
         "assert not [module for module in sys.modules if 'opdsl' in module]\n"
@@ -98,7 +96,7 @@ def test_linalg_is_whole_when_asked_for():
 
 def test_submodules_of_linalg_are_found_first():
     script = (
-        "from stepladder import bindings\n"
+        "from stepladder.mlir import bindings\n"
         "import importlib\n"
         "importlib.import_module(f'{bindings.PREFIX}.dialects.linalg.opdsl.lang')\n"
     )
@@ -107,9 +105,10 @@ def test_submodules_of_linalg_are_found_first():
 
 def test_ops_of_linalg_are_instances_of_their_classes():
     script = (
-        "from stepladder import bindings, engine, payload\n"
-        "with engine.mlir_context():\n"
-        "    module = engine.parse_payload(problem.matmul_text(64, 64, 64), 'x')\n"
+        "from stepladder.payload.writing import matmul_text\n"
+        "from stepladder.pipeline.context import mlir_context, parse_payload\n"
+        "with mlir_context():\n"
+        "    module = parse_payload(matmul_text(64, 64, 64), 'x')\n"
         "    body = module.body.operations[0].regions[0].blocks[0]\n"
         "    matmul = next(op for op in body.operations if op.operation.name == 'linalg.matmul')\n"
         "    assert type(matmul).__name__ == 'MatmulOp', type(matmul)\n"

@@ -9,7 +9,7 @@ import pytest
 
 from stepladder.cli import main
 from stepladder.cli.guard import INTERRUPTED
-from stepladder.payload.problem import matmul_text
+from stepladder.payload.writing import matmul_text
 
 HERE = Path(__file__).resolve().parent
 RUNNER = Path(main.__file__).resolve().parents[1]

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from chosen import chosen_steps
 from conftest import examples
 from stepladder.codegen import kernel as codegen
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine, library
+from stepladder.mlir.text import text_of
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import library
+from stepladder.pipeline.bind import bind
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.expressions import Scope
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 TILES = [16, 32, 64, 128, 256]
@@ -110,8 +116,8 @@ def check_kernel(run, m, n):
     assert kernel.block == [32 * warps, 1, 1]
     assert kernel.target == knobs["target"]
     assert sorted(parameter.number for parameter in kernel.parameters) == [0, 1, 2]
-    text = engine.text_of(run.module)
-    fragment_k = 16 if pipeline == "wmma" else 256 // BITS[run.problem.a_type]
+    text = text_of(run.module)
+    fragment_k = 16 if pipeline == "wmma" else 256 // BITS[run.matmul.problem.a_type]
     products = text.count(PRODUCT[pipeline])
     tiles = knobs["warp_m"] // 16 * (knobs["warp_n"] // FRAGMENT_N[pipeline]) * (knobs["block_k"] // fragment_k)
     assert products and products % tiles == 0
@@ -124,9 +130,9 @@ def check_kernel(run, m, n):
 def test_refused_or_covers_the_problem(form, data):
     knobs = draw_knobs(data, form)
     pipeline, (m, n, k) = FORMS[form][0], (256, 512, 512)
-    with engine.mlir_context():
+    with mlir_context():
         try:
-            run = engine.run(draw_payload(data, pipeline, m, n, k), "matmul.mlir", engine.Request(pipeline, knobs))
+            run = run_pipeline(draw_payload(data, pipeline, m, n, k), "matmul.mlir", Request(pipeline, knobs))
         except StepladderError as error:
             assert error.status == BAD_INPUT  # refused before anything ran, not a step that failed
             assert " must " in error.message
@@ -146,9 +152,9 @@ def test_any_optimizations_may_be_left_out(form, data):
         # Two sub-steps of i8, and tiles of f32 that fit.
         chosen |= {"block_m": 64, "block_n": 64, "block_k": 64, "warp_m": 32, "warp_n": 32}
     text = draw_payload(data, pipeline, 256, 256, 256)
-    with engine.mlir_context():
+    with mlir_context():
         try:
-            run = engine.run(text, "matmul.mlir", engine.Request(pipeline, chosen, without=tuple(without)))
+            run = run_pipeline(text, "matmul.mlir", Request(pipeline, chosen, without=tuple(without)))
         except StepladderError as error:
             assert error.status == BAD_INPUT
             assert "needs" in error.message or "step 'pipeline_copies': " in error.message
@@ -161,18 +167,18 @@ def test_any_optimizations_may_be_left_out(form, data):
 def test_the_list_of_optimizations_is_whole(form):
     pipeline, knobs = FORMS[form]
     settings = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
-    with engine.mlir_context():
+    with mlir_context():
         assert OPTIMIZATIONS[form] == [step.name for step in chosen_steps(pipeline, settings) if step.optimization]
 
 
 def test_literals_are_the_defaults():
     """Following the knobs with their defaults changes no attribute of the steps that a stock mlir-opt would run."""
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load("wmma_upstream")
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        engine.bind(pipeline, pipeline.steps, defaults, engine.Scope({**steps, **defaults}, pipeline.derived))
+        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults}, pipeline.derived))
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")

@@ -384,10 +384,11 @@ def all_kernels():
 
 def test_kernels_assemble():
     try:
-        from stepladder.codegen import kernel as codegen
+        from stepladder.codegen.ptx import assemble
+        from stepladder.codegen.toolchain import find_tool
 
-        codegen.find_tool("ptxas")
+        find_tool("ptxas")
     except (StepladderError, ImportError) as error:
         pytest.skip(str(error))
     for ptx in all_kernels():
-        codegen._assemble(ptx, "sm_90a")
+        assemble(ptx, "sm_90a")

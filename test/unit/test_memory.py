@@ -9,7 +9,7 @@ from conftest import make_problem
 from stepladder.cli import guard
 from stepladder.cli.commands import emulate
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import BAD_INPUT, NOT_EXECUTED, StepladderError
 from stepladder.runtime.reference import matmul_program
@@ -25,7 +25,7 @@ def little(monkeypatch):
 
 
 def emulated(text: str) -> Emulation:
-    return Emulation(engine.parse_payload(text, "large.mlir"), name="large.mlir")
+    return Emulation(parse_payload(text, "large.mlir"), name="large.mlir")
 
 
 @pytest.mark.parametrize(
@@ -39,20 +39,20 @@ def emulated(text: str) -> Emulation:
     ],
 )
 def test_value_of_a_type_that_is_too_large(text):
-    with engine.mlir_context(), pytest.raises(StepladderError, match="a value of type .* are available") as caught:
+    with mlir_context(), pytest.raises(StepladderError, match="a value of type .* are available") as caught:
         emulated(text)
     assert caught.value.location in ("large.mlir:1:1", "large.mlir:2:8")
 
 
 def test_arguments_that_are_too_large_together(little):
-    with engine.mlir_context():
+    with mlir_context():
         emulation = emulated("func.func @f(%a: memref<268435456xf32>, %b: memref<268435456xf32>) {\n  return\n}\n")
         with pytest.raises(StepladderError, match="arguments of @f, .* needs 4.0 GiB .* 3.0 GiB are available"):
             emulation.random_inputs(0)
 
 
 def test_allocation_of_a_size_known_when_it_runs():
-    with engine.mlir_context(), pytest.raises(StepladderError, match="needs .* of memory"):
+    with mlir_context(), pytest.raises(StepladderError, match="needs .* of memory"):
         emulated(DYNAMIC).run([np.int64(LARGE)])
 
 

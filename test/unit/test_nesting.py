@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepladder.mlir.nesting import MAX_DEPTH, MAX_OPERATORS, check_nesting
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
@@ -77,5 +77,5 @@ def test_too_many_operators():
 
 @pytest.mark.parametrize("kind", ["texts", "side by side", "arrows"])
 def test_what_only_looks_nested(kind):
-    with engine.mlir_context():
-        engine.parse_payload(KINDS[kind](20 * MAX_DEPTH), "flat.mlir")
+    with mlir_context():
+        parse_payload(KINDS[kind](20 * MAX_DEPTH), "flat.mlir")

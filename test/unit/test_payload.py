@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from conftest import examples
 from stepladder.cli import main as cli
 from stepladder.mlir.bindings import ir
-from stepladder.payload.facts import type_bits, type_facts
-from stepladder.payload.problem import FACTS, find_problem, matmul_text, walk
-from stepladder.pipeline import engine
+from stepladder.mlir.element_types import bits_of_name
+from stepladder.mlir.traverse import walk
+from stepladder.payload.facts import FACTS, type_facts
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import BAD_INPUT, OK, StepladderError
 from stepladder.runtime.resources import payloads_dir
 
@@ -45,8 +48,8 @@ layouts = st.sampled_from(["row", "column"])
 )
 def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout):
     inputs, c = types
-    with engine.mlir_context():
-        module = engine.parse_payload(
+    with mlir_context():
+        module = parse_payload(
             matmul_text(
                 m,
                 n,
@@ -62,12 +65,13 @@ def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_lay
             "matmul.mlir",
         )
         module.operation.verify()
-        problem = find_problem(module)
+        matmul = find_matmul(module)
+    problem = matmul.problem
     assert (problem.m, problem.n, problem.k) == (m, n, k)
     assert (problem.a_type, problem.b_type, problem.c_type) == (inputs, inputs, c)
     assert (problem.a_layout, problem.b_layout) == (a_layout, b_layout)
     assert problem.accumulate is accumulate
-    assert problem.roles == {0: "a", 1: "b", 2: "c"}
+    assert matmul.roles == {0: "a", 1: "b", 2: "c"}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +123,10 @@ def test_layouts_of_every_form(form):
         f"affine_map<(i, j, l) -> (i, j)>] ins(%A, %B : {a}, {b}) outs(%C : {c}){result}"
     )
     body = f"%p = {matmul}\n  return %p : {c}" if form == "tensor" else f"{matmul}\n  return"
-    with engine.mlir_context():
-        problem = find_problem(
-            engine.parse_payload(f"func.func @f(%A: {a}, %B: {b}, %C: {c}){result} {{\n  {body}\n}}\n", "matmul.mlir")
-        )
+    with mlir_context():
+        problem = find_matmul(
+            parse_payload(f"func.func @f(%A: {a}, %B: {b}, %C: {c}){result} {{\n  {body}\n}}\n", "matmul.mlir")
+        ).problem
     assert (problem.m, problem.n, problem.k) == (2, 3, 5)
     assert (problem.a_layout, problem.b_layout) == ("column", "column")
 
@@ -144,8 +148,8 @@ def test_matmuls_that_are_refused(maps, attributes, message):
         f"  linalg.matmul indexing_maps = [{written}] {attributes}\n"
         f"    ins(%A, %B : {a}, {b}) outs(%C : memref<8x8xi32>)\n  return\n}}\n"
     )
-    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as caught:
-        find_problem(engine.parse_payload(text, "matmul.mlir"))
+    with mlir_context(), pytest.raises(StepladderError, match=message) as caught:
+        find_matmul(parse_payload(text, "matmul.mlir"))
     assert caught.value.location.startswith("matmul.mlir:2")
 
 
@@ -187,9 +191,9 @@ def test_command_line(capsys):
 def test_manifest_of_a_payload(inputs, c, products):
     from stepladder.pipeline import build
 
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(2, 3, 5, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, b_layout="column")
-        problem = build.problem_of(find_problem(engine.parse_payload(text, "matmul.mlir")))
+        problem = find_matmul(parse_payload(text, "matmul.mlir")).problem
     assert (problem.m, problem.n, problem.k, problem.accumulate) == (2, 3, 5, True)
     assert (problem.a_layout, problem.b_layout) == ("row", "column")
     assert (problem.a_type, problem.compute_type, problem.acc_type, problem.c_type) == (inputs, products, c, c)
@@ -215,27 +219,27 @@ def test_manifest_of_a_payload(inputs, c, products):
 )
 def test_widths(name, bits):
     """Of a type by name, and of the same type as MLIR has it."""
-    assert type_bits(name) == bits
-    with engine.mlir_context():
+    assert bits_of_name(name) == bits
+    with mlir_context():
         type_ = ir.Type.parse(name)
-        assert type_bits(type_) == bits
+        assert bits_of_name(str(type_)) == bits
         # tf32 is 32 bits wide in memory, of which MLIR counts the 19 that matter.
         assert getattr(type_, "width", 0) == (19 if name == "tf32" else bits)
 
 
 def test_facts_of_fp8():
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(16, 32, 48, a_type="f8E4M3FN", b_type="f8E4M3FN")
-        module = engine.parse_payload(text, "matmul.mlir")
-        facts = find_problem(module).facts()
+        module = parse_payload(text, "matmul.mlir")
+        facts = find_matmul(module).facts()
         assert facts | type_facts(module) == facts
     assert (facts["a_type"], facts["a_bits"], facts["b_bits"], facts["c_bits"]) == ("f8E4M3FN", 8, 8, 32)
 
 
 def test_facts():
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(16, 32, 48, b_layout="column")
-        facts = find_problem(engine.parse_payload(text, "matmul.mlir")).facts()
+        facts = find_matmul(parse_payload(text, "matmul.mlir")).facts()
     assert set(facts) == set(FACTS)
     assert (facts["m"], facts["n"], facts["k"], facts["c_bits"]) == (16, 32, 48, 32)
     assert (facts["a_type"], facts["a_bits"], facts["c_type"]) == ("f16", 16, "f32")
@@ -253,11 +257,11 @@ def test_accumulation_in_another_type_than_c(capsys, inputs, c_type):
         == OK
     )
     text = capsys.readouterr().out
-    with engine.mlir_context():
-        module = engine.parse_payload(text, "matmul.mlir")
+    with mlir_context():
+        module = parse_payload(text, "matmul.mlir")
         module.operation.verify()
         assert len(walk(module, "arith.truncf")) == 1
-        assert find_problem(module).roles == {0: "a", 1: "b", 2: "c"}
+        assert find_matmul(module).roles == {0: "a", 1: "b", 2: "c"}
     assert f"%C: memref<64x64x{c_type}>" in text and "tensor<64x64xf32>" in text
 
 
@@ -279,9 +283,10 @@ def test_c_is_not_added_in_another_type():
     ],
 )
 def test_roles_of_arguments(name, roles, accumulate):
-    with engine.mlir_context():
-        problem = find_problem(engine.parse_payload((INPUTS / f"{name}.mlir").read_text(), name))
-    assert problem.roles == roles
+    with mlir_context():
+        matmul = find_matmul(parse_payload((INPUTS / f"{name}.mlir").read_text(), name))
+    problem = matmul.problem
+    assert matmul.roles == roles
     assert problem.accumulate is accumulate
     assert (problem.m, problem.n, problem.k) == (256, 256, 128)
 
@@ -289,6 +294,6 @@ def test_roles_of_arguments(name, roles, accumulate):
 @pytest.mark.parametrize("path", sorted(payloads_dir().rglob("*.mlir")), ids=lambda path: path.stem)
 def test_ready_made_payloads(path):
     """They hold what their heads say."""
-    with engine.mlir_context():
-        problem = find_problem(engine.parse_payload(path.read_text(), str(path)))
+    with mlir_context():
+        problem = find_matmul(parse_payload(path.read_text(), str(path))).problem
     assert f"{problem.m} x {problem.n} x {problem.k}" in path.read_text().splitlines()[0]

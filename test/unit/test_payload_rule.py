@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from stepladder.payload.problem import find_problem
-from stepladder.payload.rule import ACCEPTED
-from stepladder.pipeline import engine
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.refusal import ACCEPTED
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 A, B, C, H = "8x4xf16", "4x16xf16", "8x16xf32", "8x16xf16"
@@ -243,15 +243,15 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     text, line, message = REFUSED[name]
-    with engine.mlir_context(), pytest.raises(StepladderError, match=message) as caught:
-        find_problem(engine.parse_payload(text, "payload.mlir"))
+    with mlir_context(), pytest.raises(StepladderError, match=message) as caught:
+        find_matmul(parse_payload(text, "payload.mlir"))
     assert re.match(rf"payload.mlir:{line}:\d+$", caught.value.location), caught.value.location
     assert caught.value.status == BAD_INPUT
 
 
 def test_what_is_accepted_is_said():
-    with engine.mlir_context(), pytest.raises(StepladderError) as caught:
-        find_problem(engine.parse_payload(REFUSED["print"][0], "payload.mlir"))
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(REFUSED["print"][0], "payload.mlir"))
     assert caught.value.notes == (ACCEPTED,)
 
 
@@ -304,7 +304,8 @@ ZEROS = f"%n = arith.constant 0.0 : f32\n{EMPTY}\n%z0 = linalg.fill ins(%n : f32
     ],
 )
 def test_accepted(text, roles, c_type, accumulates, form):
-    with engine.mlir_context():
-        problem = find_problem(engine.parse_payload(text, "payload.mlir"))
-    assert (problem.roles, problem.c_type, problem.accumulate, problem.form) == (roles, c_type, accumulates, form)
+    with mlir_context():
+        matmul = find_matmul(parse_payload(text, "payload.mlir"))
+    problem = matmul.problem
+    assert (matmul.roles, problem.c_type, problem.accumulate, matmul.form) == (roles, c_type, accumulates, form)
     assert problem.acc_type == "f32"

@@ -9,7 +9,9 @@ import pytest
 from stepladder.extension import plugins
 from stepladder.extension.lib import dialect
 from stepladder.mlir.bindings import ir
-from stepladder.pipeline import engine
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 
 IMPORT = "from stepladder.extension import *\n"
@@ -66,8 +68,8 @@ def test_an_op_is_known_to_contexts_made_afterwards(write):
     plugins.load_file(write(op("mine")))
     pipeline = write(SCRIPT.format(op="tc.mine", pipeline="seen"), "seen.mlir")
     for _ in range(2):
-        with engine.mlir_context():
-            run = engine.run(PAYLOAD, "payload.mlir", engine.Request(pipeline))
+        with mlir_context():
+            run = run_pipeline(PAYLOAD, "payload.mlir", Request(pipeline))
             assert "attributes {seen}" in run.steps[0].text
 
 
@@ -122,7 +124,7 @@ def test_plugins_that_are_refused(write, text, message):
     with pytest.raises(StepladderError, match=message):
         plugins.load_file(write(text.replace("\\0", "\0")))
     assert dialect.registered() == before and plugins.files() == ()
-    with engine.mlir_context():
+    with mlir_context():
         ir.Module.parse("module {}")
 
 

@@ -7,8 +7,10 @@ import pytest
 from stepladder.cli import main as cli
 from stepladder.cli import progress
 from stepladder.cli.progress import LaunchProgress, describe_seconds
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import build, engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.verify import check
 
 
@@ -111,8 +113,8 @@ def test_durations(seconds, text):
 
 
 def make_bundle(path, size):
-    with engine.mlir_context():
-        build.build(matmul_text(size, size, size), "matmul.mlir", engine.Request("wmma")).write(path)
+    with mlir_context():
+        build.build(matmul_text(size, size, size), "matmul.mlir", Request("wmma")).write(path)
     return str(path)
 
 

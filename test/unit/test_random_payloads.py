@@ -15,7 +15,9 @@ from stepladder.emulator.core.machine import Unsupported
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.mlir.bindings import ir
 from stepladder.payload import reference_export
-from stepladder.pipeline import build, engine
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.verify import arrays, reference
 from stepladder.verify.check import check_matmul
@@ -52,7 +54,7 @@ def payload_of(number: int) -> tuple[tuple, Payload]:
 def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]):
     """Returns the finished run of a pipeline, and the last IR that can be run, or None if it is refused."""
     try:
-        run = engine.run(text, name, engine.Request(pipeline, knobs))
+        run = run_pipeline(text, name, Request(pipeline, knobs))
     except StepladderError as error:
         # Refused before anything ran, or by an op of this project that names what it cannot take.
         assert error.status == BAD_INPUT or ": tc." in error.message, error.render()
@@ -60,7 +62,7 @@ def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]):
         return None
     for step in reversed(run.steps):
         try:
-            emulation = Emulation(engine.parse_payload(step.text, step.name))
+            emulation = Emulation(parse_payload(step.text, step.name))
             return run, emulation
         except StepladderError:
             continue
@@ -73,15 +75,15 @@ def test_right_or_refused(part):
     for number in range(part, COUNT, PARTS):
         (pipeline, knobs, *_), payload = payload_of(number)
         name = f"payload{number}.mlir"
-        with engine.mlir_context():
+        with mlir_context():
             found = compiled(payload.text, name, pipeline, knobs)
             outcomes[found is not None] += 1
             if found is None:
                 continue
             run, emulation = found
-            expected = reference_export.export(engine.parse_payload(payload.text, name), run.problem.roles)
+            expected = reference_export.export(parse_payload(payload.text, name), run.matmul.roles)
             executor = EmulatedExecutor(emulation, expected.roles)
-            reports = check_matmul(build.problem_of(run.problem), expected, executor, seed=number)
+            reports = check_matmul(run.matmul.problem, expected, executor, seed=number)
         for report in reports:
             assert report.passed, f"{payload.text}\n{pipeline}, {knobs}\n{report.describe()}"
         assert not executor.findings, payload.text
@@ -97,8 +99,8 @@ def test_reference_is_what_the_payload_computes(part):
         text = payload.text
         if "from nothing" in payload.features:  # any number is right
             continue
-        with engine.mlir_context():
-            module = engine.parse_payload(text, "payload.mlir")
+        with mlir_context():
+            module = parse_payload(text, "payload.mlir")
             try:
                 exported = reference_export.export(module, {})
                 emulation = Emulation(module)

@@ -7,19 +7,21 @@ from conftest import examples
 from indices import offsets_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 
 TILE = 128
 
 
 def tiles_in_order(width, height, raster):
     """Returns the (row, column) of the tile of C that each block computes, in the order of the blocks' numbers."""
-    with engine.mlir_context():
-        run = engine.run(
+    with mlir_context():
+        run = run_pipeline(
             matmul_text(height * TILE, width * TILE, 32),
             "matmul.mlir",
-            engine.Request("mma_sync", {"raster_group": raster}, through="rasterize_blocks"),
+            Request("mma_sync", {"raster_group": raster}, through="rasterize_blocks"),
         )
         views = [
             view

@@ -2,14 +2,17 @@
 
 import pytest
 
-from stepladder.payload import problem as payload
-from stepladder.pipeline import engine, library
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 
 
 @pytest.fixture(autouse=True)
 def context():
-    with engine.mlir_context():
+    with mlir_context():
         yield
 
 
@@ -24,9 +27,9 @@ def test_requirements_are_sentences(pipeline):
 
 
 def refusal(pipeline, settings, **problem) -> StepladderError:
-    text = payload.matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
+    text = matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
     with pytest.raises(StepladderError) as caught:
-        engine.run(text, "matmul.mlir", engine.Request(pipeline, settings))
+        run_pipeline(text, "matmul.mlir", Request(pipeline, settings))
     return caught.value
 
 

@@ -12,7 +12,8 @@ from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
-from stepladder.verify.check import check_matmul, exact_inputs
+from stepladder.verify.check import check_matmul
+from stepladder.verify.inputs import exact_inputs
 
 
 @pytest.mark.gpu

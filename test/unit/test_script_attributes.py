@@ -2,7 +2,10 @@
 
 import pytest
 
-from stepladder.pipeline import engine, library
+from stepladder.pipeline import library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.definition import Requirement
+from stepladder.pipeline.expressions import Scope, evaluate
 from stepladder.runtime.errors import StepladderError
 
 TEXT = """\
@@ -29,7 +32,7 @@ def load(tmp_path):
                 step=step and f"attributes {{{step}}}", op=op, pipeline=pipeline and f"attributes {{{pipeline}}}"
             )
         )
-        with engine.mlir_context():
+        with mlir_context():
             return library.load(str(path)).steps
 
     return written
@@ -41,7 +44,7 @@ def test_known_attributes(load):
         'mine.note = "of a dialect"',
         pipeline='derived = {half = "size // 2"}',
     )
-    assert step.optimization and step.needs == ("step",) and step.requires == (library.Requirement("size > 1", "size"),)
+    assert step.optimization and step.needs == ("step",) and step.requires == (Requirement("size > 1", "size"),)
     assert step.left_out == {"size": 24}
 
 
@@ -54,9 +57,11 @@ def test_known_attributes(load):
         ("optimization = false", "attribute 'optimization' holds nothing: .* and not false"),
         ('needs = "step"', r"attribute 'needs' holds a list of step names, for example needs = .* and not \"step\""),
         ("requires = [1]", "attribute 'requires' holds a list of conditions, each with a message"),
-        ('left_out = ["size"]', "attribute 'left_out' holds numbers or texts by knob"),
-        ("left_out = {size = true}", "attribute 'left_out' holds numbers or texts by knob"),
-        ("left_out = {size}", "attribute 'left_out' holds numbers or texts by knob"),
+        ('left_out = ["size"]', "attribute 'left_out' holds numbers, booleans or texts by knob"),
+        ("left_out = {size = true}", "knob 'size' is true when it is left out, and its options are: 32, 24"),
+        ("left_out = {size}", "attribute 'left_out' holds numbers, booleans or texts by knob"),
+        ("when = [1]", "attribute 'when' holds an expression over knobs, for example when = "),
+        ('when = "size >"', "step 'step': when: 'size >' is not an expression"),
         (
             'requires = [{condition = "size >", message = "size"}]',
             "step 'step': requires: 'size >' is not an expression",
@@ -90,7 +95,42 @@ def test_attributes_of_pipelines_that_are_refused(load, attributes, message):
 def test_the_known_ones_are_named(load):
     with pytest.raises(StepladderError) as error:
         load(step="optimisation")
-    assert error.value.notes == ("known are: optimization, needs, requires, left_out",)
+    assert error.value.notes == ("known are: optimization, needs, requires, when, left_out",)
+
+
+def test_requirements_apply_in_the_case_that_when_names(load):
+    (step,) = load(
+        step='when = "size > 24", requires = [{condition = "mode == 1", message = "mode"}, '
+        '{condition = "size % 32 == 0 or mode == 2", message = "size"}]'
+    )
+    holds = [
+        [
+            bool(evaluate(requirement.condition, Scope({"size": size, "mode": mode}, {})))
+            for requirement in step.requires
+        ]
+        for size, mode in ((24, 0), (32, 1), (32, 0), (48, 0))
+    ]
+    assert holds == [[True, True], [True, True], [False, True], [False, False]]
+
+
+def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load):
+    knob = '%mode = transform.tune.knob<"mode"> = "slow" from options = ["slow", "fast"] -> !transform.any_param'
+    text = TEXT.replace("    %size =", f"    {knob}\n    %size =")
+    (step,) = load(step='left_out = {mode = "fast"}', text=text)
+    assert step.left_out == {"mode": "fast"}
+    with pytest.raises(StepladderError, match="knob 'mode' is quick when it is left out, and its options are: slow, f"):
+        load(step='left_out = {mode = "quick"}', text=text)
+
+
+def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load):
+    part = """\
+  transform.named_sequence @part(%module: !transform.any_op {{transform.readonly}}) attributes {{optimization}} {{
+    transform.yield
+  }}
+"""
+    text = TEXT.replace("  transform.named_sequence @step", f"{part}  transform.named_sequence @step")
+    with pytest.raises(StepladderError, match="attribute 'optimization' stands on sequence 'part', which step 'step' "):
+        load(op="transform.include @part failures(propagate) (%module) : (!transform.any_op) -> ()", text=text)
 
 
 @pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])

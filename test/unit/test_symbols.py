@@ -3,8 +3,10 @@
 import pytest
 
 from stepladder.mlir.traverse import walk
-from stepladder.payload import problem
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 
 SPLIT = {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers", "split_k_workspace": "memory", "stages": 2}
 NAMES = {
@@ -18,10 +20,10 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_of_a_global(name):
     pipeline, settings = NAMES[name]
-    plain = problem.matmul_text(512, 512, 256, accumulate=False)
-    with engine.mlir_context():
-        run = engine.run(plain, "matmul.mlir", engine.Request(pipeline, settings))
+    plain = matmul_text(512, 512, 256, accumulate=False)
+    with mlir_context():
+        run = run_pipeline(plain, "matmul.mlir", Request(pipeline, settings))
         assert name in [op.attributes["sym_name"].value for op in walk(run.module, "memref.global", "llvm.mlir.global")]
-    with engine.mlir_context():
-        run = engine.run(plain.replace("@matmul", f"@{name}"), "matmul.mlir", engine.Request(pipeline, settings))
+    with mlir_context():
+        run = run_pipeline(plain.replace("@matmul", f"@{name}"), "matmul.mlir", Request(pipeline, settings))
         assert walk(run.module, "gpu.launch_func")

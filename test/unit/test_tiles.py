@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from conftest import examples
 from indices import index_of, offsets_of, sizes_of
-from stepladder.extension.lib import building, tma
+from stepladder.extension.lib import launches, tma
+from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 
 QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
@@ -32,8 +35,8 @@ def ids(x, y, size):
 
 def blocks_of(launch):
     """Yields what each block of a launch knows of its place."""
-    width, height, _ = building.launch_sizes(launch, building.GRID)
-    size = building.launch_sizes(launch, building.CLUSTER)[0]
+    width, height, _ = launches.launch_sizes(launch, launches.GRID)
+    size = launches.launch_sizes(launch, launches.CLUSTER)[0]
     for y in range(height):
         for x in range(width):
             yield ids(x, y, size)
@@ -79,24 +82,22 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
         "cluster_m": rows,
         "cluster_n": columns,
     }
-    with engine.mlir_context():
-        run = engine.run(
-            matmul_text(m, n, 64), "matmul.mlir", engine.Request("wgmma", knobs, through="make_persistent")
-        )
-        launch = building.find_launch(run.module)
+    with mlir_context():
+        run = run_pipeline(matmul_text(m, n, 64), "matmul.mlir", Request("wgmma", knobs, through="make_persistent"))
+        launch = launches.find_launch(run.module)
         view = view_of_c(launch, launch)
         loops = walk(launch, "scf.for")
         assert len(loops) == (1 if blocks else 0)
         computed = Counter()
         for known in blocks_of(launch):
             for tile in range_of(loops[0], known) if loops else [None]:
-                here = known if tile is None else {**known, building.body_of(loops[0]).arguments[0]: tile}
+                here = known if tile is None else {**known, body_of(loops[0]).arguments[0]: tile}
                 (row, column), extents = offsets_of(view, here), sizes_of(view, here)
                 assert min(extents) >= 0
                 if min(extents) > 0:
                     assert extents == [min(64, m - row), min(32, n - column)]
                     computed[row, column] += 1
-        assert building.launch_sizes(launch, building.GRID)[0] <= (blocks or 10**6)
+        assert launches.launch_sizes(launch, launches.GRID)[0] <= (blocks or 10**6)
     assert computed == Counter({(64 * i, 32 * j): 1 for i in range(height) for j in range(width)})
 
 
@@ -131,12 +132,10 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         "raster_group": 2,
     }
     without = () if specialized else ("specialize_warps",)
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(m, n, k, a_layout=a_layout, b_layout=b_layout)
-        run = engine.run(
-            text, "matmul.mlir", engine.Request("wgmma", knobs, without=without, through="multicast_tiles")
-        )
-        launch = building.find_launch(run.module)
+        run = run_pipeline(text, "matmul.mlir", Request("wgmma", knobs, without=without, through="multicast_tiles"))
+        launch = launches.find_launch(run.module)
         loads = walk(launch, tma.LOAD)
         view = view_of_c(launch, launch)
         (expected,) = {index_of(op.operands[1], {}) for op in walk(launch, tma.EXPECT)}
@@ -150,9 +149,9 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
             for ring in rings
         }
         for load in loads:
-            (loop,) = building.loops_around(load)
+            (loop,) = enclosing_loops(load)
             for rank, known in place.items():
-                body = building.body_of(loop)
+                body = body_of(loop)
                 known = {**known, body.arguments[0]: step * block_k, **dict.fromkeys(list(body.arguments)[1:], 0)}
                 tile = producer_of(load)
                 box, shape = offsets_of(tile, known), sizes_of(tile, known)
@@ -221,13 +220,13 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
         "cluster_n": columns,
         "tile_scheduler": "stream_k",
     }
-    with engine.mlir_context():
-        run = engine.run(
+    with mlir_context():
+        run = run_pipeline(
             matmul_text(64 * height, 32 * width, 64 * steps, accumulate=False),
             "matmul.mlir",
-            engine.Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
+            Request("wgmma", knobs, through="stream_k_tail", without=("multicast_tiles",)),
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         load = walk(launch, tma.LOAD)
         store = walk(launch, tma.STORE)[0]
         product = walk(launch, "nvgpu.warpgroup.mma")[0]
@@ -270,12 +269,12 @@ def rounds(op, known, place):
         known: the block's place.
         place: tells the tile's row and column, given what is known in a round.
     """
-    loops = building.loops_around(op)
+    loops = enclosing_loops(op)
     tiles, steps = loops
     for number in range_of(tiles, known):
-        here = {**known, building.body_of(tiles).arguments[0]: number}
+        here = {**known, body_of(tiles).arguments[0]: number}
         ks = range_of(steps, here)
-        yield place({**here, building.body_of(steps).arguments[0]: ks[0] if ks else 0}), ks
+        yield place({**here, body_of(steps).arguments[0]: ks[0] if ks else 0}), ks
 
 
 SWIZZLE_MODES = {1: 128, 2: 64, 3: 32}
@@ -333,11 +332,11 @@ def test_descriptors_address_what_the_instruction_multiplies(type_, block_m, blo
     assume(block_m % (64 * warpgroups) == 0 and block_m * block_n // warpgroups < 255 * 128)
     assume(block_k * bytes_ % 32 == 0 and (block_m + block_n) * block_k * bytes_ < 220000)
     knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "consumer_warpgroups": warpgroups}
-    with engine.mlir_context():
+    with mlir_context():
         text = matmul_text(
             2 * block_m, 2 * block_n, 2 * block_k, a_type=type_, b_type=type_, a_layout=a_layout, b_layout=b_layout
         )
-        run = engine.run(text, "matmul.mlir", engine.Request("wgmma_single_stage", knobs, through="lower_to_wgmma"))
+        run = run_pipeline(text, "matmul.mlir", Request("wgmma_single_stage", knobs, through="lower_to_wgmma"))
         products = [
             tuple(descriptor_of(value) for value in list(op.operands)[1:3])
             for op in walk(run.module, "nvvm.wgmma.mma_async")
@@ -376,13 +375,13 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type):
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
     assume(block_m * block_n < 128 * 255)  # sums that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}
-    with engine.mlir_context():
-        run = engine.run(
+    with mlir_context():
+        run = run_pipeline(
             matmul_text(256, 2 * block_n, 256, c_type=c_type, accumulate=False),
             "matmul.mlir",
-            engine.Request("wgmma", knobs, through="tma_store_epilogue"),
+            Request("wgmma", knobs, through="tma_store_epilogue"),
         )
-        launch = building.find_launch(run.module)
+        launch = launches.find_launch(run.module)
         boxes = next(op for op in walk(launch, "memref.alloc") if mark(op) == "c")
         rows, width = ir.MemRefType(boxes.results[0].type).shape[2:]
         bytes_ = 4 if c_type == "f32" else 2

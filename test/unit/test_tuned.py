@@ -4,14 +4,17 @@ import json
 
 import pytest
 
-from stepladder.payload.problem import Problem
-from stepladder.pipeline import engine, library, measured_knobs
+from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import transforms_dir
 
 
 def problem(m, n, k, c_type="f32"):
-    return Problem(m, n, k, "f16", "f16", c_type, "f32", False)
+    return Problem(m, n, k, "f16", "f16", "f32", c_type, False)
 
 
 def entry(m, n, k, **knobs):
@@ -40,7 +43,10 @@ def test_nothing_measured(tmp_path):
 def test_the_measured_problem_itself_comes_first(pipeline):
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
-        *(entry(*size, block_m=128, block_n=256, blocks=132, raster=number) for number, size in enumerate(sizes))
+        *(
+            entry(*size, block_m=128, block_n=256, persistent_blocks=132, raster=number)
+            for number, size in enumerate(sizes)
+        )
     )
     for number, size in enumerate(sizes):
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
@@ -71,8 +77,8 @@ def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
 def test_tiles_that_come_out_uneven_are_avoided(pipeline):
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(
-        entry(8448, 8448, 8448, block_m=256, block_n=192, blocks=132),
-        entry(10240, 10240, 10240, block_m=128, block_n=256, blocks=128),
+        entry(8448, 8448, 8448, block_m=256, block_n=192, persistent_blocks=132),
+        entry(10240, 10240, 10240, block_m=128, block_n=256, persistent_blocks=128),
     )
     assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 
@@ -108,7 +114,7 @@ def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipel
     ],
 )
 def test_default_knobs_of_wgmma_suit_any_problem(size, types):
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     element, c_type = types
     text = matmul_text(
@@ -119,8 +125,8 @@ def test_default_knobs_of_wgmma_suit_any_problem(size, types):
         accumulate=False,
         b_layout="row" if element in ("f16", "bf16") else "column",
     )
-    with engine.mlir_context():
-        run = engine.run(text, "payload.mlir", engine.Request("wgmma", tuned=True, through="pack_shared_memory"))
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", tuned=True, through="pack_shared_memory"))
     assert "nvgpu.tma.async.load" in run.steps[-1].text
 
 
@@ -136,7 +142,7 @@ def copy(tmp_path):
         (tmp_path / "mine.mlir").write_text(text)
         if step:
             (tmp_path / step.name).write_text(step.read_text())
-        with engine.mlir_context():
+        with mlir_context():
             return measured_knobs.find_measured(library.load(str(tmp_path / "mine.mlir")))
 
     return found
@@ -150,7 +156,6 @@ def test_a_copy_keeps_measured_knobs(copy, name):
 
 
 INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()\n"
-DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.any_op {transform.readonly})\n"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +163,7 @@ DECLARATION = "  transform.named_sequence private @pad_shared_memory(!transform.
     [
         ([(INCLUDE, "")], "it has no step 'pad_shared_memory'"),
         (
-            [(INCLUDE, INCLUDE.replace("pad", "swizzle")), (DECLARATION, DECLARATION.replace("pad", "swizzle"))],
+            [(INCLUDE, INCLUDE.replace("pad", "swizzle"))],
             "it has a step 'swizzle_shared_memory'",
         ),
         ([('"block_k"> = 32', '"block_k"> = 64')], "knob 'block_k' is 64 by default, and 32 there"),
@@ -196,6 +201,17 @@ def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path):
     assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
 
 
+def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path):
+    step = transforms_dir() / "steps" / "canonicalize.mlir"
+    own = tmp_path / "own" / "canonicalize.mlir"
+    own.parent.mkdir()
+    own.write_text(step.read_text().replace("transform.apply_cse to", "transform.print"))
+    include = INCLUDE.replace("pad_shared_memory", "canonicalize")
+    first = "    transform.include @normalize_payload"
+    assert copy("wmma", (first, include + first), step=own).source is None
+    assert copy("wmma", (INCLUDE, INCLUDE + include)).source is None
+
+
 def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path):
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text('{"problems": []}')
@@ -212,13 +228,13 @@ def test_a_file_without_measured_knobs_is_refused(tmp_path, text):
 
 
 def test_a_copy_runs_with_the_measured_knobs(tmp_path):
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     (tmp_path / "mine.mlir").write_text((transforms_dir() / "wgmma.mlir").read_text().replace("@wgmma(", "@mine("))
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     runs = []
     for pipeline in ("wgmma", str(tmp_path / "mine.mlir")):
-        with engine.mlir_context():
-            request = engine.Request(pipeline, tuned=True, through="tile_to_blocks")
-            runs.append(engine.run(text, "payload.mlir", request))
+        with mlir_context():
+            request = Request(pipeline, tuned=True, through="tile_to_blocks")
+            runs.append(run_pipeline(text, "payload.mlir", request))
     assert runs[0].knobs == runs[1].knobs

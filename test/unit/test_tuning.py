@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from stepladder.codegen.toolchain import tool_versions
 from stepladder.measure.tuning import halving, measuring
 from stepladder.measure.tuning.database import (
     SCHEMA_VERSION,
@@ -20,9 +21,13 @@ from stepladder.measure.tuning.database import (
     problem_key,
 )
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan, write_plan
-from stepladder.payload.problem import matmul_text
-from stepladder.pipeline import engine, knob_choice, library
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 TOOLS = {"stepladder": "1", "ptxas": "13.0.88"}
@@ -115,17 +120,17 @@ def test_a_database_that_cannot_be_written_is_named(tmp_path):
 def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, capsys):
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"
-    request = engine.Request("wgmma", {"target": "sm_90a"}, through="tile_to_blocks", tuned=True, database=path)
-    monkeypatch.setattr(knob_choice.codegen, "tool_versions", lambda: TOOLS)
+    request = Request("wgmma", {"target": "sm_90a"}, through="tile_to_blocks", tuned=True, database=path)
+    monkeypatch.setattr("stepladder.codegen.toolchain.tool_versions", lambda: TOOLS)
 
     def run():
-        with engine.mlir_context():
-            return engine.run(text, "payload.mlir", request)
+        with mlir_context():
+            return run_pipeline(text, "payload.mlir", request)
 
     assert run().knob_source.kind == knob_choice.MEASURED
-    with engine.mlir_context():
+    with mlir_context():
         pipeline = library.load("wgmma")
-        asked = engine.read_asked(pipeline, request, text, "payload.mlir")
+        asked = read_query(pipeline, request, text, "payload.mlir")
         own = entry(
             problem_key(asked.problem),
             digest=knob_choice.digest(pipeline),
@@ -146,20 +151,20 @@ def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path):
     """An entry of a text that was changed by hand: its knobs are refused, and the next source is asked."""
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"
-    request = engine.Request("wgmma", {"target": "sm_90a"}, through="pack_shared_memory", tuned=True, database=path)
-    with engine.mlir_context():
+    request = Request("wgmma", {"target": "sm_90a"}, through="pack_shared_memory", tuned=True, database=path)
+    with mlir_context():
         pipeline = library.load("wgmma")
-        asked = engine.read_asked(pipeline, request, text, "payload.mlir")
+        asked = read_query(pipeline, request, text, "payload.mlir")
         Database(path).add(
             entry(
                 problem_key(asked.problem),
                 digest=knob_choice.digest(pipeline),
-                tool_versions=knob_choice.codegen.tool_versions(),
+                tool_versions=tool_versions(),
                 knobs={"stages": 8, "block_n": 256},
             )
         )
-    with engine.mlir_context():
-        assert engine.run(text, "payload.mlir", request).knob_source.kind == knob_choice.MEASURED
+    with mlir_context():
+        assert run_pipeline(text, "payload.mlir", request).knob_source.kind == knob_choice.MEASURED
 
 
 # Successive halving.
@@ -200,7 +205,7 @@ def test_one_alone_wins():
 
 # Building.
 
-REQUEST = engine.Request("wmma", {"target": "sm_80"})
+REQUEST = Request("wmma", {"target": "sm_80"})
 PAYLOADS = [building.Payload(matmul_text(64, 64, k), f"{k}.mlir") for k in (64, 128)]
 
 
@@ -232,7 +237,7 @@ def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_pat
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
     lines = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, lines.append)
-    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks' requires" in line for line in lines) == 1
+    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks': m must be" in line for line in lines) == 1
     assert sorted(path.name for path in (tmp_path / "000").iterdir()) == ["00", "01", "09.refused"]
     again = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, again.append)

@@ -222,14 +222,14 @@ ORDERED_BY_PTXAS = {"alternating_step"}
 
 def build_case(name, folder):
     """Builds a case and writes its bundle."""
-    from stepladder.payload.problem import matmul_text
-    from stepladder.pipeline import build, engine
+    from stepladder.payload.writing import matmul_text
+    from stepladder.pipeline import build
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
 
     pipeline, sizes, payload, knobs, without = CASES[name]
-    with engine.mlir_context():
-        made = build.build(
-            matmul_text(*sizes, **payload), f"{name}.mlir", engine.Request(pipeline, knobs, without=without)
-        )
+    with mlir_context():
+        made = build.build(matmul_text(*sizes, **payload), f"{name}.mlir", Request(pipeline, knobs, without=without))
         # Without the IR of every step: the bundles travel to where the GPU is.
         write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {}, made.reference)
     return made
@@ -238,7 +238,7 @@ def build_case(name, folder):
 @pytest.mark.parametrize("name", CASES)
 def test_builds_without_a_complaint(name, tmp_path):
     """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
-    from stepladder.codegen import kernel
+    from stepladder.codegen.ptx import assemble
 
     try:
         code = build_case(name, tmp_path / "bundle").code
@@ -247,7 +247,7 @@ def test_builds_without_a_complaint(name, tmp_path):
             raise
         pytest.skip(error.message)
     assert (code.spill_stores, code.spill_loads) == (0, 0)
-    _, log = kernel._assemble(code.ptx, "sm_90a")
+    _, log = assemble(code.ptx, "sm_90a")
     assert "warning" not in log and "C7510" not in log
     assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
 

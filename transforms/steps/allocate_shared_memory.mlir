@@ -1,7 +1,7 @@
-// Gives each shared tile a static array: at most 48 KB a block.
+// Allocates every shared tile as a static array in shared memory, at most 48 KB a block.
 //
-// The upstream route: an allocation moves to the stack, and from there into a global in shared memory.
-// `pack_shared_memory` takes its place where tiles may be larger.
+// The upstream route: the allocation becomes a stack allocation, and that a global in the workgroup address space.
+// `pack_shared_memory` replaces this step where tiles need dynamic shared memory.
 //
 // Before:
 //   %shared_a = memref.alloc() : memref<2x128x40xf16, #gpu.address_space<workgroup>>
@@ -16,6 +16,7 @@ module attributes {transform.with_named_sequence} {
          message = "a block must take at most 49152 bytes of static shared memory (shared_bytes)"}
       ]} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Rank 3: multi-staged tiles are stages x rows x columns. The limit is what a block may declare statically.
     %on_stack = transform.apply_registered_pass "promote-buffers-to-stack"
       with options = {"max-alloc-size-in-bytes" = 49152 : i64, "max-rank-of-allocated-memref" = 3 : i64} to %func
       : (!transform.any_op) -> !transform.any_op
@@ -23,6 +24,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.op<"memref.alloca">
     %references, %globals = transform.memref.alloca_to_global %tiles
       : (!transform.op<"memref.alloca">) -> (!transform.any_op, !transform.any_op)
+    // 128 bytes are one access to every bank: each tile starts in bank 0.
     %bytes = transform.param.constant 128 : i64 -> !transform.param<i64>
     transform.annotate %globals "alignment" = %bytes : !transform.any_op, !transform.param<i64>
     transform.yield

@@ -1,11 +1,11 @@
-// Sends the asynchronous copies past the L1 cache.
+// Makes `cp.async` bypass the L1 cache (`cp.async.cg`).
 //
-// A tile is read once by its block: what it leaves in L1 helps nobody, and L1 shares its bandwidth with shared memory.
-// For padded tiles, whose odd rows start in the middle of a 32-byte sector, the way through L1 is the better one, which
-// is why `wmma` does not include this step.
+// A block reads each tile of A and B once, so caching it in L1 has no reuse and costs bandwidth that L1 shares with
+// shared memory. Padded tiles keep the path through L1: their odd rows start in the middle of a 32-byte sector, for
+// which that path is faster, so `wmma` does not include this step.
 //
-// Upstream can set the mark when it makes the copies, and loses it on those that it predicates: hence a step of its
-// own, behind `pipeline_copies`.
+// Upstream sets the attribute when it creates the copies and loses it on those that pipelining predicates. This step
+// therefore runs after `pipeline_copies`.
 //
 // Before:
 //   nvgpu.device_async_copy %A[%i, %k], %shared_a[%stage, %r, %c], 8, %elements
@@ -17,6 +17,7 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization} {
     %copies = transform.structured.match ops{["nvgpu.device_async_copy"]} in %module
       : (!transform.any_op) -> !transform.any_op
+    // `convert-nvgpu-to-nvvm` lowers a copy with this attribute to `cp.async.cg`, others to `cp.async.ca`.
     transform.annotate %copies "bypassL1" : !transform.any_op
     transform.yield
   }

@@ -1,9 +1,7 @@
-// Lets copies go from global to shared memory on their own, without passing through registers.
+// Converts copies from global to shared memory to `cp.async`, which does not go through registers.
 //
-// A load and a store become one `cp.async`: the thread issues it and goes on, and learns by waiting for its group when
-// the data is there. No registers hold the tile in flight, which is what allows more than one of them.
-//
-// For sm_80 and later.
+// A load and a store become one `cp.async`: the thread issues it, continues, and later waits for its commit group.
+// Tiles in flight occupy no registers, so several stages can be in flight at once. For sm_80 and later.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] : memref<512x512xf16>, vector<8xf16>
@@ -20,6 +18,7 @@ module attributes {transform.with_named_sequence} {
       ]} {
     %bodies = transform.structured.match ops{["func.func", "gpu.func"]} in %module
       : (!transform.any_op) -> !transform.any_op
+    // Takes functions before or after outlining: `mma_sync` runs it before, `wmma` after.
     %asynchronous = transform.nvgpu.create_async_groups %bodies : (!transform.any_op) -> !transform.any_op
     transform.yield
   }

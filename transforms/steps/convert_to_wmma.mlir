@@ -1,7 +1,7 @@
-// Turns 16 x 16 transfers and contractions into WMMA operations of the gpu dialect.
+// Converts 16 x 16 transfers and contractions to WMMA operations of the gpu dialect.
 //
-// From here on a fragment is held by a whole warp, in a layout that only the hardware knows (`!gpu.mma_matrix`). A load
-// spreads a 16 x 16 tile over the registers of the warp's 32 lanes, a compute is one warp-synchronous instruction.
+// A fragment (`!gpu.mma_matrix`) is distributed over the 32 lanes of a warp in a layout that only the hardware defines.
+// A load distributes a 16 x 16 tile over the lanes' registers, and a compute is one warp-synchronous instruction.
 //
 // Source: CC'22, sections 3.1 and 3.3.
 //
@@ -13,6 +13,8 @@
 //   %d = gpu.subgroup_mma_compute %a, %b, %c -> !gpu.mma_matrix<16x16xf32, "COp">
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
@@ -24,12 +26,10 @@ module attributes {transform.with_named_sequence} {
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Converts the k loop as a whole: accumulators carried by iter_args become `!gpu.mma_matrix` values.
     %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %kernel
       : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %wmma {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %wmma : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%wmma) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,8 +1,8 @@
-// Keeps the warp's tile of C in registers for the whole k loop, instead of reading and writing it every iteration.
+// Keeps the warp tile of C in accumulator registers for the whole k loop.
 //
-// The fragments of C do not move with k: they are read once in front of the loop, handed from iteration to iteration as
-// iter_args, and written once behind it. For C = AB the zeros that a fill stored are forwarded to the loop, and the
-// stores disappear.
+// The addresses of the fragments of C do not depend on k. Each fragment is loaded once before the loop, carried from
+// iteration to iteration as an iter_arg, and stored once after the loop, instead of a load and a store an iteration.
+// For C = AB the zeros that the fill stores are forwarded to the loop, and those stores are erased.
 //
 // Source: CC'22, section 3.3 ("hoisted loads on C", listing 1).
 //
@@ -14,19 +14,22 @@
 //   }
 // After:
 //   %c = vector.transfer_read %C[...]
-//   %d = scf.for %k = ... iter_args(%sum = %c) { ... scf.yield }
+//   %d = scf.for %k = ... iter_args(%acc = %c) { ... scf.yield }
 //   vector.transfer_write %d, %C[...]
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @hoist_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Addresses of C must be defined outside the loop, or the transfers cannot leave it.
     transform.apply_licm to %k_loop : !transform.any_op
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Moves each pair of a read and a write of the same address out of the loop, as an iter_arg.
     %hoisted = transform.structured.hoist_redundant_vector_transfers %func : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %hoisted {
       transform.apply_patterns.canonicalization
     } : !transform.any_op
+    // C = AB: the stores of zeros whose values are forwarded to the loop.
     transform.memref.erase_dead_alloc_and_stores %hoisted : (!transform.any_op) -> ()
     transform.yield
   }

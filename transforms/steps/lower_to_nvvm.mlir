@@ -1,8 +1,8 @@
-// Lowers the kernel to the NVVM dialect, which maps one to one to LLVM IR with NVIDIA's intrinsics.
+// Lowers the kernel to the NVVM dialect, whose operations map one to one to LLVM IR and NVIDIA's intrinsics.
 //
-// Structured loops become branches, indices become arithmetic on 64 bits, buffers become bare pointers, and each WMMA
-// operation becomes its intrinsic. Thread and block indices are known not to be negative: their divisions become
-// unsigned, which for powers of two are shifts.
+// Structured loops become branches, indices become 64-bit integers, memrefs become bare pointers, and each WMMA
+// operation becomes its intrinsic. Thread and block indices are never negative, so signed divisions of indices become
+// unsigned ones, which are shifts for powers of two.
 //
 // Before:
 //   %d = gpu.subgroup_mma_compute %a, %b, %c : ... -> !gpu.mma_matrix<16x16xf32, "COp">
@@ -16,24 +16,30 @@ module attributes {transform.with_named_sequence} {
       with options = {"chip" = %target, "O" = 3 : i64} to %module
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     %kernels = transform.structured.match ops{["gpu.module"]} in %targeted : (!transform.any_op) -> !transform.any_op
+    // `memref.subview` chains become base, offset and strides, and `affine` ops become arithmetic.
     %0 = transform.apply_registered_pass "expand-strided-metadata" to %kernels
       : (!transform.any_op) -> !transform.any_op
     %1 = transform.apply_registered_pass "lower-affine" to %0 : (!transform.any_op) -> !transform.any_op
 
-    // What the ranges of thread and block indices decide: comparisons with zero go, and signed divisions with them.
+    // Ranges of thread and block indices are known here: comparisons with zero fold, and signed divisions and
+    // remainders become unsigned.
     %2 = transform.apply_registered_pass "int-range-optimizations" to %1 : (!transform.any_op) -> !transform.any_op
     %3 = transform.apply_registered_pass "canonicalize" to %2 : (!transform.any_op) -> !transform.any_op
     %4 = transform.apply_registered_pass "arith-unsigned-when-equivalent" to %3
       : (!transform.any_op) -> !transform.any_op
     %5 = transform.apply_registered_pass "cse" to %4 : (!transform.any_op) -> !transform.any_op
 
+    // convert-scf-to-cf comes first: the conversions below change the types of values that loops carry, such as
+    // fragments.
     %6 = transform.apply_registered_pass "convert-scf-to-cf" to %5 : (!transform.any_op) -> !transform.any_op
     %7 = transform.apply_registered_pass "convert-nvgpu-to-nvvm" to %6 : (!transform.any_op) -> !transform.any_op
+    // Bare pointers: the kernel takes one pointer a buffer, which the launcher passes, instead of a memref descriptor.
     %8 = transform.apply_registered_pass "convert-gpu-to-nvvm"
       with options = {"use-bare-ptr-memref-call-conv" = true, "index-bitwidth" = 64 : i64} to %7
       : (!transform.any_op) -> !transform.any_op
     %9 = transform.apply_registered_pass "canonicalize" to %8 : (!transform.any_op) -> !transform.any_op
     %10 = transform.apply_registered_pass "cse" to %9 : (!transform.any_op) -> !transform.any_op
+    // The casts that remain between converted types cancel each other.
     %11 = transform.apply_registered_pass "reconcile-unrealized-casts" to %10
       : (!transform.any_op) -> !transform.any_op
     transform.yield %targeted : !transform.any_op

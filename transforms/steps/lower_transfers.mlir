@@ -1,8 +1,9 @@
-// Lowers the copies' transfers to plain vector loads and stores, and states that they are aligned to 16 bytes.
+// Lowers vector transfers to vector loads and stores with 16-byte alignment.
 //
-// Without the alignment LLVM must assume that of one element and takes a 128-bit access apart into eight. It holds: a
-// run starts at a multiple of eight f16 in a row, rows are multiples of eight elements apart, and buffers from the
-// driver start on 256 bytes. Loads and stores that already state an alignment keep it: a thread's pairs of sums.
+// Without an alignment LLVM assumes that of one element and splits a 128-bit access into scalar accesses. The alignment
+// holds: a vector starts at a multiple of 16 bytes in a row, rows are multiples of 16 bytes long, and device
+// allocations are aligned to 256 bytes. Loads and stores that already state a smaller alignment keep it: the
+// accumulator pairs of `convert_to_mma_sync`.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] {in_bounds = [true]} : memref<512x512xf16>, vector<8xf16>
@@ -11,12 +12,14 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_transfers(%module: !transform.any_op {transform.readonly}) {
+    // Ops that state an alignment before this step, found by value: the general one below must not overwrite it.
     %eights = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 8 : i64}
       in %module : (!transform.any_op) -> !transform.any_op
     %fours = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 4 : i64}
       in %module : (!transform.any_op) -> !transform.any_op
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // Two-dimensional ones are left only where sums stay in memory: the zeros that C = AB starts from there.
+    // Two-dimensional transfers remain only where accumulators stay in memory: the zeros that initialize them for C =
+    // AB.
     transform.apply_patterns to %kernel {
       transform.apply_patterns.vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true
     } : !transform.any_op
@@ -24,6 +27,7 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.vector.lower_transfer max_transfer_rank = 1
       transform.apply_patterns.canonicalization
     } : !transform.any_op
+    // All accesses get 16 bytes, then those found above get their own alignment back.
     %accesses = transform.structured.match ops{["vector.load", "vector.store"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %bytes = transform.param.constant 16 : i64 -> !transform.param<i64>

@@ -1,11 +1,11 @@
-// Deals the copies into shared memory out to the threads of the block, and lets all wait for the last of them.
+// Distributes the copies to shared memory over the threads of the block, with one barrier after both copies.
 //
-// A thread takes runs of `run` elements, 16 bytes: the widest access there is. Threads that follow each other take runs
-// that follow each other in a row, so a warp reads whole sectors of 32 bytes. A row of A's tile as it is stored is
-// `a_width` elements long and a_width / run threads wide, a row of B's b_width / run; with fewer threads than runs, a
-// thread takes several rows that follow each other. `map_copies_cyclically` does it in another order.
+// A thread copies vectors of `run` elements, 16 bytes, the widest access of a thread. Consecutive threads copy
+// consecutive vectors of a row, so that a warp's accesses coalesce to whole 32-byte sectors. A row of A's tile as
+// stored has `a_width` elements, a_width / run threads wide; a row of B's has b_width / run. With more vectors than
+// threads, a thread copies several consecutive rows; `map_copies_cyclically` assigns rows in another order.
 //
-// One barrier stands behind both copies: what a warp reads, other threads have written.
+// The barrier makes what a thread has written visible to the other warps, which read it.
 //
 // Source: CC'22, sections 3.4 and 3.6.
 //
@@ -18,6 +18,8 @@
 //   gpu.barrier
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @map_copies_to_threads(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
@@ -31,17 +33,20 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_k * block_n % (threads * run) == 0",
          message = "B's tile, block_k x block_n, must come out even in copies of threads * run elements"}
       ]} {
+    // A: a grid of (threads * run / a_width) x (a_width / run) threads; linear_dim_0 is the fastest, along a row.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a num_threads [32, 4]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
       {knobs = {static_num_threads = "[threads * run / a_width, a_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    // No barrier between the copies: they write different tiles.
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch_a = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
       sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op
 
+    // B likewise. One barrier after it covers both copies.
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %launch_a
       : (!transform.any_op) -> !transform.any_op
     %b_slice, %b_threads = transform.structured.tile_using_forall %b num_threads [8, 16]
@@ -53,10 +58,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,11 +1,11 @@
-// Cuts the block's tile of C into tiles of warp_m x warp_n, one for each warp.
+// Tiles the thread-block tile of C into warp tiles of warp_m x warp_n.
 //
-// The second level of tiling. A warp keeps its tile of C in registers over the whole k loop, so the tile's size is a
-// bargain: it takes warp_m * warp_n / 32 registers of each thread, and every fragment of A that is read is used warp_n
-// / 16 times, every fragment of B warp_m / 16 times.
+// The second level of tiling. A warp keeps its tile of C in registers for the whole k loop: that takes warp_m * warp_n
+// / 32 accumulator registers a thread, and each fragment of A is used warp_n / 16 times, each fragment of B warp_m / 16
+// times. Larger warp tiles reuse fragments more often and leave fewer registers.
 //
-// Where the tiles lie in shared memory, a second barrier stands behind the matmul: the next tile must not overwrite
-// what a slower warp still reads. `multi_buffer` can do without it.
+// With single-stage shared tiles a second barrier follows the matmul: the copies of the next tile must not overwrite
+// data that a slower warp still reads. `multi_buffer` removes it.
 //
 // Source: CC'22, algorithm 1 and section 3.4.
 //
@@ -15,6 +15,8 @@
 //   linalg.matmul ins(%a_rows, %b_columns : memref<64x32xf16, ...>, memref<32x64xf16, ...>) outs(%c_warp_tile : ...)
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @map_matmul_to_warps(%module: !transform.any_op {transform.readonly},
       %warp_m: !transform.param<i64> {transform.readonly}, %warp_n: !transform.param<i64> {transform.readonly})
       attributes {requires = [
@@ -22,7 +24,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "threads <= 1024", message = "a block must have at most 1024 threads"}
       ]} {
-    // C = AB: the zeros, cut the same way. No barrier: a warp only ever touches its own part of C.
+    // C = AB: the fill is tiled the same way. It needs no barrier, since a warp accesses its own tile of C only.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
     %fill_tile, %fill_warps = transform.structured.tile_using_forall %fill tile_sizes [%warp_m, %warp_n]
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])
@@ -32,6 +34,7 @@ module attributes {transform.with_named_sequence} {
       sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op
 
+    // The barrier after the matmul protects the shared tiles; without shared tiles there is none (`knobs`).
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %launch_fill
       : (!transform.any_op) -> !transform.any_op
     %tile, %warps = transform.structured.tile_using_forall %matmul tile_sizes [%warp_m, %warp_n]
@@ -43,10 +46,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,8 +1,7 @@
-// Makes the parallel loop over tiles the grid of a kernel launch.
+// Maps the parallel loop over tiles of C to the grid of a kernel launch.
 //
-// Block (x, y) computes the tile in column x and row y of C. Blocks that run at the same time are then neighbours in a
-// row: they share rows of A through the L2 cache. The shared tiles move in front of the k loop: a block has one of
-// each.
+// Block (x, y) computes the tile in column x and row y of C. Blocks that run concurrently are mostly neighbours in a
+// row of tiles and share rows of A through the L2 cache. The allocations of shared tiles are hoisted out of the k loop.
 //
 // Source: CC'22, section 3.6.
 //
@@ -14,17 +13,17 @@
 //     %i = gpu.block_id y
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @map_to_blocks(%module: !transform.any_op {transform.readonly}) {
     %loops = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch = transform.gpu.map_forall_to_blocks %loops generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    // The allocations do not depend on k: a block allocates its shared tiles once.
     %hoisted = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.bufferization.buffer_loop_hoisting %hoisted : !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,26 +1,27 @@
-// Computes indices in 32 bits where their range allows it, which takes half the registers.
+// Narrows index arithmetic to 32 bits where its range allows, which halves the registers that it takes.
 //
-// An index has 64 bits, two registers, and what a kernel computes with indices hardly ever needs them: tile numbers,
-// coordinates, offsets in shared memory. Bounds of loops, blocks and threads are known, and integer range analysis
-// follows them through the arithmetic. The producer, which is left 24 registers when the consumers hold large
-// accumulators, spills without this; the loop over tiles divides by numbers that are no powers of two, where 64 bits
-// cost most.
+// An index has 64 bits and occupies two registers, but tile numbers, coordinates and offsets in shared memory fit in 32
+// bits. Loop bounds and the sizes of grid and block are known, and integer range analysis propagates them through the
+// arithmetic. Without this step the producer warpgroup, which has 24 registers a thread when consumers hold large
+// accumulators, spills. The tile scheduler divides by numbers that are not powers of two, where 64 bits cost most.
 //
 // Before:
-//   %row = arith.remui %place, %rows : index
+//   %row = arith.remui %tile, %rows : index
 // After:
-//   %0 = arith.index_castui %place : index to i32
+//   %0 = arith.index_castui %tile : index to i32
 //   %row = arith.remui %0, %rows : i32
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @narrow_indices(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
     %kernels = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Range analysis follows arithmetic, not affine maps or views.
     %0 = transform.apply_registered_pass "expand-strided-metadata" to %kernels
       : (!transform.any_op) -> !transform.any_op
     %1 = transform.apply_registered_pass "lower-affine" to %0 : (!transform.any_op) -> !transform.any_op
     %2 = transform.apply_registered_pass "int-range-optimizations" to %1 : (!transform.any_op) -> !transform.any_op
     %3 = transform.apply_registered_pass "canonicalize" to %2 : (!transform.any_op) -> !transform.any_op
+    // Narrows an op only where the analysis proves that 32 bits hold its operands and results.
     %4 = transform.apply_registered_pass "arith-int-range-narrowing"
       with options = {"int-bitwidths-supported" = [32 : i64]} to %3 : (!transform.any_op) -> !transform.any_op
     %5 = transform.apply_registered_pass "canonicalize" to %4 : (!transform.any_op) -> !transform.any_op

@@ -1,9 +1,9 @@
-// Moves the body of the launch into a kernel function of its own, in a module for the GPU.
+// Outlines the body of the launch to a kernel function in a gpu.module.
 //
-// What remains of the payload is the launch: sizes of grid and block, and the buffers to pass. Constants and index
-// arithmetic sink into the kernel first, so that only buffers are passed; they are passed in the order in which the
-// kernel first uses them, which is why the manifest lists the arguments. From here on the kernel is on its own:
-// constants that later steps make, such as the zeros of C = AB as a matrix fragment, stay inside it.
+// The host function keeps the launch: the sizes of grid and block, and the arguments. Constants and index computations
+// sink into the kernel first, so that only buffers are passed. The outlining orders arguments by their first use in the
+// kernel, so the manifest records the order. Constants that later steps create, for example the zero fragments of C =
+// AB, stay in the kernel.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (128, 1, 1) { ... }
@@ -13,6 +13,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @outline_kernel(%module: !transform.any_op {transform.consumed}) -> !transform.any_op {
+    // Sinks constants and index arithmetic, which would otherwise become kernel arguments.
     %sunk = transform.apply_registered_pass "gpu-launch-sink-index-computations" to %module
       : (!transform.any_op) -> !transform.any_op
     %outlined = transform.apply_registered_pass "gpu-kernel-outlining" to %sunk

@@ -1,11 +1,11 @@
-// Adds `padding` elements to every row of the shared tiles, so that rows start in different banks.
+// Pads every row of the shared tiles by `padding` elements to avoid bank conflicts.
 //
-// Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column: when a row is a multiple of 128
-// bytes, all of them lie in the same banks and take turns. Eight f16 more a row shift each row by 4 banks. Any multiple
-// of eight keeps rows on the 16-byte boundary that WMMA loads need.
+// Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column; when the row pitch is a multiple
+// of 128 bytes, all rows start in the same bank and the accesses serialize. Eight f16 more a row shift consecutive rows
+// by 4 banks. Any multiple of eight keeps rows 16-byte aligned, as WMMA loads require.
 //
-// Every access is by index by now (transfers, and loads and stores in loops), so the tile may change its shape: nobody
-// computes addresses on their own.
+// At this point every access to a tile is indexed (transfers, and loads and stores in loops), so the shape of the tile
+// can change without a change of address arithmetic.
 //
 // Source: CC'22, section 3.2.
 //
@@ -17,6 +17,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pad_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {padding = 0 : i64}} {
+    // `structured.replace` does not check the type: the new allocation is larger, and all uses are indexed accesses.
     %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_padded = transform.structured.replace %a attributes {knobs = {shape = "[block_m, block_k + padding]"}} {

@@ -1,11 +1,13 @@
-// Loads the tile of iteration i + 1 into registers while iteration i computes, and stores it at the top of i + 1.
+// Software-pipelines the k loop through registers: loads the tile of iteration i + 1 while iteration i computes.
 //
-// A global load takes far longer than a product. Software pipelining cuts the copy in two: the load goes an iteration
-// early and the store waits for it, so the tensor cores have a whole tile of work in between. The first load is peeled
-// off in front of the loop and the last computation behind it.
+// The latency of a global load is far longer than a product. The pipelining splits each copy: the load is issued one
+// iteration early and the store to shared memory, which waits for it, starts the next iteration, so the tensor cores
+// have the products of a whole tile in between. The first load becomes the prologue, the last computation the epilogue
+// of the loop.
 //
-// One buffer gives the form of CC'22, store, barrier, compute, barrier; two buffers save the second barrier. Upstream's
-// op leaves the loads at the end of the body: `hoist_prefetch` moves them in front of the computation.
+// With stages = 1 the loop has the form of CC'22 (store, barrier, compute, barrier); two stages save the second
+// barrier. Upstream's op leaves the loads at the end of the loop body; `hoist_prefetch` moves them before the
+// computation.
 //
 // Source: CC'22, sections 3.4 and 3.7.
 //
@@ -28,17 +30,17 @@
 //   ... store %last, barrier, compute ...
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @prefetch_to_registers(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["stage_in_shared_memory", "vectorize_copies"]} {
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Depth 1: one tile in registers. The peeled epilogue avoids a predicate on every load of the loop.
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop
       {depth = 1 : i64, peel_epilogue} : (!transform.any_op) -> !transform.any_op
 
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %kernel {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %kernel : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%kernel) : (!transform.any_op) -> ()
     transform.yield
   }
 }

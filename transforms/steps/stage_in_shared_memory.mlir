@@ -1,11 +1,11 @@
-// Copies the tiles of A and B into shared memory, from where all warps of the block read them.
+// Stages the tiles of A and B of one k step in shared memory.
 //
-// Every element of a tile is needed by several warps (by block_n / warp_n of them for A, by block_m / warp_m for B).
-// From shared memory each warp gets it at the cost of one global read a block.
+// Several warps use every element of a tile: block_n / warp_n of them an element of A, block_m / warp_m an element of
+// B. Staged in shared memory, each element costs one global read a block.
 //
-// The copy is made of upstream's padding: a `tensor.pad` that pads nothing and may not fold away (`nofold`) is a copy
-// that bufferizes to an allocation of its own, here in the workgroup address space. The marks `operand_a` and
-// `operand_b` tell later steps which tile is which.
+// Upstream's padding creates the copies: a `tensor.pad` that pads nothing and must not fold (`nofold`) is a copy with
+// an allocation of its own, here in the workgroup address space. The attributes `operand_a` and `operand_b` mark the
+// tiles and their copies for later steps.
 //
 // Source: CC'22, section 3.2.
 //
@@ -18,13 +18,17 @@
 //   linalg.matmul ins(%staged_a, %staged_b : ...) outs(%c : ...)
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @stage_in_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Operands 0 and 1 get a padding that cannot fold (nofold); the accumulator, operand 2, gets none.
     %staged, %pads, %copy_back = transform.structured.pad %matmul {
         padding_dimensions = [0, 1, 2], nofold_flags = [1, 1, 0], copy_back_op = "none"
       } : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op)
 
+    // The padding of A becomes an allocation in shared memory and a copy to it.
     %a = transform.get_producer_of_operand %staged[0] : (!transform.any_op) -> !transform.any_op
     %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
@@ -34,6 +38,7 @@ module attributes {transform.with_named_sequence} {
     %a_alloc = transform.select "memref.alloc" in %a_ops : (!transform.any_op) -> !transform.any_op
     transform.annotate %a_alloc "operand_a" : !transform.any_op
 
+    // The same for B.
     %b = transform.get_producer_of_operand %staged[1] : (!transform.any_op) -> !transform.any_op
     %b_buffer, %b_ops = transform.structured.bufferize_to_allocation %b {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
@@ -44,10 +49,7 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %b_alloc "operand_b" : !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,12 +1,12 @@
-// Copies the tiles of A and B of one k step into shared memory, zeros where a tile hangs over the edge.
+// Stages the tiles of A and B of one k step in shared memory, zero-filled beyond the edges of A and B.
 //
-// `stage_c_in_shared_memory` padded A and B to whole tiles, before the reduction was split; here the padding moves into
-// the k loop, tile by tile, and becomes a copy to a tile in the workgroup address space. The matrix units then always
-// multiply whole tiles, of static shapes: only the copies know about edges, and where the tiles divide the problem
-// nobody does. The zeros that fill up a tile add nothing to the sums.
+// `stage_c_in_shared_memory` padded A and B to whole tiles before the reduction was tiled. This step moves the padding
+// into the k loop, one tile at a time, and makes it a copy to a tile in the workgroup address space. The products then
+// always have whole tiles of static shapes; only the copies handle edges, and where the tiles divide the problem there
+// is no edge code. The zeros do not change the accumulator.
 //
-// Differs from `stage_in_shared_memory` in that it finds the copies there, as paddings, and need not make them. The
-// marks `operand_a` and `operand_b` are the same, on the allocations and on the copies.
+// `stage_in_shared_memory` creates its copies, this step finds them as paddings. Both mark allocations and copies with
+// the attributes `operand_a` and `operand_b`.
 //
 // Source: CC'22, section 3.2, for problems that tiles divide; padding is upstream's.
 //
@@ -25,11 +25,14 @@
 //     linalg.copy {operand_a} ins(%a_tile : ...) outs(%inside : ...)
 //     ... the same for B ...
 //     linalg.matmul ins(%staged_a, %staged_b : ...) outs(%c : ...)
-// With tiles that divide, neither the fill nor the subview, and copies of static shapes.
+// With tiles that divide the problem there is neither a fill nor a subview, and copies have static shapes.
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @stage_operands_in_shared_memory(%module: !transform.any_op {transform.readonly}) {
-    // Each k step pads its own tiles. A reduction of one step has no loop, and the paddings stay where they are.
+    // Fuses the paddings into the k loop, so that each k step pads its own tiles. A reduction of one step has no loop,
+    // and the paddings stay where they are.
     %k_loops = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.foreach %k_loops : !transform.any_op {
     ^bb0(%k_loop: !transform.any_op):
@@ -44,8 +47,8 @@ module attributes {transform.with_named_sequence} {
         : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
     }
 
-    // Fusion guards against tiles that lie in the padding altogether. There are none: the grid and the k loop end with
-    // the last tile that has an element of C, or of A and B.
+    // Fusion guards against tiles that lie entirely in the padding. There are none: the grid and the k loop end with
+    // the last tile that contains an element of C, or of A and B.
     %guards = transform.structured.match ops{["scf.if"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.scf.take_assumed_branch %guards take_else_branch : (!transform.any_op) -> ()
     %tensors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
@@ -54,6 +57,7 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.scf.for_loop_canonicalization
     } : !transform.any_op
 
+    // The padding of A becomes an allocation in shared memory and a copy to it.
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %a = transform.get_producer_of_operand %matmul[0] : (!transform.any_op) -> !transform.any_op
     %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a {
@@ -64,6 +68,7 @@ module attributes {transform.with_named_sequence} {
     %a_alloc = transform.select "memref.alloc" in %a_ops : (!transform.any_op) -> !transform.any_op
     transform.annotate %a_alloc "operand_a" : !transform.any_op
 
+    // The same for B.
     %b = transform.get_producer_of_operand %matmul[1] : (!transform.any_op) -> !transform.any_op
     %b_buffer, %b_ops = transform.structured.bufferize_to_allocation %b {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
@@ -74,10 +79,7 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %b_alloc "operand_b" : !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

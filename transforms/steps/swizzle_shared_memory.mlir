@@ -1,10 +1,11 @@
-// Permutes the columns of the shared tiles by an exclusive or with the row, so that no access has bank conflicts.
+// Swizzles the shared tiles: the column of an access is XORed with its row, so that no access has bank conflicts.
 //
-// `ldmatrix` reads eight rows of 16 bytes at the same column: in a plain tile all from the same banks. With the 16-byte
-// columns of row r permuted by r modulo eight they lie in eight different ones, and so do the rows that the copies
-// write. Nothing is padded, so shared memory holds more tiles.
+// `ldmatrix` reads eight rows of 16 bytes at the same column, which in a plain tile lie in the same banks. With the
+// 16-byte columns of row r permuted by r modulo eight they lie in eight different groups of banks, and so do the rows
+// that the copies write. Unlike padding, swizzling takes no shared memory, which leaves room for larger tiles or more
+// stages.
 //
-// A row of 16 bytes has one column only and nothing to permute: such tiles are refused.
+// A row of 16 bytes has one column and nothing to permute: the step refuses such tiles.
 //
 // Source: CC'22, section 2.2 and 4.3, names unswizzled shared memory as what is left on the table.
 //
@@ -23,6 +24,7 @@ module attributes {transform.with_named_sequence} {
          message = "a row of the shared tile of B must be longer than 128 bits (b_width elements of a_bits)"}
       ]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // The pass applies the same permutation to every access to a tile, reads and writes.
     %swizzled = transform.apply_registered_pass "nvgpu-optimize-shared-memory" to %plain
       : (!transform.any_op) -> !transform.any_op
     transform.apply_cse to %swizzled : !transform.any_op

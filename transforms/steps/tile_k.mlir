@@ -1,10 +1,10 @@
-// Splits the reduction into steps of block_k, so that the operands of one step fit into shared memory.
+// Tiles the reduction by block_k, so that the operand tiles of one step fit in shared memory.
 //
-// The loop over k is the main loop of the kernel. A deeper step means fewer barriers and longer runs of tensor-core
-// instructions between them; a shallower one leaves shared memory for larger tiles, for buffers, or for another block
-// on the same multiprocessor.
+// The loop over k is the main loop of the kernel. A larger block_k means fewer barriers and longer runs of tensor-core
+// instructions between them; a smaller one leaves shared memory for larger tiles, more stages, or another block on the
+// same multiprocessor.
 //
-// In a pipeline of `whole_tiles` the steps have to divide k. Without, an earlier step has padded A and B to do so.
+// In a pipeline with `whole_tiles` block_k must divide k. In the others an earlier step has padded A and B.
 //
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
 //
@@ -17,20 +17,20 @@
 //     linalg.matmul ins(%a_tile, %b_tile : ...) outs(%c : tensor<128x128xf32>)
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @tile_k(%module: !transform.any_op {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly})
       attributes {requires = [
         {condition = "k % block_k == 0 or not whole_tiles", message = "k must be a multiple of block_k"}
       ]} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+    // Tile size 0 leaves a dimension untiled: only k is tiled.
     %tile, %k_loop = transform.structured.tile_using_for %matmul tile_sizes [0, 0, %block_k]
       : (!transform.any_op, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

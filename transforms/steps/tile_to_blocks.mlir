@@ -1,12 +1,13 @@
-// Cuts C into tiles of block_m x block_n, one for each thread block of the grid.
+// Tiles C into thread-block tiles of block_m x block_n.
 //
-// The first of the two levels of tiling: tiles of C are independent, so blocks never talk to each other. A larger tile
-// reads less of A and B in all (each element of A is read n / block_n times, each of B m / block_m times), and a
-// smaller one makes more blocks, which a small problem needs to fill the card. Where C = AB starts from a
-// `linalg.fill`, the fill is fused into the tile: it then zeroes registers, not memory. Where the sums are rounded to
-// C's type, it is the rounding that is tiled, and the matmul is fused: a tile is rounded while it is at hand.
+// The first of two levels of tiling: tiles of C are independent, so blocks need no communication. A larger tile reads
+// less of A and B in total (each element of A is read n / block_n times, each of B m / block_m times); a smaller tile
+// gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the `linalg.fill` is fused
+// into the tile, where it initializes registers instead of memory. Where the accumulator is rounded to C's type, the
+// rounding is tiled and the matmul fused into it: a tile is rounded in registers.
 //
-// In a pipeline of `whole_tiles` the tiles have to divide C. Without, those at its edges are smaller, by `affine.min`.
+// In a pipeline with `whole_tiles` the tiles must divide C. In the others the tiles at the edges are smaller, by
+// `affine.min`.
 //
 // Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.
 //
@@ -21,6 +22,8 @@
 //   } {mapping = [#gpu.block<y>, #gpu.block<x>]}
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
       attributes {requires = [
@@ -30,7 +33,8 @@ module attributes {transform.with_named_sequence} {
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"}
       ]} {
-    // What C is written from: the matmul, or the rounding of its sums.
+    // Tiles the producer of C: the matmul, or the op that rounds its result. Rows of tiles map to y and columns to x,
+    // the fastest dimension of the grid.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
@@ -38,23 +42,20 @@ module attributes {transform.with_named_sequence} {
       (mapping = [#gpu.block<y>, #gpu.block<x>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
 
-    // The sums that a rounding reads. An empty handle, and nothing to fuse, where there is none.
+    // Fuses the matmul whose result is rounded. Without a rounding the handle is empty and nothing is fused.
     %rounding = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
     %slice = transform.get_producer_of_operand %rounding[0] : (!transform.any_op) -> !transform.any_op
-    %sums = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
-    %sums_tile, %with_sums = transform.structured.fuse_into_containing_op %sums into %blocks
+    %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
+    %matmul_tile, %with_matmul = transform.structured.fuse_into_containing_op %matmul into %blocks
       : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
 
-    // C = AB: the zeros that the accumulator starts from. An empty handle, and nothing to fuse, for C = AB + C.
+    // C = AB: fuses the fill that initializes the accumulator. For C = AB + C the handle is empty and nothing is fused.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op
     %fill_tile, %fused = transform.structured.fuse_into_containing_op %fill into %blocks
       : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

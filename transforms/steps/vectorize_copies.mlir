@@ -1,10 +1,10 @@
-// Makes every run of eight f16 that a thread copies one 128-bit load and one 128-bit store.
+// Vectorizes the copies: each 16-byte vector that a thread copies is one 128-bit load and one 128-bit store.
 //
-// An eighth of the instructions of copies element by element, and whole sectors at a time; in CC'22 the step that pays
-// most (a factor of five on their card). The rows of a thread are unrolled, which later lets all loads be
-// issued before the first store.
+// Copies take an eighth of the instructions of an element-wise copy of f16 and access whole sectors; in CC'22 this step
+// has the largest gain (a factor of five on their card). The rows of a thread are unrolled, so that later steps can
+// issue all loads before the first store.
 //
-// Source: CC'22, section 3.5. Left out, the copies become scalar loops in `map_to_fragments`.
+// Source: CC'22, section 3.5. Without this step `map_to_fragments` lowers the copies to scalar loops.
 //
 // Before:
 //   linalg.copy ins(%a_slice : memref<4x8xf16, ...>) outs(%shared_a_slice : ...)
@@ -16,6 +16,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @vectorize_copies(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
+    // A thread copies a_rows rows of one vector each; unrolled, each row is a copy of static shape 1 x run.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_row, %a_rows = transform.structured.tile_using_for %a tile_sizes [1, 0]
@@ -26,9 +27,11 @@ module attributes {transform.with_named_sequence} {
     %b_row, %b_rows = transform.structured.tile_using_for %b tile_sizes [1, 0]
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     transform.loop.unroll %b_rows {factor = 4 : i64, knobs = {factor = "b_rows"}} : !transform.any_op
+    // Each copy of a row becomes one transfer_read and one transfer_write.
     %rows = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.structured.vectorize %rows : !transform.any_op
 
+    // Transfers address the tiles themselves, not views of them, as vectors of rank 1.
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.canonicalization

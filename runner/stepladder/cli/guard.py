@@ -112,10 +112,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _end_interrupted() -> None:
     """Ends the process without finalizing it: MLIR may be in a state that its destruction does not survive."""
     _say("interrupted")
-    try:
+    with contextlib.suppress(OSError, RuntimeError):  # the latter as in _say
         sys.stdout.flush()
-    except (OSError, RuntimeError):  # the latter as in _say
-        pass
     os._exit(INTERRUPTED)
 
 

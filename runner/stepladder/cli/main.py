@@ -10,6 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from stepladder import __version__
 from stepladder.cli.guard import guarded
@@ -33,7 +34,11 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line (`sys.argv` unless told) and returns its exit status; argparse's own exits pass through."""
+    """Runs a command line; returns its exit status. The exits of argparse pass through.
+
+    Args:
+        argv: the arguments; None for those of the process.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     args = _parser(argv).parse_args(argv)
     return guarded(lambda: _command(args.command).main(args), verbose=getattr(args, "verbose_errors", False))
@@ -55,5 +60,6 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str):
+def _command(name: str) -> ModuleType:
+    """Returns the module of a command, with `add_parser` and `main`."""
     return importlib.import_module(f".commands.{name}", __package__)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder import __version__
+from stepladder.cli import split_input, verify_diagnostics
 from stepladder.cli.guard import guarded, imports, run_process
 from stepladder.cli.options import (
     Formatter,
@@ -17,6 +19,9 @@ from stepladder.cli.options import (
 )
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 from stepladder.runtime.files import read_text, write_text
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.request import Request
 
 _EPILOG = """\
 exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
@@ -32,6 +37,11 @@ examples:
   stepladder-opt matmul.mlir --pipeline wmma --check-each-step -o lowered.mlir
   stepladder-opt matmul.mlir --pipeline test/inputs/plugin/occupancy.mlir --plugin test/inputs/plugin/occupancy.py
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
+
+a test of one step: several small inputs in a file, separated by lines of // -----, each as the step receives it, with
+CHECK lines, or with // expected-error@+1 {{text}} in front of the line that the step refuses (@unknown stands for an
+error that has no line in the input):
+  stepladder-opt test.mlir --pipeline wmma --step tile_k --split-input-file --verify-diagnostics | FileCheck test.mlir
 """
 
 
@@ -49,6 +59,23 @@ def _parser() -> argparse.ArgumentParser:
         "--from", metavar="STEP", dest="start", help="begin with this step: the input is a dump of the step before it"
     )
     parser.add_argument(
+        "--step",
+        metavar="STEP",
+        help="run this step of the pipeline alone: the input is a dump of the step before it, or IR like it",
+    )
+    parser.add_argument(
+        "--split-input-file",
+        action="store_true",
+        help="run every part of the input on its own, where lines of // ----- separate them; where one fails, nothing "
+        "is written",
+    )
+    parser.add_argument(
+        "--verify-diagnostics",
+        action="store_true",
+        help="compare errors with the // expected-error {{text}} comments of the input; what fails as expected leaves "
+        "no IR",
+    )
+    parser.add_argument(
         "--dump-dir",
         metavar="DIR",
         help="leave the IR after every step here, as NN-step.mlir; dumps that the last run left here "
@@ -62,20 +89,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     add_plugin_options(parser)
-    add_output_option(parser, "OUT", "write the IR here; standard output unless told")
+    add_output_option(parser, "OUT", "write the IR here (default: standard output)")
     parser.add_argument("--version", action="version", version=f"stepladder-opt {__version__}")
     return parser
 
 
-def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
+def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) -> str:
     """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
-    from stepladder.pipeline import engine
+    from stepladder.mlir.text import text_of
     from stepladder.pipeline.dumps import DumpFolder
+    from stepladder.pipeline.run import run_pipeline
 
     if dump_dir is None:
-        return engine.text_of(engine.run(text, name, request).module)
+        return text_of(run_pipeline(text, name, request).module)
     dumps = DumpFolder(dump_dir, kept=name)
-    run = engine.run(
+    run = run_pipeline(
         text,
         name,
         request,
@@ -83,10 +111,10 @@ def _run_pipeline(text: str, name: str, request, dump_dir: str | None) -> str:
         begun=lambda input_: dumps.write("input", input_),
         progress=lambda step: dumps.write(step.name, step.text),
     )
-    return engine.text_of(run.module)
+    return text_of(run.module)
 
 
-def _check_each_step(text: str, name: str, request) -> None:
+def _check_each_step(text: str, name: str, request: Request) -> None:
     """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error.
 
     Raises:
@@ -96,14 +124,15 @@ def _check_each_step(text: str, name: str, request) -> None:
 
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
-    from stepladder.payload.problem import find_problem
-    from stepladder.pipeline import build, engine, library
+    from stepladder.payload.matmul import find_matmul
+    from stepladder.pipeline import library
+    from stepladder.pipeline.context import parse_payload
+    from stepladder.pipeline.knobs import choose_knobs
 
-    found = find_problem(engine.parse_payload(text, name))
-    small = matmul.small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
-    problem = build.problem_of(small)
+    found = find_matmul(parse_payload(text, name)).problem
+    problem = matmul.small_problem(found, choose_knobs(library.load(request.pipeline), request))
     print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
-    is_small = small == found
+    is_small = problem == found
     rows: list[dict[str, object]] = []
 
     def checked(report: matmul.StepReport) -> None:
@@ -129,16 +158,18 @@ def _check_each_step(text: str, name: str, request) -> None:
             raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
     matmul.check_steps(
-        text if is_small else matmul.payload_of(small), name, dataclasses.replace(request, tuned=False), checked
+        text if is_small else matmul.payload_of(problem), name, dataclasses.replace(request, tuned=False), checked
     )
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises StepladderError for options that need another one, or contradict one."""
     if args.pipeline is None:
         for value, option in (
             (args.through, "--through"),
             (args.start, "--from"),
+            (args.step, "--step"),
             (args.without, "--without"),
             (args.settings, "--set"),
             (args.dump_dir, "--dump-dir"),
@@ -146,27 +177,75 @@ def _run(args: argparse.Namespace) -> int:
         ):
             if value:
                 raise StepladderError(f"{option} is about the steps of a pipeline; name one with --pipeline")
-    if args.check_each_step and args.start:
-        raise StepladderError("--check-each-step needs the pipeline from its beginning, without --from")
-    text, name = read_text(args.input)
-    with imports():
-        from stepladder.extension import plugins
-        from stepladder.pipeline import engine
+    if args.step and (args.start or args.through):
+        raise StepladderError(
+            f"--step {args.step} runs one step; {'--from' if args.start else '--through'} says otherwise",
+            notes=[f"--step {args.step} is short for --from {args.step} --through {args.step}"],
+        )
+    if args.check_each_step and (args.start or args.step):
+        option = "--from" if args.start else "--step"
+        raise StepladderError(f"--check-each-step needs the pipeline from its beginning, without {option}")
+    if args.split_input_file and args.dump_dir:
+        raise StepladderError("--dump-dir keeps the dumps of one input, and --split-input-file makes several")
 
-    plugins.load_files(args.plugins)
-    with engine.mlir_context():
+
+def _process(text: str, name: str, args: argparse.Namespace) -> str:
+    """Runs one payload as the options say, in a context of its own; returns the IR."""
+    from stepladder.mlir.text import text_of
+    from stepladder.pipeline.context import mlir_context, parse_payload
+    from stepladder.pipeline.pass_pipeline import run_pass_pipeline
+    from stepladder.pipeline.request import Request
+
+    with mlir_context():
         if args.pipeline is not None:
-            request = engine.Request(args.pipeline, dict(args.settings), args.through, args.start, flat(args.without))
+            start, through = (args.step, args.step) if args.step else (args.start, args.through)
+            request = Request(args.pipeline, dict(args.settings), through, start, flat(args.without))
             given = text
             # First over the payload itself: what refuses it says why, and no step is to blame.
             text = _run_pipeline(text, name, request, args.dump_dir)
             if args.check_each_step:
                 _check_each_step(given, name, request)
         else:
-            text = engine.text_of(engine.parse_payload(text, name))
+            text = text_of(parse_payload(text, name))
         if args.pass_pipeline is not None:
-            text = engine.run_pass_pipeline(text, name, args.pass_pipeline)
-    write_text(args.output, text)
+            text = run_pass_pipeline(text, name, args.pass_pipeline)
+    return text
+
+
+def _process_chunk(text: str, name: str, args: argparse.Namespace) -> tuple[str, list[StepladderError]]:
+    """Returns the IR of one payload, nothing where it fails, and what is wrong: with `--verify-diagnostics`, how its
+    error differs from the expected one."""
+    expected = verify_diagnostics.expected_errors(text, name) if args.verify_diagnostics else []
+    output, failure = "", None
+    try:
+        output = _process(text, name, args)
+    except StepladderError as error:
+        failure = error
+    if args.verify_diagnostics:
+        return output, verify_diagnostics.mismatches(expected, failure, name)
+    return output, [failure] if failure else []
+
+
+def _run(args: argparse.Namespace) -> int:
+    _check_options(args)
+    text, name = read_text(args.input)
+    with imports():
+        from stepladder.extension import plugins
+        from stepladder.pipeline import run  # noqa: F401  (imported here, where `imports` takes effect)
+
+    plugins.load_files(args.plugins)
+    outputs: list[str] = []
+    errors: list[StepladderError] = []
+    for chunk in split_input.split(text) if args.split_input_file else [text]:
+        output, wrong = _process_chunk(chunk, name, args)
+        outputs.append(output)
+        errors += wrong
+    # What is wrong with an option is wrong for every part of the input, and said once.
+    for message in dict.fromkeys(error.render(verbose=args.verbose_errors) for error in errors):
+        print(message, file=sys.stderr)
+    if errors:
+        return max(error.status for error in errors)
+    write_text(args.output, split_input.join(outputs))
     return OK
 
 

@@ -31,7 +31,9 @@ class LaunchProgress:
         clock: returns seconds.
     """
 
-    def __init__(self, launches: int = 1, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, launches: int = 1, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._launches = launches
         self._file = file or sys.stderr
         self._clock = clock

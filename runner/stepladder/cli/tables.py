@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 
 def verdict(passed: bool) -> str:
@@ -10,13 +11,13 @@ def verdict(passed: bool) -> str:
     return "PASS" if passed else "FAIL"
 
 
-def print_table(rows: list[dict[str, object]], *, title: str | None = None, file=None) -> None:
+def print_table(rows: list[dict[str, object]], *, title: str | None = None, file: TextIO | None = None) -> None:
     """Prints rows of equal keys as a table; numbers are set to the right.
 
     Args:
         rows: column title -> cell, the same keys in every row.
         title: printed above.
-        file: standard output unless told.
+        file: None for standard output.
     """
     from rich import box
     from rich.console import Console

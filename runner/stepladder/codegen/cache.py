@@ -1,4 +1,4 @@
-"""Machine code by the key of what it was made from, kept between processes.
+"""Keeps machine code between processes, by a digest of its inputs.
 
 A cache that cannot be used (a folder that cannot be written, a full disk, a damaged file) costs time and never the
 build: one warning, and the process goes on without it.

@@ -1,7 +1,6 @@
-"""LLVM IR to PTX, as a process of its own.
+"""LLVM IR to PTX, as a process of its own: `python -m stepladder.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx`.
 
-LLVM ends the process when it cannot select an instruction; `stepladder.codegen.kernel` therefore runs this module in a child
-(`python -m stepladder.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx`).
+LLVM ends the process when it cannot select an instruction, so `stepladder.codegen.ptx` runs this module in a child.
 """
 
 from __future__ import annotations

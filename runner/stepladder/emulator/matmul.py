@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 import numpy as np
 
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.hardware.counters import Counters
-from stepladder.emulator.memory.sanitizer import Finding
-from stepladder.payload import problem as payload
+from stepladder.emulator.memory.findings import Finding
 from stepladder.payload import reference_export
-from stepladder.pipeline import build, engine, library
-from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import library
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.dumps import dump_name
+from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
-from stepladder.verify.check import CheckReport, check_exact
+from stepladder.verify.check import check_exact
+from stepladder.verify.report import CheckReport
 
 
 def _zeros(type_: types.Scalar | types.Shaped) -> np.ndarray | int:
@@ -86,9 +93,6 @@ class EmulatedExecutor:
         return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
 
 
-# A problem as a payload or as a bundle describes it.
-AnyProblem = TypeVar("AnyProblem", payload.Problem, Problem)
-
 # A fresh payload (`payload_of`) has its arguments in this order.
 ROLES = {0: "a", 1: "b", 2: "c"}
 _SHOWN = 4  # findings in a message
@@ -133,7 +137,7 @@ def check_step(step: str, text: str, name: str, problem: Problem, reference: Pro
         seed: of the inputs.
     """
     try:
-        emulation = Emulation(engine.parse_payload(text, name), name=name)
+        emulation = Emulation(parse_payload(text, name), name=name)
     except StepladderError as error:
         return StepReport(step, None, unknown=error.message)
     executor = EmulatedExecutor(emulation, reference.roles)
@@ -153,12 +157,12 @@ def check_step(step: str, text: str, name: str, problem: Problem, reference: Pro
 
 def _expected(text: str, name: str) -> tuple[Problem, Program]:
     """Returns a payload's problem, and what it computes."""
-    module = engine.parse_payload(text, name)
-    found = payload.find_problem(module)
-    return build.problem_of(found), reference_export.export(module, found.roles)
+    module = parse_payload(text, name)
+    found = find_matmul(module)
+    return found.problem, reference_export.export(module, found.roles)
 
 
-def check_steps(text: str, name: str, request: engine.Request, checked: Callable[[StepReport], None]) -> None:
+def check_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
     """Runs a pipeline, and the IR after each of its steps, against what the payload computes; in the current context.
 
     Args:
@@ -175,12 +179,12 @@ def check_steps(text: str, name: str, request: engine.Request, checked: Callable
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = check_step(step, dumped, engine.dump_name(number, step), problem, reference)
+            report = check_step(step, dumped, dump_name(number, step), problem, reference)
             before = dumped, report
         number += 1
         checked(report)
 
-    engine.run(
+    run_pipeline(
         text,
         name,
         request,
@@ -189,7 +193,7 @@ def check_steps(text: str, name: str, request: engine.Request, checked: Callable
     )
 
 
-def small_problem(found: AnyProblem, knobs: Mapping[str, int | str]) -> AnyProblem:
+def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
 
@@ -211,16 +215,16 @@ def small_problem(found: AnyProblem, knobs: Mapping[str, int | str]) -> AnyProbl
     return dataclasses.replace(found, m=m, n=n, k=k)
 
 
-def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem, StepReport]:
+def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
     """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run.
 
     Returns:
         The small problem, and the report of the last step that is not below the emulator.
     """
-    found = payload.find_problem(engine.parse_payload(text, name))
-    small = small_problem(found, engine.choose_knobs(library.load(request.pipeline), request))
+    found = find_matmul(parse_payload(text, name)).problem
+    small = small_problem(found, choose_knobs(library.load(request.pipeline), request))
     problem, reference = _expected(payload_of(small), name)
-    run = engine.run(payload_of(small), name, dataclasses.replace(request, tuned=False))
+    run = run_pipeline(payload_of(small), name, dataclasses.replace(request, tuned=False))
     for step in reversed(run.steps):
         report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference)
         if report.passed is not None:
@@ -228,9 +232,9 @@ def check_small(text: str, name: str, request: engine.Request) -> tuple[Problem,
     raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")
 
 
-def payload_of(problem: payload.Problem) -> str:
+def payload_of(problem: Problem) -> str:
     """Returns a payload with a problem's sizes, types and layouts."""
-    return payload.matmul_text(
+    return matmul_text(
         problem.m,
         problem.n,
         problem.k,
@@ -254,12 +258,12 @@ def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:
     reason = "the bundle holds no IR"
     for file in reversed(files):
         try:
-            emulation = Emulation(engine.parse_payload(file.read_text(), str(file)), name=str(file))
+            emulation = Emulation(parse_payload(file.read_text(), str(file)), name=str(file))
         except StepladderError as error:
             reason = error.message
             continue
         if bundle.reference is not None:
             return file.name, emulation, bundle.reference.roles
-        first = payload.find_problem(engine.parse_payload(files[0].read_text(), str(files[0])))
+        first = find_matmul(parse_payload(files[0].read_text(), str(files[0])))
         return file.name, emulation, first.roles
     raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)

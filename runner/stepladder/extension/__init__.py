@@ -1,7 +1,7 @@
-"""Transform ops written in Python: the `tc` dialect, one op a module, and what plug-ins write their own with.
+"""Transform ops written in Python: the `tc` dialect, with one op per module, and the interface of plug-ins.
 
-What `__all__` names is what plug-ins may rely on; docs/extending.md shows its use. The modules of the ops are not part
-of it.
+`__all__` is the interface that plug-ins may rely on; docs/extending.md shows its use. The modules of the ops are not
+part of it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from stepladder.extension.lib.dialect import (
     HandleResult,
     Refusal,
     Tc,
-    is_workgroup_memory,
     load,
-    producer,
     transform_op,
 )
 from stepladder.extension.ops import (
@@ -49,7 +47,8 @@ from stepladder.extension.ops import (
     tma_store_epilogue,
 )
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.types import is_workgroup_memory
 
 __all__ = [
     "Dialect",

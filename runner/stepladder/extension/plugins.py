@@ -1,12 +1,12 @@
 """Plug-ins: Python files and installed packages that define transform ops of their own (docs/extending.md).
 
-A plug-in is loaded into the process before an MLIR context is made: every context takes the ops that are defined by
-then.
+A plug-in is loaded into the process before an MLIR context is created: a context knows the ops that are defined at that
+time.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import re
 import sys
 import types
@@ -18,9 +18,9 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ext, ir
 from stepladder.runtime.errors import StepladderError, suggest
 
-ENTRY_POINTS = "stepladder.extension.plugins"
+ENTRY_POINTS = "stepladder.plugins"
 
-# What MLIR's parser and verifier say of an op in a script that they do not know.
+# Messages of MLIR's parser and verifier about an unknown op in a script.
 _UNKNOWN_OP = ("unregistered dialect", "expected children ops to implement TransformOpInterface")
 _GENERIC_OP = re.compile(r'"([a-z_]\w*\.[\w.]+)"\s*\(')
 
@@ -41,7 +41,7 @@ def load_files(paths: list[str]) -> None:
 
 
 def load_file(path: str) -> None:
-    """Runs a Python file that defines transform ops; contexts made from here on know them.
+    """Runs a Python file that defines transform ops; contexts created later know them.
 
     A file that is loaded already is not loaded again.
 
@@ -77,15 +77,19 @@ def load_file(path: str) -> None:
 
 
 def load_installed() -> None:
-    """Loads the plug-ins of installed packages: the modules that their entry points `stepladder.extension.plugins` name.
+    """Loads the plug-ins of installed packages: the modules that their entry points `stepladder.plugins` name.
 
-    Once a process. One that cannot be loaded is warned about and left out: an installed package must not stop commands
-    that do not need it.
+    Runs once per process. A plug-in that cannot be loaded is skipped with a warning: an installed package must not stop
+    commands that do not need it.
     """
     global _installed_are_loaded
     if _installed_are_loaded:
         return
     _installed_are_loaded = True
+    if not _any_package_declares_plugins():
+        return
+    import importlib.metadata  # slow to import
+
     for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         package = f" of package '{entry.dist.name}'" if entry.dist else ""
         try:
@@ -94,8 +98,18 @@ def load_installed() -> None:
             print(f"warning: {error.location + ': ' if error.location else ''}{error.message}", file=sys.stderr)
 
 
+def _any_package_declares_plugins() -> bool:
+    """Tells whether any installed package may have an entry point of the group, from the texts on disk."""
+    for folder in sys.path:
+        for path in Path(folder or ".").glob("*-info/entry_points.txt"):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                if ENTRY_POINTS in path.read_text():
+                    return True
+    return False
+
+
 def _register(owner: str, run: Callable[[], object]) -> None:
-    """Runs a plug-in and registers what it defines, or nothing of it."""
+    """Runs a plug-in and registers all ops and dialects that it defines, or none of them."""
     before = dialect.registered()
     known = {name for names in before[2].values() for name in (op.OPERATION_NAME for op in names)}
     try:
@@ -132,13 +146,13 @@ def _run(owner: str, run: Callable[[], object]) -> object:
         raise StepladderError(f"{owner} raised {faults.describe(error)}", traceback=faults.text_of(error)) from None
 
 
-def _added(before: tuple[list, list, dict[type, list]]) -> list[type]:
-    """Returns the op classes that are registered now and were not before."""
+def _added(before: dialect.Registered) -> list[dialect.OpClass]:
+    """Returns the op classes that were registered since `before`."""
     return [op for new in dialect.dialects() for op in new.operations if op not in before[2].get(new, [])]
 
 
-def _check_names(owner: str, before: tuple[list, list, dict[type, list]], known: set[str], added: list[type]) -> None:
-    """Raises StepladderError where a name of an op or a dialect is taken."""
+def _check_names(owner: str, before: dialect.Registered, known: set[str], added: list[dialect.OpClass]) -> None:
+    """Raises StepladderError where the name of an op or a dialect is taken."""
     for op in added:
         if op.OPERATION_NAME in known:
             raise StepladderError(
@@ -161,8 +175,8 @@ def _check_names(owner: str, before: tuple[list, list, dict[type, list]], known:
             names.add(name)
 
 
-def _check_fields(owner: str, added: list[type]) -> None:
-    """Raises StepladderError where the types of an op's fields are texts, which no constraint can be made of."""
+def _check_fields(owner: str, added: list[dialect.OpClass]) -> None:
+    """Raises StepladderError where the type of a field of an op is a string, which is not resolved to a constraint."""
     for op in added:
         for name, type_ in op.__annotations__.items():
             if isinstance(type_, str):
@@ -181,7 +195,7 @@ def _is_upstream(context: ir.Context, name: str) -> bool:
 
 
 def _check_loads(owner: str) -> None:
-    """Raises StepladderError where the ops cannot be made known to a context."""
+    """Raises StepladderError where the ops cannot be loaded into a context."""
     with ir.Context() as context, ir.Location.unknown(), diagnostics.collect(context):
         try:
             dialect.load()
@@ -200,11 +214,11 @@ def _check_loads(owner: str) -> None:
 
 
 def unknown_op_notes(error: diagnostics.Diagnostic, text: str) -> list[str]:
-    """Returns what to tell of a parser's error about an op that the context does not know, or nothing.
+    """Returns the notes for a parser's error about an op that the context does not know; none for other errors.
 
     Args:
         error: the error, which does not name the op.
-        text: what was parsed.
+        text: the parsed text.
     """
     if not any(part in error.message for part in _UNKNOWN_OP):
         return []

@@ -19,7 +19,8 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.runtime.reference import Program, matmul_program
-from stepladder.verify.check import INTEGER_C, check_exact, integer_range, random_inputs
+from stepladder.verify.check import check_exact
+from stepladder.verify.inputs import INTEGER_C, integer_range, random_inputs
 
 SCHEMA_VERSION = 1
 MINIMUM_ROUNDS = 7

@@ -1,7 +1,8 @@
 """The MLIR Python bindings, under whichever name they are installed.
 
-The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI that holds the same modules calls it
-`torch_mlir`. This is the one module that knows: everything else imports MLIR from here.
+The LLVM project's own wheel calls the package `mlir`; the wheel on PyPI with the same modules calls it `torch_mlir`.
+Every other module imports MLIR from this one. Neither wheel has type stubs for `ir`, `transform` and `ext`: those in
+`stubs/` cover what this package uses.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import StepladderError
 
@@ -58,10 +60,13 @@ def _without_opdsl() -> ModuleType:
     return sys.modules.setdefault(dialect.__name__, dialect)
 
 
-ir = importlib.import_module(f"{PREFIX}.ir")
+if TYPE_CHECKING:
+    from stepladder.mlir.stubs import ext, ir, transform  # pyright: ignore[reportMissingModuleSource]
+else:
+    ir = importlib.import_module(f"{PREFIX}.ir")
+    ext = importlib.import_module(f"{PREFIX}.dialects.ext")
+    transform = importlib.import_module(f"{PREFIX}.dialects.transform")
 interpreter = importlib.import_module(f"{PREFIX}.dialects.transform.interpreter")
-transform = importlib.import_module(f"{PREFIX}.dialects.transform")
-ext = importlib.import_module(f"{PREFIX}.dialects.ext")
 passmanager = importlib.import_module(f"{PREFIX}.passmanager")
 # The payload's dialects.
 affine = _dialect("affine")
@@ -78,7 +83,7 @@ scf = _dialect("scf")
 vector = _dialect("vector")
 
 
-def fill_builtin_region(operation) -> None:
+def fill_builtin_region(operation: ir.Operation) -> None:
     """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it."""
     importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg").fill_builtin_region(operation)
 
@@ -91,7 +96,7 @@ def set_dialect_module(name: str, module: ModuleType) -> None:
     sys.modules.setdefault(f"{PREFIX}.dialects.{name}", module)
 
 
-def translate_to_llvm_ir(module_like) -> str:
+def translate_to_llvm_ir(module_like: ir.Operation) -> str:
     """Returns the LLVM IR text of an op that holds `llvm.func` ops, such as a lowered `gpu.module`."""
     return llvm.translate_module_to_llvmir(module_like)
 

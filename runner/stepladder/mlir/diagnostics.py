@@ -37,7 +37,7 @@ class Diagnostic:
     notes: list[str] = field(default_factory=list)
 
 
-def location_text(location) -> str:
+def location_text(location: ir.Location | str) -> str:
     """Returns `file:line:column` for an MLIR location, the innermost one of a nest, or an empty string."""
     found = _FILE_LOCATION.search(str(location))
     if not found:
@@ -53,7 +53,7 @@ def shorten(text: str) -> str:
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + " ..."
 
 
-def _convert(diagnostic) -> Diagnostic:
+def _convert(diagnostic: ir.DiagnosticInfo) -> Diagnostic:
     notes = []
     for note in list(diagnostic.notes)[:_MAX_NOTES]:
         where = location_text(note.location)
@@ -61,7 +61,7 @@ def _convert(diagnostic) -> Diagnostic:
     return Diagnostic(location_text(diagnostic.location), shorten(diagnostic.message), notes)
 
 
-def from_error(error) -> list[Diagnostic]:
+def from_error(error: ir.MLIRError) -> list[Diagnostic]:
     """Returns the diagnostics that an `MLIRError` carries."""
     return [_convert(diagnostic) for diagnostic in error.error_diagnostics]
 
@@ -87,11 +87,11 @@ def from_text(text: str) -> Diagnostic | None:
 
 
 @contextlib.contextmanager
-def collect(context) -> Iterator[list[Diagnostic]]:
+def collect(context: ir.Context) -> Iterator[list[Diagnostic]]:
     """Collects the errors reported on `context` while the block runs, instead of printing them."""
     found: list[Diagnostic] = []
 
-    def keep(diagnostic) -> bool:
+    def keep(diagnostic: ir.DiagnosticInfo) -> bool:
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
             found.append(_convert(diagnostic))
         return True

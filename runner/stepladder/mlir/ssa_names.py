@@ -1,7 +1,7 @@
 """Names of function arguments, which MLIR's parser drops and its printer can show.
 
-A name survives as a location (`loc("A")`), which the printer turns back into `%A` when asked to. Nothing but the
-names of arguments is kept: they are what a reader follows through a pipeline, from the payload into the kernel.
+A name survives as a location (`loc("A")`), which the printer turns back into `%A` on request. Only the names of
+arguments are kept: a reader follows them through a pipeline, from the payload into the kernel.
 """
 
 from __future__ import annotations
@@ -12,28 +12,39 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
-_SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(([^\n]*)")
+_SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(")
 _ARGUMENT = re.compile(r"%([A-Za-z_$][\w$.-]*)\s*:")
 _UNNAMED = re.compile(r"arg\d+")
 
 
-def _arguments(function) -> list:
+def _arguments(function: ir.Operation) -> list[ir.BlockArgument]:
+    """Returns the arguments of a function; none where it has no body."""
     blocks = function.regions[0].blocks
     return list(blocks[0].arguments) if len(blocks) else []
 
 
-def _give(argument, name: str) -> None:
+def _give(argument: ir.BlockArgument, name: str) -> None:
     argument.set_location(ir.Location.name(name, argument.location))
 
 
-def _name_of(value) -> str | None:
+def _name_of(value: ir.Value) -> str | None:
     found = re.match(r'loc\("([A-Za-z_$][\w$.-]*)"\(', str(value.location))
     return found.group(1) if found else None
 
 
-def restore(module, text: str) -> None:
+def _in_parentheses(text: str, start: int) -> str:
+    """Returns what stands between an opening parenthesis, which ends at `start`, and the one that closes it."""
+    depth = 1
+    for end in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            return text[start:end]
+    return text[start:]
+
+
+def restore(module: ir.Module, text: str) -> None:
     """Gives the functions' arguments in a parsed module the names that they have in its text."""
-    written = {symbol: _ARGUMENT.findall(rest) for symbol, rest in _SIGNATURE.findall(text)}
+    written = {found[1]: _ARGUMENT.findall(_in_parentheses(text, found.end())) for found in _SIGNATURE.finditer(text)}
     for function in walk(module, *_FUNCTIONS):
         names = written.get(function.attributes["sym_name"].value, [])
         for argument, name in zip(_arguments(function), names):
@@ -41,7 +52,7 @@ def restore(module, text: str) -> None:
                 _give(argument, name)
 
 
-def hand_on_to_kernels(module) -> None:
+def hand_on_to_kernels(module: ir.Module) -> None:
     """Gives a kernel's arguments the names of what a launch passes for them."""
     kernels = {function.attributes["sym_name"].value: function for function in walk(module, "gpu.func", "llvm.func")}
     for launch in walk(module, "gpu.launch_func"):

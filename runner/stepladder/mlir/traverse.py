@@ -1,15 +1,15 @@
-"""Walking over IR, and reading off an op what another is made with."""
+"""Traversal of IR, and reading the parts of an op that another op is created from."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 
 
-def walk(root, *names: str) -> list:
-    """Returns the ops below `root` and itself, in order: those with one of the given names, or all."""
-    found = []
+def walk(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Operation]:
+    """Returns `root` and the ops nested in it, in pre-order: those with one of the given names, or all."""
+    found: list[ir.Operation] = []
 
-    def visit(op):
+    def visit(op: ir.Operation) -> ir.WalkResult:
         if not names or op.name in names:
             found.append(op)
         return ir.WalkResult.ADVANCE
@@ -18,6 +18,29 @@ def walk(root, *names: str) -> list:
     return found
 
 
-def attributes_of(op) -> dict:
-    """Returns an op's attributes by name, for making another with the same ones."""
+def attributes_of(op: ir.Operation | ir.OpView) -> dict[str, ir.Attribute]:
+    """Returns an op's attributes by name, to create another op with them."""
     return {op.attributes[i].name: op.attributes[i].attr for i in range(len(op.attributes))}
+
+
+def producer(value: ir.Value) -> ir.Operation | None:
+    """Returns the op that defines a value, or None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def defining_op(value: ir.Value) -> ir.Operation:
+    """Returns the op that defines a value, which is not a block argument."""
+    op = producer(value)
+    assert op is not None, "expected the result of an op"
+    return op
+
+
+def users_of(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that use a value, one for each use, in the order of MLIR's use list."""
+    return [use.owner.operation for use in value.uses]
+
+
+def count_operations(module: ir.Module) -> int:
+    """Returns the number of ops below a module."""
+    return len(walk(module)) - 1

@@ -8,15 +8,18 @@ from stepladder.mlir.bindings import ir
 _SIGNED_CASTS = ("arith.extf", "arith.truncf", "arith.extsi", "arith.trunci", "arith.sitofp", "arith.fptosi")
 
 
-def _inner(op) -> list:
+def _inner(op: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops in the body of a structured op."""
     return [inner.operation for inner in op.regions[0].blocks[0].operations]
 
 
-def multiplies_and_adds(matmul) -> bool:
+def multiplies_and_adds(matmul: ir.Operation) -> bool:
     """Tells whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum."""
     block = matmul.regions[0].blocks[0]
-    *casts, product, total, end = _inner(matmul) if len(block.operations) >= 3 else [None] * 3
-    if end is None or any(cast.name not in _SIGNED_CASTS for cast in casts):
+    if len(block.operations) < 3:
+        return False
+    *casts, product, total, end = _inner(matmul)
+    if any(cast.name not in _SIGNED_CASTS for cast in casts):
         return False
     factors = [operand.owner.operands[0] if operand.owner in casts else operand for operand in product.operands]
     kind = "f" if product.name == "arith.mulf" else "i"
@@ -28,7 +31,7 @@ def multiplies_and_adds(matmul) -> bool:
     )
 
 
-def rounds(generic) -> bool:
+def rounds(generic: ir.Operation) -> bool:
     """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
@@ -39,7 +42,7 @@ def rounds(generic) -> bool:
     ):
         return False
     rounding, end = body
-    mode = rounding.attributes["roundingmode"] if "roundingmode" in rounding.attributes else None
+    mode = rounding.attributes.get("roundingmode", None)
     return (
         rounding.operands[0] == generic.regions[0].blocks[0].arguments[0]
         and end.operands[0] == rounding.results[0]

@@ -1,13 +1,13 @@
-"""Exports the function of a payload as a reference program (`reference`).
+"""Exports the function of a payload as a reference program (`runtime.reference`).
 
-Reads the payload's linalg IR as it was given, without regard to `payload.find_problem`: what one overlooks the other
-computes, and the numbers differ. Reads and writes of buffers become values: each holds one at a time.
+It reads the payload's linalg IR as it was given, independently of `payload.matmul`: an op that the recognizer overlooks
+is computed here, and the numbers differ. Reads and writes of buffers become values: each buffer holds one at a time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir, linalg
@@ -18,26 +18,27 @@ from stepladder.runtime.reference import (
     Constant,
     Empty,
     Generic,
+    Instruction,
     Operation,
     Program,
     Reshape,
     Result,
     Slice,
 )
-from stepladder.verify.reference_evaluation import OPERATIONS, PREDICATES, reduces
+from stepladder.runtime.reference_operations import OPERATIONS, PREDICATES, unsupported_reduction
 
 _ELEMENT = re.compile(r"i\d+|index|f\d\w*|bf16|tf32")
 
 
-def export(module, roles: Mapping[int, str]) -> Program:
+def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     """Returns the reference program of a payload's one function with a body.
 
     Args:
         module: the payload, as it was parsed.
-        roles: function argument -> "a", "b" or "c", as `payload.Problem.roles`; results follow the arguments.
+        roles: function argument -> "a", "b" or "c", as `PayloadMatmul.roles`; results follow the arguments.
 
     Raises:
-        StepladderError: an op that no reference can be computed of.
+        StepladderError: an op that the reference evaluation does not support.
     """
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
@@ -47,27 +48,27 @@ def export(module, roles: Mapping[int, str]) -> Program:
     return _Export(functions[0], roles).program()
 
 
-def _refusal(op, what: str) -> StepladderError:
+def _refusal(op: ir.Operation, what: str) -> StepladderError:
     return StepladderError(
         f"no reference can be computed for {what}, so that the numbers could not be checked",
         location=diagnostics.location_text(op.location),
     )
 
 
-def _of_array(attribute) -> list[int]:
+def _of_array(attribute: Iterable[int]) -> list[int]:
     return [int(element) for element in attribute]
 
 
 class _Export:
-    """Values by MLIR's, as they are numbered, and what each buffer holds."""
+    """The numbers of a function's values, and the value that each buffer holds."""
 
-    def __init__(self, function, roles: Mapping[int, str]):
+    def __init__(self, function: ir.Operation, roles: Mapping[int, str]) -> None:
         self.function = function
         self.roles = roles
-        self.numbers: dict[object, int] = {}
-        self.buffers: dict[object, int] = {}
-        self.written: set[object] = set()
-        self.instructions: list = []
+        self.numbers: dict[ir.Value, int] = {}
+        self.buffers: dict[ir.Value, int] = {}
+        self.written: set[ir.Value] = set()
+        self.instructions: list[Instruction] = []
         self.results: list[Result] = []
         self.count = 0
 
@@ -87,17 +88,17 @@ class _Export:
             arguments.append(Argument(first[argument], type_, shape, self.roles.get(place), after))
         return Program(tuple(arguments), tuple(self.instructions), tuple(self.results))
 
-    def _new(self, value=None) -> int:
+    def _new(self, value: ir.Value | None = None) -> int:
         self.count += 1
         if value is not None:
             self.numbers[value] = self.count - 1
         return self.count - 1
 
-    def _held(self, value) -> int:
+    def _held(self, value: ir.Value) -> int:
         """Returns the number of a tensor, a scalar or a buffer's content now."""
         return self.buffers[value] if value in self.buffers else self.numbers[value]
 
-    def _type(self, value, op) -> tuple[str, tuple[int, ...]]:
+    def _type(self, value: ir.Value, op: ir.Operation) -> tuple[str, tuple[int, ...]]:
         """Returns element type and shape of a value; arguments that nothing uses may be of any type."""
         type_ = value.type
         shape: tuple[int, ...] = ()
@@ -109,7 +110,7 @@ class _Export:
             raise _refusal(op, f"a value of type {type_}")
         return str(element), shape if is_static else ()
 
-    def _op(self, op) -> None:
+    def _op(self, op: ir.Operation) -> None:
         match op.name:
             case "arith.constant":
                 self._constant(op)
@@ -138,7 +139,7 @@ class _Export:
             case _:
                 raise _refusal(op, f"'{op.name}'")
 
-    def _return(self, op) -> None:
+    def _return(self, op: ir.Operation) -> None:
         count = len(self.function.regions[0].blocks[0].arguments)
         for place, operand in enumerate(op.operands):
             # One tensor that no argument is added for is stored in the buffer that C was.
@@ -147,19 +148,20 @@ class _Export:
                 Result(self._held(operand), *self._type(operand, op), self.roles.get(count + place, otherwise))
             )
 
-    def _buffer(self, op, buffer):
+    def _buffer(self, op: ir.Operation, buffer: ir.Value) -> ir.Value:
+        """Returns a buffer that an op takes; refuses one that is a view of another."""
         if buffer not in self.buffers:
             raise _refusal(op, f"'{op.name}' of a view of a buffer")
         return buffer
 
-    def _store(self, op, target, number: int) -> None:
+    def _store(self, op: ir.Operation, target: ir.Value, number: int) -> None:
         if isinstance(target.type, ir.MemRefType):
             self.buffers[self._buffer(op, target)] = number
             self.written.add(target)
         else:
             self.numbers[op.results[0]] = number
 
-    def _constant(self, op) -> None:
+    def _constant(self, op: ir.Operation) -> None:
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr):
             if not attribute.is_splat:
@@ -169,14 +171,14 @@ class _Export:
             Constant(self._new(op.results[0]), *self._type(op.results[0], op), self._number(op, attribute))
         )
 
-    def _number(self, op, attribute) -> int | str:
+    def _number(self, op: ir.Operation, attribute: ir.Attribute) -> int | str:
         """Returns a number as a program holds it."""
         if not isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr)):
             raise _refusal(op, f"the constant {attribute}")
         value = attribute.value
         return float(value).hex() if isinstance(attribute, ir.FloatAttr) else int(value)
 
-    def _slice(self, op) -> None:
+    def _slice(self, op: ir.Operation) -> None:
         offsets, sizes, strides = (
             _of_array(op.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides")
         )
@@ -200,7 +202,7 @@ class _Export:
             )
         )
 
-    def _structured(self, op) -> None:
+    def _structured(self, op: ir.Operation) -> None:
         maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
         body = op.regions[0].blocks[0]
         *inner, end = [item.operation for item in body.operations]
@@ -236,7 +238,7 @@ class _Export:
                 self.numbers[op.results[place]] = number
         self.instructions.append(generic)
 
-    def _operation(self, op) -> Operation:
+    def _operation(self, op: ir.Operation) -> Operation:
         """Returns a scalar op of a body."""
         known = op.name in OPERATIONS and len(op.results) == 1
         attribute: int | str | None = None
@@ -259,7 +261,7 @@ class _Export:
             attribute,
         )
 
-    def _loops(self, op, map_) -> tuple[int | None, ...]:
+    def _loops(self, op: ir.Operation, map_: ir.AffineMap) -> tuple[int | None, ...]:
         """Returns the loops that run along the axes of an operand."""
         loops: list[int | None] = []
         for expression in map_.results:
@@ -271,7 +273,7 @@ class _Export:
                 raise _refusal(op, f"'{op.name}' with the indexing map {map_}")
         return tuple(loops)
 
-    def _sizes(self, op, maps) -> tuple[int, ...]:
+    def _sizes(self, op: ir.Operation, maps: Sequence[ir.AffineMap]) -> tuple[int, ...]:
         """Returns how often each loop of a structured op runs."""
         sizes = [0] * maps[0].n_dims
         for operand, map_ in zip(op.operands, maps):
@@ -281,13 +283,13 @@ class _Export:
                     sizes[loop] = size
         return tuple(sizes)
 
-    def _check_loops(self, op, generic: Generic) -> None:
-        """Refuses loops over elements that no whole array has, and reductions that are no folds."""
+    def _check_loops(self, op: ir.Operation, generic: Generic) -> None:
+        """Refuses loops over a part of an operand, and reductions that do not fold values into the result."""
         for operand, loops in zip(op.operands, generic.maps):
             named = [loop for loop in loops if loop is not None]
             shape = self._type(operand, op)[1]
             if len(set(named)) < len(named) or any(loop is None and size != 1 for loop, size in zip(loops, shape)):
                 raise _refusal(op, f"'{op.name}' whose loops run over a part of an operand")
-        reason = reduces(generic)
+        reason = unsupported_reduction(generic)
         if reason:
             raise _refusal(op, reason)

@@ -36,6 +36,7 @@ class Ablation:
             ("multi_buffer", "stages"),
             ("pad_shared_memory", "padding"),
             ("make_persistent", "persistent_blocks"),
+            ("enable_dependent_launch", "dependent_launch"),
             ("form_clusters", "cluster_m"),
             ("form_clusters", "cluster_n"),
         ):

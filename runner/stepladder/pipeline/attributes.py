@@ -44,7 +44,8 @@ def _is_texts(attribute: ir.Attribute) -> bool:
 
 
 def _entries(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
-    return {attribute[number].name: attribute[number].attr for number in range(len(attribute))}
+    dictionary = ir.DictAttr(attribute)
+    return {entry.name: entry.attr for entry in (dictionary[number] for number in range(len(dictionary)))}
 
 
 def _is_texts_by_name(attribute: ir.Attribute) -> bool:
@@ -69,11 +70,19 @@ def _is_requirements(attribute: ir.Attribute) -> bool:
 
 
 def _conditions(attribute: ir.Attribute) -> list[str]:
-    return [_entries(entry)["condition"].value for entry in attribute]
+    return [ir.StringAttr(_entries(entry)["condition"]).value for entry in ir.ArrayAttr(attribute)]
+
+
+def _is_text(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.StringAttr)
+
+
+def _text(attribute: ir.Attribute) -> list[str]:
+    return [attribute.value]
 
 
 def _texts_by_name(attribute: ir.Attribute) -> list[str]:
-    return [value.value for value in _entries(attribute).values()]
+    return [ir.StringAttr(value).value for value in _entries(attribute).values()]
 
 
 OF_STEPS = {
@@ -85,6 +94,7 @@ OF_STEPS = {
         _is_requirements,
         _conditions,
     ),
+    "when": Attribute("an expression over knobs", 'when = "split_k > 1"', _is_text, _text),
     "left_out": Attribute("numbers, booleans or texts by knob", "left_out = {stages = 1 : i64}", _is_values_by_name),
 }
 OF_PIPELINES = {
@@ -123,6 +133,21 @@ def check_declaration(sequence: ir.Operation, name: str) -> None:
             f"attribute '{attribute}' stands on the declaration of step '{name}'",
             location=diagnostics.location_text(sequence.location),
             notes=["attributes of a step stand where it is defined"],
+        )
+
+
+def check_included(sequence: ir.Operation, name: str, step: str) -> None:
+    """Checks that a sequence which a step includes has no attributes of steps, since only a pipeline's includes read
+    them.
+
+    Raises:
+        StepladderError: it has one.
+    """
+    for attribute in _own_attributes(sequence):
+        raise StepladderError(
+            f"attribute '{attribute}' stands on sequence '{name}', which step '{step}' includes",
+            location=diagnostics.location_text(sequence.location),
+            notes=["attributes of a step are read where a pipeline includes it"],
         )
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stepladder.codegen import kernel as codegen
+from stepladder.codegen.kernel import Kernel, find_kernel
+from stepladder.codegen.machine_code import MachineCode, check_resources, generate
+from stepladder.codegen.toolchain import find_tool, tool_versions
+from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
-from stepladder.payload.problem import Problem
-from stepladder.pipeline import engine
+from stepladder.payload.matmul import PayloadMatmul
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.runtime import bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 
 
@@ -23,12 +29,12 @@ class Build:
     Args:
         run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
         code: PTX, cubin and resources of the kernel.
-        manifest: what the bundle says about it.
+        manifest: describes the kernel and how it was made.
         reference: what the payload computes.
     """
 
-    run: engine.Run
-    code: codegen.MachineCode
+    run: Run
+    code: MachineCode
     manifest: bundle.Manifest
     reference: Program
 
@@ -37,29 +43,12 @@ class Build:
         bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), self.reference)
 
 
-def problem_of(problem: Problem) -> bundle.Problem:
-    """Returns a payload's problem as a manifest describes it; f32 operands are multiplied on tensor cores, in tf32."""
-    return bundle.Problem(
-        problem.m,
-        problem.n,
-        problem.k,
-        problem.a_type,
-        problem.b_type,
-        acc_type=problem.acc_type,
-        c_type=problem.c_type,
-        accumulate=problem.accumulate,
-        a_layout=problem.a_layout,
-        b_layout=problem.b_layout,
-        compute_type="tf32" if problem.a_type == "f32" else None,
-    )
-
-
-def _argument(role: str, problem: bundle.Problem, descriptor: int | None) -> bundle.Argument:
+def _argument(role: str, problem: Problem, descriptor: int | None) -> bundle.Argument:
     operand = problem.operand(role)
     return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor)
 
 
-def _tma_descriptor(role: str, descriptor: codegen.Descriptor, problem: bundle.Problem) -> bundle.TmaDescriptor:
+def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
     buffer = _argument(role, problem, None)
     pitch = buffer.shape[1] * element_type(buffer.element_type).bytes
     return bundle.TmaDescriptor(
@@ -76,34 +65,30 @@ def _tma_descriptor(role: str, descriptor: codegen.Descriptor, problem: bundle.P
     )
 
 
-def _manifest(
-    request: engine.Request, run: engine.Run, kernel: codegen.Kernel, code: codegen.MachineCode
-) -> bundle.Manifest:
-    problem = run.problem
-    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in problem.roles]
+def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel, code: MachineCode) -> bundle.Manifest:
+    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
     if unknown:
         raise StepladderError(
             f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
-            location=problem.location,
+            location=matmul.location,
         )
-    described = problem_of(problem)
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
-        role = problem.roles[parameter.number]
+        role = matmul.roles[parameter.number]
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
-            descriptors.append(_tma_descriptor(role, parameter.descriptor, described))
-        arguments.append(_argument(role, described, through))
+            descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
+        arguments.append(_argument(role, matmul.problem, through))
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,
         arguments=tuple(arguments),
         tma_descriptors=tuple(descriptors),
-        problem=described,
-        grid=tuple(kernel.grid),
-        block=tuple(kernel.block),
-        cluster=tuple(kernel.cluster),
+        problem=matmul.problem,
+        grid=_triple(kernel.grid),
+        block=_triple(kernel.block),
+        cluster=_triple(kernel.cluster),
         static_shared_memory=code.static_shared_memory,
         dynamic_shared_memory=kernel.dynamic_shared_memory,
         registers=code.registers,
@@ -112,9 +97,14 @@ def _manifest(
         steps=tuple(step.name for step in run.steps),
         without=request.without,
         knobs=run.knobs,
-        tool_versions=codegen.tool_versions(),
+        tool_versions=tool_versions(),
         dependent_launch="griddepcontrol.wait" in code.ptx,
     )
+
+
+def _triple(extents: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = extents
+    return x, y, z
 
 
 def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str) -> None:
@@ -139,12 +129,12 @@ def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str)
 def build(
     text: str,
     name: str,
-    request: engine.Request,
+    request: Request,
     *,
     use_cache: bool = True,
-    progress: Callable[[engine.StepResult], None] | None = None,
+    progress: Callable[[StepResult], None] | None = None,
 ) -> Build:
-    """Compiles a payload, in the current MLIR context (`engine.mlir_context`).
+    """Compiles a payload, in the current MLIR context (`context.mlir_context`).
 
     Args:
         text: the payload.
@@ -154,15 +144,19 @@ def build(
         progress: called after each step.
 
     Raises:
-        StepladderError: as `engine.run` and `codegen.generate`, or a kernel that does not fit its target.
+        StepladderError: as `run_pipeline` and `machine_code.generate`, or a kernel that does not fit its target.
     """
-    codegen.find_tool("ptxas")  # before any work is done: without it none of it can be used
-    run = engine.run(text, name, request, progress=progress)
-    kernel = codegen.find_kernel(run.module)
-    code = codegen.generate(kernel, use_cache=use_cache)
-    codegen.check_resources(kernel, code)
-    manifest = _manifest(request, run, kernel, code)
+    if request.start is not None:
+        raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
+    find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
+    run = run_pipeline(text, name, request, progress=progress)
+    matmul = run.matmul
+    assert matmul is not None  # of every run that begins with the payload
+    kernel = find_kernel(run.module)
+    code = generate(kernel, use_cache=use_cache)
+    check_resources(kernel, code)
+    manifest = _manifest(request, run, matmul, kernel, code)
     # Of the payload as it was given, parsed anew: the run has changed its own module.
-    reference = reference_export.export(engine.parse_payload(text, name), run.problem.roles)
-    _check_outputs(reference, manifest, run.problem.location)
+    reference = reference_export.export(parse_payload(text, name), matmul.roles)
+    _check_outputs(reference, manifest, matmul.location)
     return Build(run, code, manifest, reference)

@@ -20,7 +20,7 @@ from stepladder.runtime.files import write_text
 from stepladder.runtime.resources import cache_dir, transforms_dir
 
 if TYPE_CHECKING:
-    from stepladder.pipeline.library import Pipeline
+    from stepladder.pipeline.definition import Pipeline
 
 Rows = list[dict[str, Any]]
 
@@ -55,8 +55,9 @@ def _names() -> list[str]:
 def _digest() -> str:
     """Returns a digest of the package's pipelines and steps, and of what reads them."""
     folder = transforms_dir()
+    readers = [Path(__file__).with_name(f"{name}.py") for name in ("catalog", "definition", "library", "sequences")]
     digest = hashlib.sha256(__version__.encode())
-    for path in [*sorted(folder.rglob("*.mlir")), Path(__file__), Path(__file__).with_name("library.py")]:
+    for path in [*sorted(folder.rglob("*.mlir")), *readers]:
         text = path.read_bytes()
         digest.update(f"\n{path.name} {path.parent.name} {len(text)}\n".encode())
         digest.update(text)
@@ -84,11 +85,12 @@ def _keep(digest: str, known: dict[str, Rows]) -> None:
 
 def _read(names: Iterable[str]) -> dict[str, Rows]:
     """Returns the rows of pipelines by kind, read from their scripts."""
-    from stepladder.pipeline import engine, library
+    from stepladder.pipeline import library
+    from stepladder.pipeline.context import mlir_context
 
     found: dict[str, Rows] = {kind: [] for kind in KINDS}
     for name in names:
-        with engine.mlir_context():
+        with mlir_context():
             pipeline = library.load(name)
             for kind, of_pipeline in _describe(pipeline).items():
                 found[kind] += of_pipeline

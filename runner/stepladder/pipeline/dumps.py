@@ -30,7 +30,7 @@ class DumpFolder:
         kept: a file that stays, also if it is a dump of the last run: the input, by its path.
     """
 
-    def __init__(self, path: str, kept: str | None = None):
+    def __init__(self, path: str, kept: str | None = None) -> None:
         self.path = Path(path)
         self._kept = kept
         self._written: dict[str, str] = {}

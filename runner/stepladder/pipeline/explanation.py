@@ -1,18 +1,18 @@
-"""What the cost model says of a payload: the first candidates, with the time of each term."""
+"""Explains the cost model's choice for a payload: the best candidates, with the predicted time of each term."""
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stepladder.cli.tables import print_table
-from stepladder.payload.problem import Problem
-from stepladder.pipeline import engine, knob_choice, library
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.cost_model.gpu import Found
-from stepladder.pipeline.cost_model.ranking import LIMITS, PARTS, Candidate
+from stepladder.pipeline.cost_model.ranking import Candidate
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 
 SCHEMA_VERSION = 1
 
@@ -63,61 +63,9 @@ class Explanation:
             "candidates": [asdict(candidate) for candidate in self.candidates],
         }
 
-    def print(self) -> None:
-        """Prints a table of the candidates, and below it which knobs `compile` takes."""
-        for line in (self.found.note, _data_sheet(self.found)):
-            if line:
-                print(f"note: {line}", file=sys.stderr)
-        problem = self.problem
-        title = (
-            f"{problem.m} x {problem.n} x {problem.k}, {problem.a_type} -> {problem.c_type}, {self.pipeline} on "
-            f"{self.found.gpu.name}: {self.settings} settings ranked in {self.seconds * 1e3:.0f} ms, times in us"
-        )
-        print_table([_row(number, candidate) for number, candidate in enumerate(self.candidates, 1)], title=title)
-        knobs = ", ".join(f"{name} = {value}" for name, value in self.chosen.knobs.items())
-        print(f"compile takes the knobs from {self.chosen.source.text}:\n{knobs}")
 
-
-def _data_sheet(found: Found) -> str:
-    if found.gpu.source == "measured":
-        return ""
-    return f"nothing was measured on {found.gpu.name}: peaks are from data sheets, fitted constants from another GPU"
-
-
-def _row(number: int, candidate: Candidate) -> dict[str, object]:
-    times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
-    return {
-        "": number,
-        "knobs": " ".join(_short(name, value) for name, value in candidate.knobs.items() if not _neutral(name, value)),
-        "total": f"{candidate.microseconds:.1f}",
-        "waves": f"{candidate.waves:.2f}",
-        **times,
-        "bound": candidate.bound,
-    }
-
-
-# Values that say that a form of kernel is not used; the table leaves them out.
-_NEUTRAL: dict[str, int | str] = {
-    "cluster_m": 1,
-    "cluster_n": 1,
-    "split_k": 1,
-    "schedule": "cooperative",
-    "tile_scheduler": "data_parallel",
-    "split_k_workspace": "cluster",
-    "persistent_blocks": 0,
-}
-
-
-def _neutral(name: str, value: int | str) -> bool:
-    return _NEUTRAL.get(name) == value
-
-
-def _short(name: str, value: int | str) -> str:
-    return f"{name}={value}"
-
-
-def explain(text: str, name: str, request: engine.Request, count: int) -> Explanation:
-    """Returns what the cost model says of a payload, in the current MLIR context.
+def explain(text: str, name: str, request: Request, count: int) -> Explanation:
+    """Returns the cost model's ranking of knob settings for a payload, in the current MLIR context.
 
     Args:
         text: the payload.
@@ -129,9 +77,9 @@ def explain(text: str, name: str, request: engine.Request, count: int) -> Explan
         StepladderError: bad input, a pipeline whose kernels the model does not know, or none that it accepts.
     """
     pipeline = library.load(request.pipeline)
-    asked = engine.read_asked(pipeline, request, text, name)
+    query = read_query(pipeline, request, text, name)
     began = time.perf_counter()
-    ranked = knob_choice.rank(asked)
+    ranked = knob_choice.rank(query)
     seconds = time.perf_counter() - began
     if ranked is None:
         raise StepladderError(
@@ -141,15 +89,15 @@ def explain(text: str, name: str, request: engine.Request, count: int) -> Explan
     if not len(ranked):
         raise StepladderError(
             f"pipeline '{pipeline.name}' accepts no setting of its knobs for this payload",
-            location=asked.problem.location,
+            location=query.location,
             notes=["`stepladder compile` says which requirement fails first"],
         )
-    chosen = next(knob_choice.choices(asked, request.database))
+    chosen = next(knob_choice.choices(query, request.database))
     return Explanation(
-        asked.problem,
+        query.problem,
         pipeline.name,
-        asked.target,
-        asked.found_gpu(),
+        query.target,
+        query.found_gpu(),
         len(ranked),
         ranked.within(1.5),
         seconds,

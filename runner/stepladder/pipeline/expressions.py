@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 Value = int | bool | str | list
 
 
 class ExpressionError(Exception):
-    """An expression that cannot be evaluated; the message says which part of it and why."""
+    """An expression that cannot be evaluated; the message names the part and the reason."""
 
 
 class UnknownName(ExpressionError):
-    """An expression that uses a name nobody defines."""
+    """An expression that uses an undefined name."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         super().__init__(f"unknown name '{name}'")
         self.name = name
 
@@ -116,7 +116,7 @@ def evaluate(text: str, values: Mapping[str, Value]) -> Value:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return _calculate(node, _BINARY[type(op)], visit(left), visit(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return _calculate(node, operator.neg, visit(operand))
+                return _calculate(node, lambda value: -value, visit(operand))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not visit(operand)
             case ast.BoolOp(op=op, values=operands):
@@ -143,7 +143,7 @@ class Scope(Mapping):
         derived: name -> expression over knobs, facts and other derived names.
     """
 
-    def __init__(self, values: Mapping[str, Value], derived: Mapping[str, str]):
+    def __init__(self, values: Mapping[str, Value], derived: Mapping[str, str]) -> None:
         self._values = dict(values)
         self._derived = dict(derived)
         self._open: list[str] = []
@@ -165,7 +165,7 @@ class Scope(Mapping):
     def __contains__(self, name: object) -> bool:
         return name in self._values or name in self._derived
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._values, *self._derived]))
 
     def __len__(self) -> int:

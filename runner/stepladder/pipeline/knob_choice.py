@@ -1,4 +1,4 @@
-"""Where the knobs come from that a request does not set: a tuning database, a measured problem, the cost model."""
+"""Chooses the knobs that a request does not set: from a tuning database, a measured problem or the cost model."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepladder.codegen import kernel as codegen
 from stepladder.measure.tuning.database import Database, problem_key
-from stepladder.payload.problem import Problem
-from stepladder.pipeline import library, measured_knobs
+from stepladder.pipeline import measured_knobs
 from stepladder.pipeline.cost_model import gpu, ranking
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.space import Rule, Space
+from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline, Step
 from stepladder.pipeline.expressions import Value
-
-Knobs = dict[str, int | str]
+from stepladder.runtime.problem import Problem
 
 SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
 
@@ -47,8 +45,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What knobs are chosen for.
+class Query:
+    """A question for the best knobs: the pipeline, the problem, and what is given.
 
     Args:
         pipeline: the pipeline.
@@ -59,24 +57,29 @@ class Asked:
         target: the kernel's.
         measured: the measured knobs that apply to the pipeline.
         gpu: key of the GPU to choose for; None for the one that the model has for the target.
+        location: of the payload's matmul, for messages.
     """
 
-    pipeline: library.Pipeline
+    pipeline: Pipeline
     without: tuple[str, ...]
-    fixed: Mapping[str, int | str]
+    fixed: Mapping[str, KnobValue]
     problem: Problem
     facts: Mapping[str, Value]
     target: str
     measured: measured_knobs.Measured
     gpu: str | None = None
+    location: str = ""
 
     def found_gpu(self) -> Found:
-        """Returns the GPU that is chosen for, and what to say where the model does not know it. Raises
-        StepladderError for an unknown key."""
+        """Returns the GPU that knobs are chosen for, with a note where the model does not know it.
+
+        Raises:
+            StepladderError: an unknown key.
+        """
         return Found(gpu.load(self.gpu)) if self.gpu else gpu.for_target(self.target)
 
 
-def space_of(pipeline: library.Pipeline, without: tuple[str, ...]) -> Space:
+def space_of(pipeline: Pipeline, without: tuple[str, ...]) -> Space:
     """Returns a pipeline's knobs, and what its steps require of them, as the cost model takes them."""
     steps = [step for step in pipeline.steps if step.name not in without]
     rules = [Rule(requirement.condition, _runs_if(step)) for step in steps for requirement in step.requires]
@@ -89,47 +92,47 @@ def space_of(pipeline: library.Pipeline, without: tuple[str, ...]) -> Space:
     )
 
 
-def _runs_if(step: library.Step) -> str | None:
+def _runs_if(step: Step) -> str | None:
     if step.condition is None:
         return None
     return f"({step.condition.expression}) == {step.condition.region}"
 
 
-def digest(pipeline: library.Pipeline) -> str:
-    """Returns what tells a pipeline's text from others: a hash of its file and those of its steps."""
+def digest(pipeline: Pipeline) -> str:
+    """Returns the SHA-256 of a pipeline's file and those of its steps."""
     files = [pipeline.path, *dict.fromkeys(step.path for step in pipeline.steps)]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def rank(asked: Asked) -> ranking.Ranking | None:
+def rank(query: Query) -> ranking.Ranking | None:
     """Returns all settings that the pipeline accepts in order of their predicted time; None where the cost model does
     not know kernels of this pipeline."""
     return ranking.rank(
-        space_of(asked.pipeline, asked.without),
-        asked.facts,
-        asked.problem.accumulate,
-        asked.found_gpu().gpu,
-        asked.fixed,
+        space_of(query.pipeline, query.without),
+        query.facts,
+        query.problem.accumulate,
+        query.found_gpu().gpu,
+        query.fixed,
     )
 
 
-def choices(asked: Asked, database: Path | None) -> Iterator[Choice]:
+def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     """Yields knobs for a problem, the best first: what a tuning database has, what was measured for a problem like it
     on the same GPU, then the cost model's.
 
     Args:
-        asked: what for.
+        query: what they are for.
         database: a tuning database; None for none.
     """
     if database is not None:
-        yield from _tuned(asked, database)
-    found = asked.found_gpu()
-    for entry in measured_knobs.near(asked.measured.source, asked.problem) if asked.measured.source else []:
+        yield from _tuned(query, database)
+    found = query.found_gpu()
+    for entry in measured_knobs.near(query.measured.source, query.problem) if query.measured.source else []:
         if entry.measured_on == found.gpu.name:
             yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
-    ranked = rank(asked)
+    ranked = rank(query)
     if ranked is None:
-        alike = measured_knobs.candidates(asked.measured.source, asked.problem) if asked.measured.source else []
+        alike = measured_knobs.candidates(query.measured.source, query.problem) if query.measured.source else []
         for knobs in alike:
             yield Choice(knobs, Source(MEASURED, "measured for the problem most like this one"))
         return
@@ -143,16 +146,18 @@ def choices(asked: Asked, database: Path | None) -> Iterator[Choice]:
 _TRIED = 4
 
 
-def _tuned(asked: Asked, database: Path) -> Iterator[Choice]:
+def _tuned(query: Query, database: Path) -> Iterator[Choice]:
     entries = Database(database).find(
-        problem_key(asked.problem),
-        digest(asked.pipeline),
-        asked.target,
-        gpu.load(asked.gpu).name if asked.gpu else None,
+        problem_key(query.problem),
+        digest(query.pipeline),
+        query.target,
+        gpu.load(query.gpu).name if query.gpu else None,
     )
     if not entries:
         return
-    versions = codegen.tool_versions()
+    from stepladder.codegen import toolchain  # slow to import, and only a problem in the database needs it
+
+    versions = toolchain.tool_versions()
     entry = next((entry for entry in entries if entry.tool_versions == versions), None)
     if entry is None:
         print(

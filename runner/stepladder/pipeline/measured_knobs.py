@@ -12,12 +12,14 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepladder.payload.problem import Problem
+from stepladder.mlir.element_types import bits_of_name
+from stepladder.payload.facts import problem_facts
 from stepladder.pipeline import library
+from stepladder.pipeline.definition import Knobs, Pipeline
+from stepladder.pipeline.sequences import text_of_sequence, texts_of_steps
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import transforms_dir
-
-Knobs = dict[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Measured:
     reason: str
 
 
-def find_measured(pipeline: library.Pipeline) -> Measured:
+def find_measured(pipeline: Pipeline) -> Measured:
     """Returns whether measured knobs apply to a pipeline, in the MLIR context it was loaded in.
 
     They apply to the pipeline they were measured for, which they stand beside in `defaults/`, and to a copy of one of
@@ -62,7 +64,7 @@ def find_measured(pipeline: library.Pipeline) -> Measured:
     return Measured(None, f"{none}, and those of {alike.name} are not for it: {difference(pipeline, alike)}")
 
 
-def difference(pipeline: library.Pipeline, other: library.Pipeline) -> str | None:
+def difference(pipeline: Pipeline, other: Pipeline) -> str | None:
     """Returns the first thing in which a pipeline is not a copy of another, or None; the names do not count."""
     steps, others = pipeline.steps, other.steps
     names, other_names = [step.name for step in steps], [step.name for step in others]
@@ -76,7 +78,7 @@ def difference(pipeline: library.Pipeline, other: library.Pipeline) -> str | Non
     for own, step in zip(steps, others):
         if own.condition != step.condition:
             return f"step '{own.name}' runs in other cases"
-    texts, other_texts = library.texts_of_steps(pipeline), library.texts_of_steps(other)
+    texts, other_texts = texts_of_steps(pipeline), texts_of_steps(other)
     for name in names:
         if texts[name] != other_texts[name]:
             return f"step '{name}' is another"
@@ -90,7 +92,7 @@ def difference(pipeline: library.Pipeline, other: library.Pipeline) -> str | Non
             return f"knob '{name}' has other options"
     if pipeline.derived != other.derived:
         return "it derives other names from knobs"
-    if library.text_of_sequence(pipeline) != library.text_of_sequence(other):
+    if text_of_sequence(pipeline) != text_of_sequence(other):
         return "its sequence includes the steps in another way"
     return None
 
@@ -99,7 +101,7 @@ def _defaults(pipeline: Path) -> Path:
     return pipeline.parent / "defaults" / f"{pipeline.stem}.json"
 
 
-# What a hundredth of lost work weighs beside a size of C that is twice as large: a tenth of it.
+# The weight of lost work: a hundredth of it counts a tenth of a C twice as large.
 _LOST = 8.0
 
 
@@ -108,9 +110,8 @@ _OTHER_C = 0.05
 
 
 def _lost(knobs: Knobs, m: int, n: int) -> float:
-    """How many times the work there is blocks do that stay and take tile after tile: each as many tiles, or half tiles
-    where they are shared, as the last one to end. 1 for other pipelines: where blocks come and go, the number of tiles
-    matters less."""
+    """Returns the work of persistent blocks over the work of the problem: every block takes as long as the one with the
+    most tiles, or half tiles under stream-K. Without persistent blocks it is 1: the number of tiles matters less."""
     blocks = int(knobs.get("persistent_blocks", 0))
     if not blocks:
         return 1.0
@@ -166,7 +167,7 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
     path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
     if not path.is_file():
         return []
-    facts = problem.facts()
+    facts = problem_facts(problem)
     data = json.loads(path.read_text())
     found = []
     for entry in data["problems"]:
@@ -211,10 +212,10 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
 
 
 def _sorted(path: Path, problem: Problem) -> list[Knobs]:
-    facts = problem.facts()
+    facts = problem_facts(problem)
     measured = json.loads(path.read_text())["problems"]
     alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [
-        _of_width(entry, facts["a_bits"]) for entry in measured
+        _of_width(entry, bits_of_name(problem.a_type)) for entry in measured
     ]
     found: list[Knobs] = []
     for entry in sorted(

@@ -1,11 +1,12 @@
-"""What the steps of a run require of knobs, payload and target, and what is said where they do not have it."""
+"""Checks what the steps of a run require of knobs, payload and target."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
-from stepladder.payload.problem import FACTS, Problem
-from stepladder.pipeline import library
+from stepladder.payload.facts import FACTS
+from stepladder.pipeline.definition import Pipeline, Requirement, Step
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
@@ -16,30 +17,28 @@ from stepladder.pipeline.expressions import (
 from stepladder.runtime.errors import StepladderError, suggest
 
 
-def check_requirements(
-    pipeline: library.Pipeline, steps: list[library.Step], scope: Scope, problem: Problem | None
-) -> None:
+def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
     """Checks what the steps of a run require of knobs, payload and target.
 
-    Without a problem, in a run that begins from a dump, what is about the payload cannot be checked and is not.
+    Requirements on facts of the payload that `scope` lacks, as in a run that begins from a dump, are not checked.
 
     Args:
-        pipeline: the pipeline that the steps are of.
+        pipeline: the pipeline of the steps.
         steps: those that run, in order.
         scope: what the conditions may use.
-        problem: the payload's, where there is one.
+        location: of the payload's matmul, for messages; None for a dump.
 
     Raises:
         StepladderError: the first requirement that fails, in its words, with the values in it and the options that
-            would do; or a condition that cannot be evaluated.
+            would meet it; or a condition that cannot be evaluated.
     """
     for step in steps:
         for requirement in step.requires:
-            _check(pipeline, step, requirement, scope, problem)
+            _check(pipeline, step, requirement, scope, location)
 
 
-def accepted_values(pipeline: library.Pipeline, scope: Scope, condition: str) -> list[str]:
-    """Returns which options of single knobs would meet a condition; which knobs have none, where no knob has."""
+def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[str]:
+    """Returns notes on which options of single knobs would meet a condition; where none would, on the knobs tried."""
     hints, hopeless = [], []
     for name in scope.roots(condition):
         knob = pipeline.knobs.get(name)
@@ -58,11 +57,11 @@ def accepted_values(pipeline: library.Pipeline, scope: Scope, condition: str) ->
 
 
 def _check(
-    pipeline: library.Pipeline,
-    step: library.Step,
-    requirement: library.Requirement,
+    pipeline: Pipeline,
+    step: Step,
+    requirement: Requirement,
     scope: Scope,
-    problem: Problem | None,
+    payload_location: str | None,
 ) -> None:
     condition = requirement.condition
     roots: list[str] = []
@@ -72,7 +71,8 @@ def _check(
             return
         if evaluate(condition, scope):
             return
-        location = problem.location if problem and any(name in FACTS for name in roots) else str(step.path)
+        is_about_payload = any(name in FACTS for name in roots)
+        location = payload_location if payload_location is not None and is_about_payload else str(step.path)
         found = _values(scope, [*names(condition), *roots])
         notes = accepted_values(pipeline, scope, condition)
     except ExpressionError as error:
@@ -96,8 +96,7 @@ def _check(
 def _values(scope: Scope, used: list[str]) -> str:
     """Returns the values of names as a message shows them.
 
-    What a user cannot turn says nothing and is left out: a constant of the pipeline, and a truth that follows from a
-    knob beside it.
+    Values that no knob changes are left out: constants of the pipeline, and booleans derived from a knob that is shown.
     """
     shown = []
     for name in dict.fromkeys(used):

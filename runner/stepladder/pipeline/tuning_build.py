@@ -11,14 +11,17 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stepladder.codegen import kernel as codegen
+from stepladder.codegen.toolchain import tool_versions
 from stepladder.measure.tuning.database import problem_key
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
-from stepladder.pipeline import engine, knob_choice, library
+from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import FAILED, StepladderError
 
-# Ends the name of a file beside a bundle's place that says why there is no bundle.
+# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
 REFUSED = ".refused"
 
 
@@ -33,11 +36,11 @@ class Payload:
 @dataclass(frozen=True)
 class _Job:
     payload: Payload
-    request: engine.Request
+    request: Request
     path: Path
 
 
-def make_plan(payloads: Sequence[Payload], request: engine.Request, top: int) -> Plan:
+def make_plan(payloads: Sequence[Payload], request: Request, top: int) -> Plan:
     """Returns what to build for payloads: the first `top` settings of each, by the cost model.
 
     Args:
@@ -52,18 +55,18 @@ def make_plan(payloads: Sequence[Payload], request: engine.Request, top: int) ->
     seen: dict[str, str] = {}
     digest = target = ""
     for number, payload in enumerate(payloads):
-        with engine.mlir_context():
+        with mlir_context():
             pipeline = library.load(request.pipeline)
-            asked = engine.read_asked(pipeline, request, payload.text, payload.name)
-            ranked = knob_choice.rank(asked)
+            query = read_query(pipeline, request, payload.text, payload.name)
+            ranked = knob_choice.rank(query)
             if ranked is None or not len(ranked):
                 raise StepladderError(
                     f"the cost model has no setting of pipeline '{pipeline.name}' for this payload",
                     location=payload.name,
                     notes=["`stepladder explain` says why"],
                 )
-            key, digest, target = problem_key(asked.problem), knob_choice.digest(pipeline), asked.target
-            fixed = {name: value for name, value in asked.fixed.items() if name != "target"}
+            key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
+            fixed = {name: value for name, value in query.fixed.items() if name != "target"}
         if key in seen:
             raise StepladderError(f"'{payload.name}' is the same problem as '{seen[key]}': {key}")
         seen[key] = payload.name
@@ -72,7 +75,7 @@ def make_plan(payloads: Sequence[Payload], request: engine.Request, top: int) ->
             for place, candidate in enumerate(ranked.first(top))
         ]
         problems.append(Problem(payload.name, key, tuple(settings)))
-    return Plan(request.pipeline, digest, target, codegen.tool_versions(), tuple(problems))
+    return Plan(request.pipeline, digest, target, tool_versions(), tuple(problems))
 
 
 def plan_digest(plan: Plan) -> str:
@@ -84,7 +87,7 @@ def build_plan(
     folder: Path,
     plan: Plan,
     payloads: Sequence[Payload],
-    request: engine.Request,
+    request: Request,
     jobs: int,
     progress: Callable[[str], None],
 ) -> None:
@@ -130,7 +133,7 @@ def build_plan(
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _missing(folder: Path, plan: Plan, payloads: Sequence[Payload], request: engine.Request) -> Iterator[_Job]:
+def _missing(folder: Path, plan: Plan, payloads: Sequence[Payload], request: Request) -> Iterator[_Job]:
     for payload, problem in zip(payloads, plan.problems):
         for setting in problem.settings:
             path = folder / setting.bundle
@@ -149,7 +152,7 @@ def _build(job: _Job) -> str:
     from stepladder.pipeline import build
 
     job.path.parent.mkdir(parents=True, exist_ok=True)
-    with engine.mlir_context():
+    with mlir_context():
         try:
             built = build.build(job.payload.text, job.payload.name, job.request)
         except StepladderError as error:

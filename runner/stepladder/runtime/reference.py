@@ -21,12 +21,10 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from stepladder.runtime.errors import StepladderError
-
-if TYPE_CHECKING:
-    from stepladder.runtime.bundle import Problem
+from stepladder.runtime.problem import Problem
 
 VERSION = 1
 REFERENCE = "reference.json"

@@ -1,10 +1,13 @@
-"""Arrays for reference numbers: NumPy on the host, PyTorch on the GPU for what is large."""
+"""Arrays for reference numbers: NumPy on the host, PyTorch on the GPU for large problems."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,31 +15,84 @@ import numpy as np
 TORCH_FLOPS = 10**11
 
 
+class Array(Protocol):
+    """An array of NumPy or PyTorch: the operations that both have under one name."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """The extents."""
+        ...
+
+    @property
+    def dtype(self) -> object:
+        """The element type, of the library's own kind."""
+        ...
+
+    def __getitem__(self, index: object, /) -> Array: ...
+    def __add__(self, other: Array | float, /) -> Array: ...
+    def __sub__(self, other: Array | float, /) -> Array: ...
+    def __mul__(self, other: Array | float, /) -> Array: ...
+    def __truediv__(self, other: Array | float, /) -> Array: ...
+    def __rtruediv__(self, other: Array | float, /) -> Array: ...
+    def __pow__(self, other: Array | float, /) -> Array: ...
+    def __and__(self, other: Array | float, /) -> Array: ...
+    def __or__(self, other: Array | float, /) -> Array: ...
+    def __xor__(self, other: Array | float, /) -> Array: ...
+    def __matmul__(self, other: Array | float, /) -> Array: ...
+    def __lt__(self, other: Array | float, /) -> Array: ...
+    def __le__(self, other: Array | float, /) -> Array: ...
+    def __gt__(self, other: Array | float, /) -> Array: ...
+    def __ge__(self, other: Array | float, /) -> Array: ...
+    def __eq__(self, other: object, /) -> Array: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __ne__(self, other: object, /) -> Array: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __neg__(self) -> Array: ...
+    def __invert__(self) -> Array: ...
+    def __abs__(self) -> Array: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def reshape(self, shape: Sequence[int], /) -> Array:
+        """Returns the elements in row-major order with other extents."""
+        ...
+
+    def sum(self) -> Array:
+        """Returns the sum of all elements, without axes."""
+        ...
+
+    def max(self) -> Array:
+        """Returns the largest element, without axes."""
+        ...
+
+
 class NumPyArrays:
-    """Arithmetic on the host. `xp` is a module whose functions take the arrays."""
+    """Arithmetic on the host."""
 
     name = "NumPy"
-    xp: Any = np
+    xp: Any = np  # the module whose functions take the arrays
 
-    def load(self, array: np.ndarray, dtype: str) -> Any:
+    def load(self, array: np.ndarray, dtype: str) -> Array:
         """Returns `array` converted to a wider type (exactly)."""
-        return array.astype(dtype)
+        converted: Any = array.astype(dtype)
+        return converted
 
-    def cast(self, array: Any, dtype: str) -> Any:
+    def cast(self, array: Array, dtype: str) -> Array:
         """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`."""
-        return array.astype(dtype, copy=False)
+        converted: Any = np.asarray(array).astype(dtype, copy=False)
+        return converted
 
-    def permuted(self, array: Any, order: list[int]) -> Any:
+    def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order."""
-        return array.transpose(order)
+        permuted: Any = np.asarray(array).transpose(order)
+        return permuted
 
-    def erf(self, array: Any) -> Any:
+    def erf(self, array: Array) -> Array:
         """Returns the error function of each element; NumPy has none, so it is computed one by one."""
-        return np.asarray(np.frompyfunc(math.erf, 1, 1)(array), array.dtype)
+        given = np.asarray(array)
+        computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
+        return computed
 
-    def first(self, mask: Any) -> tuple[int, int]:
+    def first(self, mask: Array) -> tuple[int, int]:
         """Returns (row, column) of the first true element."""
-        row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
+        row, column = np.unravel_index(int(np.argmax(np.asarray(mask))), tuple(mask.shape))
         return int(row), int(column)
 
 
@@ -50,32 +106,39 @@ class TorchArrays(NumPyArrays):
 
     name = "PyTorch on the GPU"
 
-    def __init__(self, torch: Any, ordinal: int):
+    def __init__(self, torch: ModuleType, ordinal: int) -> None:
         self.xp = torch
-        self.place = torch.device("cuda", ordinal)
+        self.device = torch.device("cuda", ordinal)
 
-    def load(self, array: np.ndarray, dtype: str) -> Any:
+    def load(self, array: np.ndarray, dtype: str) -> Array:
+        """Returns `array` on the GPU, converted to a wider type (exactly)."""
         torch = self.xp
         if array.dtype.isbuiltin == 1:
             stored = torch.from_numpy(array)
         else:  # one of ml_dtypes, of the same name in PyTorch, which takes its bits only
             stored = torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
-        stored = stored.to(self.place)
+        stored = stored.to(self.device)
         # Narrower types of floating point go through float32: not every one has a conversion to float64.
         if array.itemsize < 4 and stored.is_floating_point():
             stored = stored.to(torch.float32)
         return stored.to(getattr(torch, dtype))
 
-    def cast(self, array: Any, dtype: str) -> Any:
-        return array.to(getattr(self.xp, dtype))
+    def cast(self, array: Array, dtype: str) -> Array:
+        """Returns an array as another type, as `NumPyArrays.cast`."""
+        tensor: Any = array
+        return tensor.to(getattr(self.xp, dtype))
 
-    def permuted(self, array: Any, order: list[int]) -> Any:
-        return array.permute(order)
+    def permuted(self, array: Array, order: list[int]) -> Array:
+        """Returns a view with the axes in another order."""
+        tensor: Any = array
+        return tensor.permute(order)
 
-    def erf(self, array: Any) -> Any:
+    def erf(self, array: Array) -> Array:
+        """Returns the error function of each element."""
         return self.xp.erf(array)
 
-    def first(self, mask: Any) -> tuple[int, int]:
+    def first(self, mask: Array) -> tuple[int, int]:
+        """Returns (row, column) of the first true element."""
         row, column = self.xp.nonzero(mask)[0].tolist()
         return row, column
 
@@ -90,7 +153,7 @@ def choose(flops: int, ordinal: int) -> NumPyArrays:
     if flops < TORCH_FLOPS and "torch" not in sys.modules:
         return NumPyArrays()
     try:
-        import torch
+        torch = importlib.import_module("torch")
     except ImportError:
         return NumPyArrays()
     return TorchArrays(torch, ordinal) if torch.cuda.is_available() else NumPyArrays()

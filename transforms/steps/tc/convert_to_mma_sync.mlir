@@ -1,13 +1,13 @@
-// Turns fragment transfers and contractions into `ldmatrix` and `mma.sync` of the nvgpu dialect.
+// Converts fragment transfers and contractions to `ldmatrix` and `mma.sync` of the nvgpu dialect.
 //
-// A fragment is now what it is to the hardware: registers of 32 lanes, in a layout that the instruction set documents.
-// `ldmatrix` loads 8 x 8 tiles of shared memory from one address a lane, so that rows may lie anywhere: in a swizzled
-// tile, too, which WMMA cannot read. C is loaded and stored by each lane on its own.
+// A fragment becomes registers of 32 lanes in the layout that the PTX ISA documents. `ldmatrix` loads 8 x 8 matrices
+// from shared memory with one row address a lane, so rows may lie anywhere, also in a swizzled tile, which WMMA cannot
+// read. Each lane loads and stores its elements of C with vector accesses.
 //
-// Fragments that `ldmatrix` cannot load, since it transposes 16-bit elements only (B of i8 or f32 in row-major order),
-// are loaded element by element. Upstream's conversion does not know bf16, whose fragments lie in registers as those of
-// f16 do: it is shown f16 instead (`tc.reinterpret_elements`). It loads the tiles of a column-major A in another order
-// than the product wants them: `tc.order_transposed_tiles`. And f32 is marked to be multiplied as tf32.
+// `ldmatrix` transposes 16-bit elements only. Fragments that need another transposition (B of i8 or f32 in row-major
+// order) are loaded element by element. Upstream's conversion does not support bf16, whose fragments have the layout of
+// f16: `tc.reinterpret_elements` presents them as f16. It loads the matrices of a column-major A in another order than
+// the product expects, which `tc.order_transposed_tiles` corrects. Products of f32 are marked as tf32.
 //
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
@@ -21,6 +21,8 @@
 //   %d = nvgpu.mma.sync(%a, %b, %c) {mmaShape = [16, 8, 16]} : (...) -> vector<2x2xf32>
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition =
@@ -32,6 +34,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "accumulator_registers * threads < 65536",
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
+    // bf16 takes the route of f16 (half_type); for other types this changes nothing.
     %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()
     %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
@@ -40,13 +43,14 @@ module attributes {transform.with_named_sequence} {
     "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
       : (!transform.any_op) -> ()
 
-    // A thread loads and stores its sums in pairs, which are aligned to a pair.
+    // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
+    // `lower_transfers` assumes of other accesses.
     %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * c_bits / 8"}} -> !transform.param<i64>
     transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
 
-    // f32 is multiplied as tf32: 19 of its 32 bits.
+    // Tensor cores multiply f32 as tf32, which keeps 19 of its 32 bits.
     transform.tune.alternatives<"tf32"> selected_region = 0
         attributes {knobs = {selected_region_attr = "a_type == 'f32'"}} {
     }, {
@@ -56,10 +60,7 @@ module attributes {transform.with_named_sequence} {
     }
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,42 +1,45 @@
-// Feeds the matrix unit from shared memory: tiles arrive by TMA, and warpgroups multiply them by `wgmma`.
+// Converts the copies of A and B to TMA loads and the product to `wgmma`, which reads both tiles from shared memory.
 //
-// Two things that only go together. TMA, the copy engine, writes a tile into shared memory with the 16-byte units of
-// its rows exchanged (swizzled), so that neither it nor what reads the tile meets bank conflicts; and `wgmma` is what
-// reads tiles laid out like that, whole, without taking them through registers.
+// The two conversions depend on each other. TMA writes a tile to shared memory with the 16-byte units of its rows
+// swizzled, which avoids bank conflicts for both the writes and the reads, and `wgmma` reads tiles in that layout
+// without loading them to registers first.
 //
-// `tc.load_by_tma` replaces the copies of A and B. One thread issues the loads of a step of k; they complete a barrier
-// in shared memory (`full`) by the number of their bytes, and a second one (`empty`) says when the tiles have been
-// read. There are `stages` places for tiles, a ring that is filled and emptied in order: with one, a load waits until
-// the products before it are done; with more, loads may run ahead, for which other steps arrange. What lies beyond the
-// edges of A and B, TMA fills with zeros.
+// `tc.load_by_tma` replaces the copies. One thread issues the TMA loads of a k step. They complete the transaction
+// count of the `full` mbarrier of their stage; consumers arrive at its `empty` mbarrier when they have read the tiles.
+// Shared memory has `stages` stages, filled and released in order: with one, a load waits for the products on the
+// previous tile; with more, loads can run ahead, which `multistage_loads` or `specialize_warps` arranges. TMA fills
+// elements beyond the edges of A and B with zeros.
 //
-// `tc.convert_to_warpgroup_mma` replaces the product: each of the warpgroups takes a share of the tile's rows, and
-// keeps its sums in registers through the loop over k. Which numbers they become in C is left to the epilogue.
+// `tc.convert_to_warpgroup_mma` replaces the product. Each warpgroup computes a slice of the tile's rows and keeps its
+// accumulator in registers through the k loop. The epilogue step converts the accumulator and writes C.
 //
 // Source: Ozen, "Hopper GEMM in MLIR": TMA, mbarriers and warpgroup-level products. Upstream's
-// `transform.nvgpu.rewrite_copy_as_tma` knows neither swizzle nor rings, and has no counterpart for the product.
+// `transform.nvgpu.rewrite_copy_as_tma` supports neither swizzled nor multistage tiles, and there is no upstream
+// counterpart for the product.
 //
 // Before:
 //   scf.for %k {
 //     linalg.copy ins(%a : ...) outs(%shared_a : memref<128x64xf16, #gpu.address_space<workgroup>>)
 //     ... the same for B ...
-//     linalg.matmul ins(%shared_a, %shared_b : ...) outs(%sums : ...)
+//     linalg.matmul ins(%shared_a, %shared_b : ...) outs(%acc : ...)
 // After, with stages = 4:
 //   %a_map = nvgpu.tma.create.descriptor ...
 //   gpu.launch ... {
-//     %ring_a = memref.alloc() {operand_a} : memref<4x1x128x64xf16, #gpu.address_space<workgroup>>
-//     scf.for %k iter_args(%slot, %parity, %acc) {
+//     %shared_a = memref.alloc() {operand_a} : memref<4x1x128x64xf16, #gpu.address_space<workgroup>>
+//     scf.for %k iter_args(%stage, %phase, %acc) {
 //       scf.if %leader {
-//         nvgpu.mbarrier.try_wait.parity %empty[%slot], !%parity
-//         nvgpu.mbarrier.arrive.expect_tx %full[%slot], 49152
-//         nvgpu.tma.async.load %a_map[%k, %i], %full[%slot] to %ring_a[%slot]
+//         nvgpu.mbarrier.try_wait.parity %empty[%stage], !%phase
+//         nvgpu.mbarrier.arrive.expect_tx %full[%stage], 49152
+//         nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //         ... the same for B ...
 //       }
-//       nvgpu.mbarrier.try_wait.parity %full[%slot], %parity
+//       nvgpu.mbarrier.try_wait.parity %full[%stage], %phase
 //       %next = nvgpu.warpgroup.mma %a, %b, %acc
-//       scf.if %first_of_warpgroup { nvgpu.mbarrier.arrive %empty[%slot] }
+//       scf.if %first_of_warpgroup { nvgpu.mbarrier.arrive %empty[%stage] }
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']",
@@ -46,18 +49,14 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255",
          message = "accumulators, block_m x block_n over tile_warpgroups, must take fewer than 255 registers a thread"}
       ]} {
+    // The number of warpgroups that share a tile is the arrival count of the `empty` mbarriers.
     "tc.load_by_tma"(%module) {stages = 4 : i64, warpgroups = 2 : i64,
       knobs = {stages = "stages", warpgroups = "tile_warpgroups"}} : (!transform.any_op) -> ()
+    // Reads the shared tiles with the swizzle that the loads write.
     "tc.convert_to_warpgroup_mma"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,10 +1,11 @@
-// Groups neighbouring blocks into clusters, which run at the same time on multiprocessors that can reach each other.
+// Groups neighbouring blocks into thread-block clusters of cluster_m x cluster_n.
 //
-// A cluster of cluster_m x cluster_n blocks computes a compact group of tiles: its rows of blocks read the same tiles
-// of A, its columns the same tiles of B. By itself this is a numbering; `multicast_tiles` loads what is shared once.
-// The grid must be a multiple of the cluster in both directions, unless its last tiles reach beyond C anyway.
+// The blocks of a cluster are scheduled concurrently on one GPC and can access each other's shared memory. The blocks
+// in a row of the cluster read the same tiles of A, those in a column the same tiles of B. This step only renumbers
+// blocks; `multicast_tiles` loads the shared tiles once. The grid must be a multiple of the cluster in both dimensions,
+// unless its last tiles extend beyond C.
 //
-// The authors of Hopper GEMM in MLIR name clusters as future work. Upstream has no op that regroups a grid.
+// Source: named as future work in Ozen, "Hopper GEMM in MLIR". Upstream has no op that regroups a grid.
 //
 // Before:
 //   gpu.launch blocks(...) in (32, 64, 1) {
@@ -17,6 +18,8 @@
 //     %i = %rank + (gpu.cluster_id y) * 2
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @form_clusters(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}, requires = [
         {condition = "m > block_m and m % block_m != 0 or (m + block_m - 1) // block_m % cluster_m == 0",
@@ -28,13 +31,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

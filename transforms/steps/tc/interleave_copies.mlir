@@ -1,7 +1,7 @@
-// Issues the copies of an iteration a share a k sub-step, instead of all at once.
+// Interleaves the `cp.async` copies of an iteration with the products of its k sub-steps.
 //
-// A burst of copies fills the queue of the load and store units, and the fragment loads behind it wait. Spread evenly,
-// each share slips between two runs of products.
+// A burst of copies fills the queue of the load/store units and delays the fragment loads that follow it. Distributed
+// over the sub-steps, each group of copies issues between two runs of products.
 //
 // Upstream orders copies by pipeline stage only.
 //
@@ -11,15 +11,14 @@
 //   scf.for { load f1; copy a0, a1; products f0; ... load f2; copy b0, b1; create_group; products f1; ... }
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @interleave_copies(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["rotate_loop"]} {
     "tc.interleave_copies"(%module) : (!transform.any_op) -> ()
 
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %kernel {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %kernel : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%kernel) : (!transform.any_op) -> ()
     transform.yield
   }
 }

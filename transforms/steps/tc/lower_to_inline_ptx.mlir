@@ -1,8 +1,8 @@
-// Writes instructions that LLVM has no intrinsic for as inline PTX, and parameters by value as such.
+// Lowers the remaining NVVM operations to inline PTX and passes TMA descriptors as grid constants.
 //
-// The last of the lowering: waits on barriers are loops of `mbarrier.try_wait`, `wgmma` and `setmaxnreg` go to ptxas as
-// they are written. TMA descriptors become parameters by value that are constant for the grid, which can only be said
-// of a lowered kernel.
+// LLVM has no intrinsics for some instructions: waits on mbarriers become loops of `mbarrier.try_wait`, and `wgmma` and
+// `setmaxnreg` reach ptxas as written. Descriptors become `__grid_constant__` parameters, attributes that only a
+// lowered kernel can carry.
 //
 // Before:
 //   nvvm.mbarrier.try_wait.parity %barrier, %parity, %ticks
@@ -15,6 +15,7 @@ module attributes {transform.with_named_sequence} {
     %0 = transform.apply_registered_pass "convert-nvvm-to-llvm" to %kernels : (!transform.any_op) -> !transform.any_op
     %1 = transform.apply_registered_pass "canonicalize" to %0 : (!transform.any_op) -> !transform.any_op
     %2 = transform.apply_registered_pass "cse" to %1 : (!transform.any_op) -> !transform.any_op
+    // After the lowering of functions, which drops one of the two attributes and refuses the other.
     "tc.mark_grid_constants"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -1,9 +1,9 @@
-// Starts as many blocks as run at once, each of which computes tile after tile.
+// Makes the kernel persistent: a fixed number of blocks, each of which loops over tiles of C.
 //
-// A block for each tile begins with the initialisation of barriers and the fetch of descriptors, and ends with nothing
-// to do while its sums are written. A block that stays does the first once, and, its roles divided, already loads the
-// next tile while it stores this one. 128 blocks can do better than the 132 that an H200 has room for: where both need
-// as many waves, fewer tiles are in flight, and more of what they read is in the L2 cache.
+// With one block a tile, every tile pays for the initialization of mbarriers and the fetch of descriptors, and the
+// block has no work while its epilogue drains. A persistent block pays for the prologue once, and a producer warpgroup
+// loads the next tile during the epilogue. 128 blocks can be faster than the 132 that an H200 runs at once: where both
+// need the same number of waves, fewer tiles are in flight and more of their operands hit the L2 cache.
 //
 // Upstream has no op that puts the body of a launch into a loop over its grid.
 //
@@ -11,7 +11,7 @@
 //   gpu.launch blocks(...) in (32, 64, 1) {
 //     %j = gpu.block_id x
 //     %i = gpu.block_id y
-// After, with blocks = 128:
+// After, with persistent_blocks = 128:
 //   gpu.launch blocks(...) in (128, 1, 1) {
 //     %block = gpu.block_id x
 //     scf.for %tile = %block to 2048 step 128 {
@@ -19,18 +19,15 @@
 //       %i = affine.apply (%tile floordiv 32)
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @make_persistent(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {persistent_blocks = 0 : i64}} {
-    "tc.make_persistent"(%module) {blocks = 128 : i64, knobs = {blocks = "persistent_blocks"}} : (!transform.any_op) -> ()
+    "tc.make_persistent"(%module) {blocks = 128 : i64, knobs = {blocks = "persistent_blocks"}}
+      : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,19 +1,17 @@
-// Deals the copies out to the threads row by row: thread t takes rows t / c, t / c + r, t / c + 2 r and so on.
+// Distributes the copies over threads cyclically: thread t copies rows t / c, t / c + r, t / c + 2 r and so on.
 //
-// As `map_copies_to_threads`, with one difference: the rows of a thread do not follow each other but lie one pass of
-// the whole block apart (r rows, c threads a row). A row's place in its swizzle pattern, its number modulo eight, is
-// then the same for all rows of a thread: one address in a register, and the rest are constants in the instructions.
-// That is for `convert_to_cp_async` and `interleave_copies`, which issue the copies of a thread one by one.
-// And the rows that a warp writes at a time follow each other: where they are shorter than the 128 bytes of all banks,
-// they fill different ones, which rows of threads that each take several in a row do not.
+// The rows of a thread are r rows apart, one pass of the whole block (r rows, c threads a row), where
+// `map_copies_to_threads` assigns consecutive rows. The swizzle phase of a row, its number modulo eight, is then the
+// same for all rows of a thread: one address register suffices, and the other addresses are immediate offsets. That
+// serves `convert_to_cp_async` and `interleave_copies`, which issue the copies of a thread one by one. The rows that a
+// warp writes at a time are consecutive: rows shorter than the 128 bytes of all banks fall into different banks, which
+// they do not when each thread copies several consecutive rows.
 //
-// Left out, `map_copies_to_threads` takes its place.
+// Without this step `map_copies_to_threads` runs in its place. A thread copies vectors of `run` elements, 16 bytes; a
+// row of a stored tile has `a_width` or `b_width` elements in either layout of the operand.
 //
-// A run is 16 bytes, `run` elements; a row of a stored tile is `a_width` or `b_width` elements long, whatever the
-// operand's layout.
-//
-// The passes are unrolled before threads are mapped. Upstream can put a barrier behind every mapped loop, or behind
-// none; one is needed behind the last pass, in front of the matmul, hence `tc.insert_barrier`.
+// The passes are unrolled before threads are mapped. Upstream inserts a barrier after every mapped loop or after none;
+// the copies need one after the last pass, before the matmul, which `tc.insert_barrier` adds.
 //
 // Before:
 //   linalg.copy {operand_a} ins(%a_tile : memref<128x32xf16, ...>) outs(%shared_a : ...)
@@ -24,6 +22,8 @@
 //   gpu.barrier
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @map_copies_cyclically(%module: !transform.any_op {transform.readonly})
       attributes {optimization, requires = [
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
@@ -37,6 +37,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_k * block_n % (threads * run) == 0",
          message = "B's tile, block_k x block_n, must come out even in copies of threads * run elements"}
       ]} {
+    // A: one pass of the block covers threads * run / a_width rows; the passes are unrolled.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_pass, %a_passes = transform.structured.tile_using_for %a tile_sizes [32, 0]
@@ -44,6 +45,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     transform.loop.unroll %a_passes {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * run)"}}
       : !transform.any_op
+    // Within a pass every thread copies one vector.
     %a_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a_rows num_threads [32, 4]
@@ -51,6 +53,7 @@ module attributes {transform.with_named_sequence} {
       {knobs = {static_num_threads = "[threads * run / a_width, a_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
+    // B likewise.
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_pass, %b_passes = transform.structured.tile_using_for %b tile_sizes [8, 0]
@@ -69,14 +72,12 @@ module attributes {transform.with_named_sequence} {
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
       sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op
+    // One barrier after the last pass of both operands.
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     "tc.insert_barrier"(%matmul) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,34 +1,31 @@
-// Loads a tile that several blocks of a cluster share once, and writes it into the shared memory of each.
+// Loads the tiles that blocks of a cluster share by TMA multicast: one load writes the shared memory of several blocks.
 //
-// The blocks in a column of the cluster read the same tile of B, those in a row the same tile of A. Each loads its part
-// and TMA writes it to all of them: from the L2 cache, which is what a large product waits for and spends its power on,
-// comes half as much of the shared operand with two blocks.
+// The blocks in a column of the cluster read the same tile of B, those in a row the same tile of A. Each block loads a
+// slice of the tile and multicasts it to all of them. With two blocks, L2 traffic for the shared operand halves, which
+// matters for large products, where L2 bandwidth and its power limit the speed.
 //
-// A slot may be loaded over when all blocks that it is written to have read theirs: threads of a warpgroup arrive at
-// the barriers of all of them. Such an arrival releases nothing at cluster scope: that would wait for all memory of the
-// thread, every step, and costs far more than multicast gains.
+// A block may overwrite a stage only after every block that receives the data has read it, so consumer warpgroups
+// arrive at the `empty` mbarriers of all of them. The remote arrival has no release semantics at cluster scope: a
+// release would wait for all outstanding memory operations of the thread in every k step, which costs far more than
+// multicast gains.
 //
 // Before:
-//   nvgpu.tma.async.load %b_map[%j, %k], %full[%slot] to %tile_b
-//   nvgpu.mbarrier.arrive %empty[%slot]
+//   nvgpu.tma.async.load %b_map[%j, %k], %full[%stage] to %tile_b
+//   nvgpu.mbarrier.arrive %empty[%stage]
 // After, with cluster_m = 2:
-//   nvgpu.tma.async.load %b_map[%j + %part, %k], %full[%slot] to %part_of_tile_b multicast_mask = %blocks_of_column
+//   nvgpu.tma.async.load %b_map[%j + %offset, %k], %full[%stage] to %slice_of_b multicast_mask = %blocks_of_column
 //   nvvm.inline_ptx "mbarrier.arrive.shared::cluster.b64 _, [...];" (%empty_of_peer)
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @multicast_tiles(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["form_clusters"]} {
     "tc.multicast_tiles"(%module) {rows = 2 : i64, columns = 1 : i64,
       knobs = {rows = "cluster_m", columns = "cluster_n"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

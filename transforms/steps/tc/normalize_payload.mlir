@@ -1,12 +1,12 @@
-// Gives the matmul function buffers at its boundary and tensors inside.
+// Brings the matmul function to its normal form: memref arguments and tensor semantics inside.
 //
-// Tiling, fusion and staging work on tensors, where a value has one definition and its uses; a kernel's arguments are
-// buffers. The normal form has both: `to_tensor` of every argument on the way in, `materialize_in_destination` on the
-// way out. `restrict` says that no two arguments overlap, which is what lets bufferization write C in place.
+// Tiling, fusion and staging work on tensors, where values have one definition and explicit uses, while the arguments
+// of a kernel are buffers. The normal form combines both: `to_tensor` of every argument at entry and
+// `materialize_in_destination` at exit. `restrict` states that arguments do not alias, which lets bufferization update
+// C in place.
 //
-// Accepted: a function on memrefs, a function on tensors that returns the product, or the normal form, which stays as
-// it is. Upstream turns tensors into buffers (bufferization) and has nothing for the other way, hence
-// `tc.normalize_payload`.
+// Accepts a function on memrefs, a function on tensors that returns the product, or the normal form, which it leaves
+// unchanged. Upstream converts tensors to buffers and not buffers to tensors, hence `tc.normalize_payload`.
 //
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {

@@ -1,11 +1,10 @@
-// Packs the shared tiles into one array: static up to 48 KB, dynamic above.
+// Packs the shared tiles of a block into one array: static shared memory up to 48 KB, dynamic above.
 //
-// A block may declare 48 KB statically on any GPU; the rest of what it has (up to 227 KB) is dynamic and comes with the
-// launch, which therefore carries the number of bytes. The array is then a global without a size that is defined
-// elsewhere.
+// A block can declare 48 KB statically on any GPU. The rest of its shared memory (up to 227 KB) is dynamic: the launch
+// states the number of bytes, and the array is an external global without a size.
 //
-// Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically: it overlaps other
-// shared data and gives wrong numbers. And nothing upstream lays several tiles out in one array. Hence
+// Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically, where it overlaps
+// other shared data and the results are wrong, and no upstream op lays out several tiles in one array. Hence
 // `tc.pack_shared_memory`.
 //
 // Before:
@@ -21,6 +20,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "shared_bytes <= shared_memory_limit",
          message = "the shared memory of a block (shared_bytes) must fit in that of the target (shared_memory_limit)"}
       ]} {
+    // 48 KB is the limit of static shared memory on every GPU.
     "tc.pack_shared_memory"(%module) {static_limit = 49152 : i64} : (!transform.any_op) -> ()
     transform.yield
   }

@@ -1,7 +1,7 @@
-// Makes the TMA descriptors, which the host prepares, parameters that a lowered kernel can have.
+// Converts the TMA descriptors that a kernel takes to pointer parameters, which a lowered kernel can have.
 //
-// A descriptor is 128 bytes that say where a matrix lies, how large it is and in which boxes it is loaded. In the
-// kernel's parameters it needs no copy in global memory and no fetch of one.
+// The host encodes a descriptor, 128 bytes that state the address, shape and box of a matrix. As a kernel parameter it
+// needs no copy in global memory and no fetch from there. `lower_to_inline_ptx` completes the by-value passing.
 //
 // Before:
 //   gpu.func @matmul_kernel(%a_map: !nvgpu.tensormap.descriptor<...>, ...) kernel

@@ -1,11 +1,10 @@
-// Divides the roles: one warpgroup issues loads and does nothing else, the others multiply.
+// Warp specialization: a producer warpgroup issues the TMA loads, consumer warpgroups run the products.
 //
-// A thread that issues loads between its products holds its warpgroup up: it waits for a slot while the tensor cores
-// could work. A producer of its own waits instead of them, and runs ahead as far as the ring reaches, into the next
-// tile too while the consumers store this one. It needs few registers and gives the rest back, from which the consumers
-// take what their sums need (`setmaxnreg`).
+// A consumer thread that also issues loads stalls its warpgroup while it waits for a free stage. A producer warpgroup
+// takes over that wait and runs ahead by up to `stages` k steps, into the next tile too, while the consumers run the
+// epilogue of this one. It needs few registers and gives the rest to the consumers' accumulators (`setmaxnreg`).
 //
-// Both roles are copies of the same loops; the producer keeps what issues loads, the consumers all else.
+// Both roles are copies of the same loops: the producer keeps the ops that issue loads, the consumers all others.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", the warp-specialized kernel.
 //
@@ -21,6 +20,8 @@
 //   }
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @specialize_warps(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
     "tc.specialize_warps"(%module) {producer_registers = 40 : i64, consumer_registers = 232 : i64,
@@ -28,13 +29,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

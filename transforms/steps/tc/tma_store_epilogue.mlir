@@ -1,13 +1,14 @@
-// Writes C through shared memory: 128 bytes of each row at a time, which TMA stores while the next are written.
+// Epilogue: stores C through shared memory by TMA, overlapped with the next tile.
 //
-// A thread holds two neighbours in a row, so that stores from registers write 8 bytes here and there. Collected in
-// shared memory they leave as whole rows, by one instruction, and the threads go on: the last boxes of a tile are on
-// their way while the next tile's main loop runs. 16-bit sums go to shared memory by `stmatrix`, four 8 x 8 matrices an
-// instruction. What lies beyond the edges of C is left out by TMA. For C = AB + C, TMA adds to C.
+// A thread holds two adjacent elements of a row, so direct stores write 8 bytes at scattered addresses. This epilogue
+// collects boxes of up to 128 bytes of each row in shared memory, where a single TMA store writes a box. The threads
+// continue at once: `epilogue_stages` boxes of a warpgroup are in flight, and the last ones of a tile complete during
+// the main loop of the next. 16-bit accumulators go to shared memory by `stmatrix`, four 8 x 8 matrices an instruction.
+// TMA clips boxes at the edges of C; for C = AB + C it adds to C (TMA reduction).
 //
 // Before:
-//   nvgpu.warpgroup.mma.store %acc, %sums
-//   linalg.copy ins(%sums : ...) outs(%c_tile : ...)
+//   nvgpu.warpgroup.mma.store %acc, %buffer
+//   linalg.copy ins(%buffer : ...) outs(%c_tile : ...)
 // After, for each box of 32 columns of f32:
 //   scf.if %first_of_warpgroup { nvvm.cp.async.bulk.wait_group 1 {read} }
 //   nvvm.barrier id = %warpgroup + 1 number_of_threads = 128
@@ -20,18 +21,14 @@
 //   }
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly}) {
-    "tc.tma_store_epilogue"(%module) {buffers = 2 : i64, warpgroups = 2 : i64,
-      knobs = {buffers = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
+    "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64,
+      knobs = {stages = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %func : !transform.any_op
-    transform.apply_patterns to %func {
-      transform.apply_patterns.canonicalization
-    } : !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }
 }

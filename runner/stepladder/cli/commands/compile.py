@@ -19,7 +19,7 @@ from stepladder.cli.options import (
 from stepladder.runtime.errors import OK, StepladderError
 
 if TYPE_CHECKING:
-    from stepladder.pipeline import engine
+    from stepladder.pipeline.run import Run
 
 _EPILOG = """\
 Knobs come from --set and --target, from steps that --without leaves out, else from what was measured to be fastest for
@@ -35,7 +35,7 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "compile",
@@ -82,9 +82,9 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _knob_lines(run: engine.Run, from_target: str | None) -> list[str]:
+def _knob_lines(run: Run, from_target: str | None) -> list[str]:
     """Returns the knobs of a run by where their values come from, a line a source; `from_target` is --target's own."""
-    from stepladder.pipeline.library import value_text
+    from stepladder.pipeline.definition import value_text
 
     sources: dict[str, list[str]] = {}
     for name, value in run.knobs.items():
@@ -96,9 +96,11 @@ def _knob_lines(run: engine.Run, from_target: str | None) -> list[str]:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
-        from stepladder.codegen import kernel
+        from stepladder.codegen.machine_code import describe_spills
         from stepladder.extension import plugins
-        from stepladder.pipeline import build, engine, library
+        from stepladder.pipeline import build, library
+        from stepladder.pipeline.context import mlir_context
+        from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output
         from stepladder.runtime.files import read_text
 
@@ -106,7 +108,7 @@ def main(args: argparse.Namespace) -> int:
     check_output(args.output)
     text, name = read_text(args.input)
     plugins.load_files(args.plugins)
-    request = engine.Request(
+    request = Request(
         args.pipeline,
         settings,
         without=flat(args.without),
@@ -114,7 +116,7 @@ def main(args: argparse.Namespace) -> int:
         database=database_of(args),
         gpu=args.gpu,
     )
-    with engine.mlir_context():
+    with mlir_context():
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
     manifest = built.manifest
@@ -128,7 +130,7 @@ def main(args: argparse.Namespace) -> int:
         print(built.run.measured.reason)
     for line in _knob_lines(built.run, "target" if args.target is not None else None):
         print(line)
-    spills = kernel.describe_spills(built.code, manifest.block)
+    spills = describe_spills(built.code, manifest.block)
     if spills:
         print(spills, file=sys.stderr)
     return OK

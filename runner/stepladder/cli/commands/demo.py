@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from stepladder.cli.options import Formatter, add_output_option
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 _DEFAULT = "intermediate"
@@ -27,7 +28,7 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "demo",
@@ -42,7 +43,9 @@ def add_parser(subparsers) -> None:
         metavar="NAME",
         help=f"attention_projection, intermediate or output (default: {_DEFAULT})",
     )
-    parser.add_argument("--target", metavar="SM", help="build for this GPU; the GPU at hand, else sm_80, unless told")
+    parser.add_argument(
+        "--target", metavar="SM", help="build for this GPU (default: the GPU of this machine, else sm_80)"
+    )
     add_output_option(parser, "BUNDLE", "keep the bundle here")
 
 
@@ -78,24 +81,27 @@ def _gpu_target() -> tuple[str | None, str]:
 
 def _variants(target: str) -> dict:
     """Returns what to build for each variant of the ablation, by title."""
-    from stepladder.pipeline import ablation, engine
+    from stepladder.pipeline import ablation
 
     variants = {
-        title: engine.Request(ablation.WMMA.pipeline, {"target": target}, without=without)
+        title: Request(ablation.WMMA.pipeline, {"target": target}, without=without)
         for title, without in ablation.WMMA.variants.items()
     }
     if target == "sm_90a":
-        variants["Hopper: warp-specialized, persistent wgmma"] = engine.Request(ablation.WGMMA.pipeline, {"target": target}, tuned=True)
+        variants["Hopper: warp-specialized, persistent wgmma"] = Request(
+            ablation.WGMMA.pipeline, {"target": target}, tuned=True
+        )
     return variants
 
 
 def _build_variants(text: str, name: str, variants: dict, folder: Path) -> list[dict[str, object]]:
     """Builds every variant below `folder`; returns a row of a table for each."""
-    from stepladder.pipeline import build, engine
+    from stepladder.pipeline import build
+    from stepladder.pipeline.context import mlir_context
 
     rows = []
     for number, (title, request) in enumerate(variants.items()):
-        with engine.mlir_context():
+        with mlir_context():
             built = build.build(text, name, request)
             built.write(folder / f"{number}")
         manifest = built.manifest
@@ -125,14 +131,15 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
     """Runs every variant's IR on the emulator and prints what that gave; returns whether all numbers are right."""
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator.matmul import check_small
-    from stepladder.pipeline import engine
+    from stepladder.pipeline.context import mlir_context
 
     rows: list[dict[str, object]] = []
     for title, request in variants.items():
         print(f"  {title}", file=sys.stderr, flush=True)
-        with engine.mlir_context():
+        with mlir_context():
             problem, report = check_small(text, name, request)
         counters = report.counters
+        assert counters is not None and report.check is not None  # of every step that the emulator runs
         rows.append(
             {
                 "kernel": title,
@@ -169,7 +176,10 @@ def _check(folder: Path) -> bool:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     from stepladder.cli.tables import print_table, verdict
-    from stepladder.pipeline import ablation, build, engine
+    from stepladder.pipeline import ablation, build
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
+    from stepladder.pipeline.run import StepResult
     from stepladder.runtime import targets
 
     path = _payload(args.layer)
@@ -178,13 +188,11 @@ def main(args: argparse.Namespace) -> int:
     text = path.read_text()
     print(f"BERT-large, {args.layer}, for {target}: {text.splitlines()[0].lstrip('/ ')}\n")
 
-    def progress(step: engine.StepResult) -> None:
+    def progress(step: StepResult) -> None:
         print(f"  {step.name}", file=sys.stderr, flush=True)
 
-    with engine.mlir_context():
-        built = build.build(
-            text, str(path), engine.Request(ablation.WMMA.pipeline, {"target": target}), progress=progress
-        )
+    with mlir_context():
+        built = build.build(text, str(path), Request(ablation.WMMA.pipeline, {"target": target}), progress=progress)
         if args.output:
             built.write(args.output)
         summaries = {step.name: step.summary() for step in built.run.pipeline.steps}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
@@ -20,7 +20,10 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
 from stepladder.runtime.files import make_folder, replacing
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from stepladder.emulator.core.emulation import Emulation, Outcome
+    from stepladder.emulator.hardware.counters import Counters
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
@@ -28,6 +31,8 @@ of a kernel's blocks run in step in NumPy arrays; asynchronous copies and produc
 them. The sanitizer reports races, deadlocks, accesses out of bounds or to memory that is still being copied, reads of
 shared memory that nothing wrote, barriers that not all threads come to; the counters say what memory traffic and bank
 conflicts each access costs.
+
+What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
 
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
@@ -44,7 +49,7 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "emulate",
@@ -54,7 +59,7 @@ def add_parser(subparsers) -> None:
         help="run the IR after any step on the CPU, with a sanitizer",
     )
     parser.add_argument("input", metavar="IR.mlir", help="the IR, for example a dump; - is standard input")
-    parser.add_argument("--function", metavar="NAME", help="what to run; the only function with a body unless told")
+    parser.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
@@ -79,7 +84,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _load(path: str):
+def _load(path: str) -> np.ndarray:
+    """Returns the array in a file of NumPy.
+
+    Raises:
+        StepladderError: a file that cannot be read or is no array, or not enough memory for it.
+    """
     import tokenize
 
     import numpy as np
@@ -107,7 +117,7 @@ def _load(path: str):
     return np.array(mapped)
 
 
-def _save(folder: str, arrays: dict) -> None:
+def _save(folder: str, arrays: dict[str, np.ndarray]) -> None:
     import numpy as np
 
     make_folder(folder)
@@ -116,8 +126,13 @@ def _save(folder: str, arrays: dict) -> None:
             np.save(file, array, allow_pickle=False)
 
 
-def report_of(outcome, name: str) -> dict:
-    """Returns a run for JSON: findings, counters, steps and seconds."""
+def report_of(outcome: Outcome, name: str) -> dict[str, object]:
+    """Returns a run as JSON data: findings, counters, steps and seconds.
+
+    Args:
+        outcome: of the run.
+        name: the file of the IR.
+    """
     return {
         "input": name,
         "passed": not outcome.findings,
@@ -128,8 +143,13 @@ def report_of(outcome, name: str) -> dict:
     }
 
 
-def print_counters(counters, file=None) -> None:
-    """Prints what each access costs as a table; nothing where there was no kernel."""
+def print_counters(counters: Counters, file: TextIO | None = None) -> None:
+    """Prints the memory traffic of each op as a table; nothing where no kernel ran.
+
+    Args:
+        counters: of the run.
+        file: None for standard output.
+    """
     from stepladder.cli.tables import print_table
 
     rows = [
@@ -176,7 +196,7 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.emulator.core.emulation import Emulation
         from stepladder.extension import plugins
-        from stepladder.pipeline import engine
+        from stepladder.pipeline.context import mlir_context, parse_payload
     from stepladder.cli.progress import LaunchProgress
     from stepladder.runtime.files import check_writable, read_text, write_json
 
@@ -184,8 +204,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         check_writable(args.json)
     plugins.load_files(args.plugins)
-    with engine.mlir_context():
-        emulation = Emulation(engine.parse_payload(text, name), args.function, name=name)
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, name), args.function, name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
         inputs = emulation.check_inputs(given)
         with LaunchProgress() as progress:
@@ -194,6 +214,7 @@ def main(args: argparse.Namespace) -> int:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
     with text_for_people(args.json):
+        print(outcome.output, end="")
         print_counters(outcome.counters)
         for finding in outcome.findings:
             print(finding.render())

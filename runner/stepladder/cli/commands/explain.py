@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
 from stepladder.cli.options import (
     Formatter,
@@ -12,6 +14,11 @@ from stepladder.cli.options import (
     positive,
 )
 from stepladder.runtime.errors import OK
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.cost_model.gpu import Found
+    from stepladder.pipeline.cost_model.ranking import Candidate
+    from stepladder.pipeline.explanation import Explanation
 
 _EPILOG = """\
 Times are in microseconds. main loop, prologue, epilogue, reduction and launch make up the total; HBM runs beside them.
@@ -47,7 +54,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     from stepladder.cli.options import database_of
-    from stepladder.pipeline import engine, explanation
+    from stepladder.pipeline import explanation
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
 
@@ -55,15 +64,73 @@ def main(args: argparse.Namespace) -> int:
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
     text, name = read_text(args.input)
-    request = engine.Request(
+    request = Request(
         args.pipeline, settings, without=flat(args.without), tuned=True, database=database_of(args), gpu=args.gpu
     )
-    with engine.mlir_context():
+    with mlir_context():
         explained = explanation.explain(text, name, request, args.top)
     if args.json:
         import json
 
         print(json.dumps(explained.as_json(), indent=2))
     else:
-        explained.print()
+        _print(explained)
     return OK
+
+
+def _print(explained: Explanation) -> None:
+    """Prints a table of the candidates, and below it which knobs `compile` takes."""
+    from stepladder.cli.tables import print_table
+
+    for line in (explained.found.note, _data_sheet(explained.found)):
+        if line:
+            print(f"note: {line}", file=sys.stderr)
+    problem = explained.problem
+    title = (
+        f"{problem.m} x {problem.n} x {problem.k}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on "
+        f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
+        "in us"
+    )
+    print_table([_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title)
+    knobs = ", ".join(f"{name} = {value}" for name, value in explained.chosen.knobs.items())
+    print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
+
+
+def _data_sheet(found: Found) -> str:
+    if found.gpu.source == "measured":
+        return ""
+    return f"nothing was measured on {found.gpu.name}: peaks are from data sheets, fitted constants from another GPU"
+
+
+def _row(number: int, candidate: Candidate) -> dict[str, object]:
+    from stepladder.pipeline.cost_model.ranking import LIMITS, PARTS
+
+    times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
+    return {
+        "": number,
+        "knobs": " ".join(_short(name, value) for name, value in candidate.knobs.items() if not _neutral(name, value)),
+        "total": f"{candidate.microseconds:.1f}",
+        "waves": f"{candidate.waves:.2f}",
+        **times,
+        "bound": candidate.bound,
+    }
+
+
+# Knob values of kernels that do not use a feature; the table leaves them out.
+_NEUTRAL: dict[str, int | str] = {
+    "cluster_m": 1,
+    "cluster_n": 1,
+    "split_k": 1,
+    "schedule": "cooperative",
+    "tile_scheduler": "data_parallel",
+    "split_k_workspace": "cluster",
+    "persistent_blocks": 0,
+}
+
+
+def _neutral(name: str, value: int | str) -> bool:
+    return _NEUTRAL.get(name) == value
+
+
+def _short(name: str, value: int | str) -> str:
+    return f"{name}={value}"

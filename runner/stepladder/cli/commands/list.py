@@ -18,7 +18,7 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "list",

@@ -24,14 +24,14 @@ examples:
 """
 
 
-def add_parser(subparsers) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "payload",
         formatter_class=Formatter,
         epilog=_EPILOG,
         help="write a matmul in linalg to start from",
-        description="Writes a matmul in linalg: C = AB + C, row-major unless told.",
+        description="Writes a matmul in linalg: C = AB + C, row-major by default.",
     )
     parser.add_argument("kind", choices=["matmul"], help="what to write")
     for name, help_ in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A and rows of B")):
@@ -52,12 +52,12 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--accumulate", action=argparse.BooleanOptionalAction, default=True, help="C = AB + C (the default), or C = AB"
     )
-    add_output_option(parser, "FILE", "write it here; standard output unless told")
+    add_output_option(parser, "FILE", "write it here (default: standard output)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    from stepladder.payload.problem import matmul_text
+    from stepladder.payload.writing import matmul_text
 
     if args.a_type != args.b_type:
         raise StepladderError(

@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> int:
     return OK if passed else FAILED
 
 
-def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
+def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
     """Returns the reports of the checks, what is to be said of how they ran, and the emulator's findings."""
     if args.backend == "emulator":
         return _on_emulator(args, bundle, "asked for")
@@ -130,7 +130,7 @@ def _checked(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
             raise StepladderError(error.message, notes=[*error.notes, other.message], status=NOT_EXECUTED) from None
 
 
-def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
+def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
     from stepladder.verify.check import check_matmul
@@ -145,14 +145,14 @@ def _on_gpu(args: argparse.Namespace, bundle) -> tuple[list, dict, list]:
         return reports, {"backend": "gpu", "card": device.describe(), "image": kernel.source}, []
 
 
-def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, dict, list]:
+def _on_emulator(args: argparse.Namespace, bundle: Bundle, reason: str) -> tuple[list, dict, list]:
     from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.matmul import EmulatedExecutor, lowest
-    from stepladder.pipeline import engine
+    from stepladder.pipeline.context import mlir_context
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem
-    with engine.mlir_context():
+    with mlir_context():
         name, emulation, roles = lowest(bundle)
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
         print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
@@ -162,6 +162,7 @@ def _on_emulator(args: argparse.Namespace, bundle, reason: str) -> tuple[list, d
         with LaunchProgress(LAUNCHES) as progress:
             executor = EmulatedExecutor(emulation, roles, progress=progress)
             reports = check_matmul(problem, bundle.expected(), executor, args.seed)
+    assert executor.counters is not None  # of the last launch
     details = {
         "backend": "emulator",
         "ir": name,

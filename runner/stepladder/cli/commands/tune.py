@@ -100,17 +100,18 @@ def _say(line: str) -> None:
 
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
-    from stepladder.codegen import kernel as codegen
-    from stepladder.pipeline import engine, tuning_build
+    from stepladder.codegen.toolchain import find_tool
+    from stepladder.pipeline import tuning_build
+    from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir
 
-    codegen.find_tool("ptxas")
+    find_tool("ptxas")
     settings = dict(args.settings)
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
-    request = engine.Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu)
+    request = Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu)
     read = [tuning_build.Payload(*read_text(path)) for path in payloads]
     plan = tuning_build.make_plan(read, request, args.top)
     folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)

@@ -7,12 +7,12 @@ often, is taken from each there: the values that are used from there on (`_Graph
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepladder.emulator.core.machine import Convergence, Left
+from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.types import BOOL
 from stepladder.mlir import diagnostics
@@ -21,6 +21,7 @@ from stepladder.runtime.errors import StepladderError
 JUMPS = ("cf.br", "llvm.br")
 BRANCHES = ("cf.cond_br", "llvm.cond_br")
 SWITCHES = ("cf.switch", "llvm.switch")
+ENDS = ("llvm.unreachable",)  # that no thread goes on behind, whatever they are in
 
 
 def move(fiber, op, *operands):
@@ -63,9 +64,15 @@ def _is(fiber, op, value):
     return value == op.attributes["case"]
 
 
-def separate(builder, region) -> list[Instruction]:
-    """Returns the instructions of a region, whose arguments have slots already, as a list of its own."""
+def separate(builder, region, begin: Callable[[], None] | None = None) -> list[Instruction]:
+    """Returns the instructions of a region, whose arguments have slots already, as a list of its own.
+
+    Args:
+        begin: emits what comes before the region's own instructions.
+    """
     outer, builder.code = builder.code, []
+    if begin is not None:
+        begin()
     blocks = list(region.blocks)
     if len(blocks) == 1:
         builder.block(blocks[0], skip_terminator=False)
@@ -73,6 +80,19 @@ def separate(builder, region) -> list[Instruction]:
         _Flattened(builder, blocks)
     code, builder.code = builder.code, outer
     return code
+
+
+def inline(builder, region, results: Sequence[int]) -> None:
+    """Emits a region, whose arguments have slots already, in place: what its ends hand on are the `results`."""
+    blocks = list(region.blocks)
+    if len(blocks) > 1:
+        _Flattened(builder, blocks, results)
+        return
+    end = builder.block(blocks[0])
+    if end is not None and end.name in ENDS:
+        builder.lower(end)
+    elif results:
+        builder.emit(end.name, move, builder.used(end.operands), results)
 
 
 @dataclass
@@ -158,18 +178,25 @@ def _numbers(bits: int) -> Iterator[int]:
 
 
 class _Flattened:
-    """The blocks of one region, emitted one behind the other."""
+    """The blocks of one region, emitted one behind the other.
 
-    def __init__(self, builder, blocks: list):
+    Args:
+        results: slots of what the ends of the region hand on to what follows it; None where threads end there.
+    """
+
+    def __init__(self, builder, blocks: list, results: Sequence[int] | None = None):
         self.builder = builder
+        self.results = results
+        self.exit = len(blocks)  # a block behind all, that the ends of a region in place go to
         self.number_of = {block: number for number, block in enumerate(blocks)}
         terminators = [list(block.operations)[-1].operation for block in blocks]
         self.ways = [self._ways(op) for op in terminators]
-        graph = _Graph([[way.target for way in ways] for ways in self.ways])
-        order = graph.order()
+        successors = [[way.target for way in ways] for ways in self.ways]
+        graph = _Graph(successors if results is None else [*successors, []])
+        order = [number for number in graph.order() if number != self.exit]
         for number in order[1:]:
             builder.defined(blocks[number].arguments)
-        joins = {graph.after[number] for number in order if len(self.ways[number]) > 1} - {None}
+        joins: set[int | None] = {graph.after[number] for number in order if len(self.ways[number]) > 1} - {None}
         self.starts: dict[int, int] = {}
         self.jumps: list[tuple[Instruction, int]] = []
         self.branches: list[tuple[Instruction, int]] = []
@@ -184,6 +211,11 @@ class _Flattened:
                 builder.lower(op)
             self._terminator(number, operations[-1], blocks)
             self.spans[number] = self.starts[number], builder.here
+        if results is not None:
+            self.starts[self.exit] = builder.here
+            if self.exit in joins:
+                builder.emit(builder.op.name, join)
+            self.spans[self.exit] = self.starts[self.exit], builder.here
         for instruction, target in self.jumps:
             instruction.attributes["to"] = self.starts[target]
         self._meet(graph)
@@ -213,6 +245,8 @@ class _Flattened:
             raise StepladderError(
                 f"the emulator does not know {op.name}", location=diagnostics.location_text(op.location)
             )
+        if self.results is not None and op.name not in ENDS:
+            return [_Way(self.exit, operands)]
         return []
 
     def _terminator(self, number: int, op, blocks: list) -> None:
@@ -243,7 +277,8 @@ class _Flattened:
     def _go(self, op, way: _Way, blocks: list) -> None:
         builder = self.builder
         if way.operands:
-            builder.emit(op.name, move, builder.used(way.operands), builder.used(blocks[way.target].arguments))
+            to = self.results if way.target == self.exit else builder.used(blocks[way.target].arguments)
+            builder.emit(op.name, move, builder.used(way.operands), to)
         self.jumps.append((builder.emit(op.name, jump), way.target))
 
     def _meet(self, graph: _Graph) -> None:
@@ -251,6 +286,8 @@ class _Flattened:
         used, assigned = {}, {}
         for number, (start, end) in self.spans.items():
             used[number], assigned[number] = _flow(self.builder.code[start:end])
+        for slot in self.results or ():
+            used[self.exit] |= 1 << slot
         live = dict.fromkeys(self.spans, 0)
         changed = True
         while changed:

@@ -103,8 +103,23 @@ def _to_tf32(value: np.ndarray) -> np.ndarray:
 def reinterpreted(value, source: Scalar, target: Scalar):
     """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes."""
     array = np.asarray(value, source.dtype)
-    if source.width == 1 or target.width == 1:
-        # A bit is a byte of NumPy's.
+    if source.width == target.width == 1:
         return plain(array.astype(target.dtype))
+    if source.width != 8 * source.bytes or target.width != 8 * target.bytes:
+        return plain(_regrouped(array, source, target))
     result = np.ascontiguousarray(array).view(target.dtype)
     return plain(result.reshape(array.shape)) if source.bytes == target.bytes else result
+
+
+def _regrouped(array: np.ndarray, source: Scalar, target: Scalar) -> np.ndarray:
+    """Returns the bits of numbers of odd widths as numbers of another: they follow each other without gaps."""
+    raw = np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, source.bytes)
+    bits = np.unpackbits(raw, axis=-1, bitorder="little")[..., : source.width]
+    if source.width == target.width:
+        groups = bits
+    else:
+        groups = bits.reshape(*array.shape[:-1], -1, target.width)
+    padded = np.zeros((*groups.shape[:-1], 8 * target.bytes), np.uint8)
+    padded[..., : target.width] = groups
+    made = np.packbits(padded, axis=-1, bitorder="little").view(target.dtype)[..., 0]
+    return wrapped(made, target) if target.is_integer else made

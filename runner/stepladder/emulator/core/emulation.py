@@ -15,7 +15,7 @@ from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory import memory
-from stepladder.emulator.memory.sanitizer import Finding
+from stepladder.emulator.memory.findings import Finding
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
@@ -30,6 +30,7 @@ class Outcome:
         findings: what it did wrong; none where the sanitizer was off. `left_out` more were found and not kept.
         counters: what it cost.
         steps: instructions that were executed; `seconds`: how long that took.
+        output: what the program printed.
     """
 
     arguments: list[np.ndarray | None]
@@ -39,6 +40,7 @@ class Outcome:
     counters: Counters | None = None
     steps: int = 0
     seconds: float = 0.0
+    output: str = ""
 
 
 class Emulation:
@@ -129,6 +131,7 @@ class Emulation:
         sanitize: bool = True,
         count: bool = True,
         max_steps: int = MAX_STEPS,
+        stops_at_assertions: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> Outcome:
         """Runs the function.
@@ -138,6 +141,7 @@ class Emulation:
             sanitize: look for what a program must not do.
             count: count memory traffic and instructions.
             max_steps: stop after so many instructions.
+            stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
 
         Raises:
@@ -151,6 +155,7 @@ class Emulation:
             max_steps=max_steps,
             granule=_granule(self.program),
             progress=progress,
+            stops_at_assertions=stops_at_assertions,
         )
         arguments, views = [], []
         for number, (array, type_) in enumerate(zip(inputs, self.function.argument_types)):
@@ -161,7 +166,7 @@ class Emulation:
             else:
                 views.append(None)
                 arguments.append(array)
-        results = machine.call(self.function, arguments)
+        results = machine.run(self.function, arguments)
         held = [None if view is None else memory.content(view) for view in views]
         return Outcome(
             held,
@@ -171,6 +176,7 @@ class Emulation:
             machine.counters,
             machine.steps,
             time.perf_counter() - began,
+            "".join(machine.output),
         )
 
 

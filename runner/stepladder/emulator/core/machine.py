@@ -16,182 +16,28 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS
-from stepladder.emulator.core import values
-from stepladder.emulator.core.program import Body, Function, Instruction, Program
-from stepladder.emulator.memory.memory import Allocation, Heap
-from stepladder.emulator.memory.sanitizer import WARP, Findings, NoSanitizer, Sanitizer
+from stepladder.emulator.core.fibers import Blocked, Convergence, Fiber, Left, Stopped
+from stepladder.emulator.core.program import Function, Instruction, Program
+from stepladder.emulator.memory.findings import Findings, NoSanitizer
+from stepladder.emulator.memory.memory import PRIVATE_BASE, Allocation, Heap
+from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
 from stepladder.runtime.errors import FAILED, StepladderError
 
-
-class Unsupported(StepladderError):
-    """A form of an op that the emulator does not know; says where it stands."""
-
-    def __init__(self, op: Instruction, text: str):
-        super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
-
-
-class Blocked(Exception):
-    """The op cannot go on yet, and is executed again later.
-
-    Args:
-        reason: what it waits for, for the message about a deadlock.
-        ready: bool array (T,) of lanes that could go on without the others, or None.
-    """
-
-    def __init__(self, reason: str, ready: np.ndarray | None = None):
-        super().__init__(reason)
-        self.reason = reason
-        self.ready = ready
-
-
-class Left(Exception):
-    """The fiber is no longer what runs: it ended, parted, or waits for others to come together with."""
-
-
-class Convergence:
-    """Where threads that parted come together: behind a branch or a loop.
-
-    Attributes:
-        place: of the instruction that they meet at.
-        expected, arrived: bool arrays (T,).
-        parts: the lanes that came together, with their values for `slots`.
-    """
-
-    __slots__ = ("arrived", "expected", "group", "last", "parts", "place", "slots")
-
-    def __init__(self, group: Group, place: int, slots: Sequence[int], expected: np.ndarray):
-        self.group = group
-        self.place = place
-        self.slots = slots
-        self.expected = expected.copy()
-        self.arrived = np.zeros_like(expected)
-        self.parts: list[tuple[np.ndarray, list]] = []
-        self.last: Fiber | None = None
-        group.convergences.append(self)
-
-    def arrive(self, fiber: Fiber, mask: np.ndarray, arrived: list) -> None:
-        """Lets lanes of a fiber arrive, with their values; goes on with all when the last are here."""
-        self.arrived |= mask
-        self.parts.append((mask, arrived))
-        self.last = fiber
-        if (self.arrived == self.expected).all():
-            self._go_on(self.expected)
-
-    def release(self) -> bool:
-        """Lets those warps go on of which all threads have arrived; returns whether there are any."""
-        group = self.group
-        missing = np.zeros(group.warps, bool)
-        missing[group.warp_of_lane[self.expected & ~self.arrived]] = True
-        ready = self.arrived & ~missing[group.warp_of_lane]
-        if not ready.any():
-            return False
-        self._go_on(ready)
-        return True
-
-    def _go_on(self, mask: np.ndarray) -> None:
-        group, last = self.group, self.last
-        env = list(last.env)
-        masks = [part & mask for part, _ in self.parts]
-        here = [number for number, part in enumerate(masks) if part.any()]
-        for number, slot in enumerate(self.slots):
-            env[slot] = values.merge(
-                [self.parts[part][1][number] for part in here],
-                [masks[part] for part in here],
-                group.count,
-                group.rank_of(slot),
-            )
-        stack = last.stack[: last.stack.index(self)] if self in last.stack else list(last.stack)
-        group.ready.append(Fiber(group, last.code, self.place + 1, env, mask, stack))
-        self.parts = [(part & ~mask, arrived) for part, arrived in self.parts if (part & ~mask).any()]
-        self.expected = self.expected & ~mask
-        self.arrived = self.arrived & ~mask
-        if not self.expected.any():
-            group.convergences.remove(self)
-
-
-class Fiber:
-    """Threads of one group that run in step.
-
-    Attributes:
-        group: the blocks that they belong to.
-        count: T, the number of lanes, active or not.
-        mask: bool array (T,) of those that are active, or None for all.
-        lanes: their numbers.
-        warps: the numbers of their warps, each once.
-        env: values by slot.
-        stack: where they will come together with others, the outermost first.
-        pending: what the op that waits has done already; it is executed again.
-    """
-
-    __slots__ = ("blocked", "code", "count", "env", "group", "lanes", "mask", "pending", "place", "stack", "warps")
-
-    def __init__(
-        self,
-        group: Group,
-        code: list[Instruction],
-        place: int,
-        env: list,
-        mask: np.ndarray | None,
-        stack: list | None = None,
-    ):
-        self.group = group
-        self.code = code
-        self.place = place
-        self.env = env
-        self.stack = stack or []
-        self.pending = None
-        self.blocked: Blocked | None = None
-        self.count = group.count
-        self.narrow(mask)
-
-    def narrow(self, mask: np.ndarray | None) -> None:
-        """Makes these lanes the active ones."""
-        self.mask = None if mask is None or mask.all() else mask
-        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(mask)
-        self.warps = np.unique(self.group.warp_of_lane[self.lanes])
-
-    @property
-    def active(self) -> np.ndarray:
-        """The active lanes as a bool array (T,)."""
-        return np.ones(self.count, bool) if self.mask is None else self.mask
-
-    def split(self, mask: np.ndarray) -> Fiber:
-        """Parts from these lanes; returns the fiber that they are."""
-        other = Fiber(self.group, self.code, self.place, list(self.env), mask, list(self.stack))
-        other.pending = self.pending
-        self.narrow(self.active & ~mask)
-        return other
-
-    def representatives(self) -> Fiber:
-        """Returns the same fiber with one thread a warp: for what a warp does as one."""
-        mask = np.zeros(self.count, bool)
-        mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
-        return Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
-
-    def first(self, value, rank: int = 0):
-        """Returns what the first active lane has of a value."""
-        return value if values.is_uniform(value, rank) else value[self.lanes[0]]
-
-    def agreed(self, value):
-        """Returns a number as a uniform one if all active lanes have the same, else as it is."""
-        if not isinstance(value, np.ndarray):
-            return value
-        own = value[self.lanes]
-        return own[0].item() if (own == own[0]).all() else value
-
-    def evaluate(self, body: Body, arguments: Sequence) -> list:
-        """Returns what a body without control flow yields for values of its arguments."""
-        env = self.env
-        for slot, value in zip(body.arguments, arguments):
-            env[slot] = value
-        for op in body.code:
-            result = op.execute(self, op, *[env[slot] for slot in op.operands])
-            if len(op.results) == 1:
-                env[op.results[0]] = result
-            elif op.results:
-                for slot, value in zip(op.results, result):
-                    env[slot] = value
-        return [env[slot] for slot in body.yields]
+_OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
+# What an op raises that is of a form, or of types, that nobody has thought of.
+_SURPRISES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+# Times that threads that ask for the same number again and again may do so when nothing else can go on.
+_SPINS = 1000
 
 
 class Group:
@@ -290,6 +136,12 @@ class Group:
         """Returns, for each lane, which copy of an allocation is its own."""
         return self.block_of_lane if memory.space == "shared" else np.arange(self.count)
 
+    def own_memory(self, size: int) -> Allocation:
+        """Returns new memory that each thread has for itself."""
+        used = max((memory.address + memory.size for memory in self.private.values()), default=PRIVATE_BASE)
+        address = -(-used // _OWN_ALIGNMENT) * _OWN_ALIGNMENT
+        return Allocation(size, copies=self.count, space="private", address=address, name="a thread's own memory")
+
     # Running.
 
     def start(self, code: list[Instruction], env: list) -> None:
@@ -360,8 +212,20 @@ class Group:
             fiber.place -= 1
             fiber.blocked = blocked
             self.blocked.append(fiber)
+            if blocked.pauses:
+                machine.steps += done
+                return False
+        except _SURPRISES as error:
+            raise StepladderError(
+                f"the emulator cannot execute {op.name} in this form ({type(error).__name__}: {error})",
+                location=op.location,
+            ) from error
         except Left:
             done += 1
+            if machine.stopped:
+                self.ready.clear()
+                self.blocked.clear()
+                self.convergences.clear()
         finally:
             machine.steps += done
         return done > 0
@@ -387,6 +251,10 @@ class Machine:
         findings: what the sanitizer found.
         counters: `counters.Counters`, or None.
         steps: instructions executed so far, of at most `max_steps`.
+        views: memrefs that are elements of memory, by the number that stands for each there.
+        output: what the program prints, as pieces of text.
+        unfinished: blocks of asynchronous launches that wait for what is launched later.
+        stopped: whether the program has ended before its end, as `abort` does.
     """
 
     def __init__(
@@ -398,6 +266,7 @@ class Machine:
         max_steps: int = MAX_STEPS,
         granule: int = 2,
         progress: Callable[[int, int], None] | None = None,
+        stops_at_assertions: bool = True,
     ):
         self.program = program
         self.heap = Heap()
@@ -410,6 +279,18 @@ class Machine:
         self.max_steps = max_steps
         self.steps = 0
         self.progress = progress
+        self.output: list[str] = []
+        self.unfinished: list[Group] = []
+        self.stopped = False
+        self.views: list = []
+        self.stops_at_assertions = stops_at_assertions
+        self._launches = 0
+
+    def free(self, op, memory: Allocation) -> None:
+        """Frees memory of the heap; who frees it twice, or touches it later, is a finding."""
+        if self.sanitize and memory.freed is not None:
+            self.findings.add("use-after-free", "frees memory that has been freed", op, memory.freed)
+        memory.freed = op
 
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
         """Returns what checks the accesses of a new group."""
@@ -430,7 +311,18 @@ class Machine:
             group.run()
         if not group.is_done:
             self._deadlock([group])
+        if self.stopped:
+            raise Stopped
         return group.state.get("returned", [])
+
+    def run(self, function: Function, arguments: Sequence) -> list:
+        """Runs the program from a function of the host to its end; returns the results, none where it stopped."""
+        try:
+            results = self.call(function, arguments)
+        except Stopped:
+            return []
+        self.finish_launches()
+        return results
 
     def launch(
         self,
@@ -441,36 +333,52 @@ class Machine:
         cluster: Sequence[int],
         window_bytes: int,
         layout: dict,
+        *,
+        asynchronously: bool = False,
     ) -> None:
         """Runs a grid of blocks to its end, those of a cluster together.
 
         Args:
             env_of: makes the values that a group begins with.
             window_bytes: shared memory of a block; `layout` says where in it what stands.
+            asynchronously: whether blocks that cannot end may wait for later launches.
         """
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
         total = math.prod(clusters)
-        active: list[Group] = []
-        done = 0
+        active, self.unfinished = self.unfinished, []
+        waiting = len(active)
+        first = self._launches if active else 0
+        self._launches = first + total
         for number in range(total):
-            active.append(self._group(number, grid, block, cluster, clusters, window_bytes, layout))
+            active.append(self._group(first + number, number, grid, block, cluster, clusters, window_bytes, layout))
             active[-1].start(code, env_of(active[-1]))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:
                 active = [group for group in active if not group.is_done]
             active = [group for group in active if not group.is_done]
-            done = number + 1 - len(active)
             if self.progress:
-                self.progress(done, total)
+                self.progress(max(0, number + 1 + waiting - len(active)), total)
+        self.unfinished = active
+        if not asynchronously or not active:
+            self.finish_launches()
+
+    def finish_launches(self) -> None:
+        """Waits for all launches: blocks that still cannot end are a deadlock. What follows is behind all of them."""
+        active, self.unfinished = self.unfinished, []
+        for _ in range(_SPINS):
+            if not any(fiber.blocked.pauses for group in active for fiber in group.blocked):
+                break
+            for group in active:
+                group.run()
+            active = [group for group in active if not group.is_done]
         if active:
             self._deadlock(active)
-        # What follows a launch is behind all of it.
         self.heap.forget()
         self.published.clear()
 
-    def _group(self, number: int, grid, block, cluster, clusters, window_bytes: int, layout: dict) -> Group:
+    def _group(self, key: int, number: int, grid, block, cluster, clusters, window_bytes: int, layout: dict) -> Group:
         first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]
         ids = np.array(
             [
@@ -482,7 +390,7 @@ class Machine:
         )
         place = ", ".join(map(str, ids[0]))
         name = f"block ({place})" if len(ids) == 1 else f"the cluster at block ({place})"
-        return Group(self, number, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout)
+        return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout)
 
     def _deadlock(self, groups: list[Group]) -> None:
         for group in groups:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepladder.emulator.core import types
+from stepladder.emulator.core import types, values
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
@@ -114,11 +114,24 @@ class Program:
     instructions: list[Instruction]
 
 
+class _Slots(dict):
+    """Slots by SSA value. Values that user code has given a class of its own may not be hashable: the plain one is."""
+
+    def __getitem__(self, value) -> int:
+        return super().__getitem__(ir.Value(value) if value.__hash__ is None else value)
+
+    def __setitem__(self, value, slot: int) -> None:
+        super().__setitem__(ir.Value(value) if value.__hash__ is None else value, slot)
+
+    def __contains__(self, value) -> bool:
+        return super().__contains__(ir.Value(value) if value.__hash__ is None else value)
+
+
 class Builder:
     """Emits the instructions of a module."""
 
     def __init__(self):
-        self.slots: dict = {}
+        self.slots = _Slots()
         self.slot_types: list = []
         self.instructions: list[Instruction] = []
         self.code: list[Instruction] = []
@@ -127,6 +140,9 @@ class Builder:
         self.modules: list[str] = []  # that are being lowered, from the outside in
         self.location = ""
         self.op = None
+        self.in_kernel = False  # whether what is lowered runs in a kernel
+        self.callees: list[str] = []  # functions that are being put in place of calls, from the outside in
+        self.errors: list[StepladderError] = []
 
     # Slots.
 
@@ -155,6 +171,9 @@ class Builder:
 
     def used(self, values) -> tuple[int, ...]:
         """Returns the slots of SSA values that are defined already."""
+        if self.errors:
+            # What an unknown op should have made has no slot: the rest is lowered for its own errors alone.
+            self.defined(value for value in values if value not in self.slots)
         return tuple(self.slots[value] for value in values)
 
     # Instructions.
@@ -191,23 +210,40 @@ class Builder:
         return len(self.code)
 
     def lower(self, op) -> None:
-        """Emits the instructions of an op.
-
-        Raises:
-            StepladderError: the emulator does not know it; says where it stands.
-        """
+        """Emits the instructions of an op; one that the emulator does not know is noted in `errors`."""
         name = op.name
         outer = self.location, self.op
         self.location, self.op = diagnostics.location_text(op.location), op
-        if name in LOWERED:
-            LOWERED[name](self, op)
-        elif name in EXECUTED:
-            regions = [self.body(region) for region in op.regions]
-            operands = self.used(op.operands)
-            self.emit(name, EXECUTED[name], operands, self.defined(op.results), decode_attributes(op), regions)
-        else:
-            raise StepladderError(f"the emulator does not know {name}", location=self.location)
+        try:
+            if name in LOWERED:
+                LOWERED[name](self, op)
+            elif name in EXECUTED:
+                regions = [self.body(region) for region in op.regions]
+                operands = self.used(op.operands)
+                self.emit(name, EXECUTED[name], operands, self.defined(op.results), decode_attributes(op), regions)
+            else:
+                self.errors.append(UnknownOp(name, self.location))
+                self._look_inside(op)
+        except StepladderError as error:
+            self.errors.append(error)
+        except (AssertionError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as error:
+            if not self.errors:
+                raise StepladderError(
+                    f"the emulator does not know {name} in this form ({type(error).__name__}: {error})",
+                    location=self.location,
+                ) from error
         self.location, self.op = outer
+
+    def _look_inside(self, op) -> None:
+        """Lowers what stands in an unknown op, for what else is unknown there."""
+        for region in op.regions:
+            for block in region.blocks:
+                self.defined(block.arguments)
+                operations = [inner.operation for inner in block.operations]
+                for number, inner in enumerate(operations):
+                    # Which terminators there are is up to the op.
+                    if number < len(operations) - 1 or inner.name in LOWERED or inner.name in EXECUTED:
+                        self.lower(inner)
 
     def block(self, block, skip_terminator: bool = True):
         """Emits the instructions of a block; returns its terminator, not emitted unless told."""
@@ -240,16 +276,43 @@ class Builder:
         return code
 
 
+class UnknownOp(StepladderError):
+    """An op that the emulator does not know."""
+
+    def __init__(self, name: str, location: str):
+        super().__init__(f"the emulator does not know {name}", location=location)
+        self.name = name
+
+
+def _all_of(errors: Sequence[StepladderError]) -> StepladderError:
+    """Returns one error for several: the first, with the others as notes, each unknown op once."""
+    first, *rest = errors
+    places: dict[str, list[str]] = {}
+    for error in rest:
+        places.setdefault(error.message, []).append(error.location or "")
+    more = len(places.pop(first.message, []))
+    notes = list(first.notes) + ([_elsewhere(more)] if more else [])
+    for message, (location, *others) in places.items():
+        notes.append(f"{location}: {message}" + (f", {_elsewhere(len(others))}" if others else ""))
+    return StepladderError(first.message, location=first.location, notes=notes, status=first.status)
+
+
+def _elsewhere(count: int) -> str:
+    return f"and in {count} more place{'s' if count > 1 else ''}"
+
+
 def build(module) -> Program:
     """Returns the program of a module.
 
     Raises:
-        StepladderError: an op that the emulator does not know, with its place.
+        StepladderError: ops that the emulator does not know, all of them, with their places.
     """
     builder = Builder()
     for op in walk(module, "memref.global"):
         builder.lower(op)
     builder.lower(module.operation)
+    if builder.errors:
+        raise _all_of(builder.errors)
     return Program(builder.functions, builder.slot_types, builder.globals, builder.instructions)
 
 
@@ -292,14 +355,30 @@ def decode_attribute(attribute):
 
 def _dense(attribute) -> np.ndarray:
     type_ = types.decode(attribute.type)
+    if not isinstance(type_, types.Shaped) or type_.element is None:
+        return str(attribute)
+    if type_.element.is_integer and type_.element.width not in (1, 8, 16, 32, 64):  # has no buffer protocol either
+        found = [int(number) for number in re.findall(r"-?\d+", _inside(str(attribute)))]
+        made = np.array([values.wrap(number, type_.element.width) for number in found], type_.element.dtype)
+        return np.full(type_.shape, made[0]) if attribute.is_splat else made.reshape(type_.shape)
     if attribute.is_splat:
         value = attribute.get_splat_value().value
         return np.full(type_.shape, value, type_.element.dtype)
-    if type_.element.name == "bf16":  # has no buffer protocol
+    if type_.element.is_float and type_.element.name not in ("f16", "f32", "f64"):  # has no buffer protocol
         return np.array([float(text) for text in _numbers(str(attribute))], type_.element.dtype).reshape(type_.shape)
     return np.array(attribute).astype(type_.element.dtype).reshape(type_.shape)
 
 
+def complex_numbers(text: str, type_) -> np.ndarray:
+    """Returns the complex numbers that a constant's text says, in the shape of a type."""
+    pairs = re.findall(r"\(([^(),<>]+),([^(),<>]+)\)", text)
+    found = np.array([complex(float(real), float(imaginary)) for real, imaginary in pairs], type_.element.dtype)
+    return np.full(type_.shape, found[0]) if len(found) == 1 else found.reshape(type_.shape)
+
+
+def _inside(text: str) -> str:
+    return text[text.index("<") + 1 : text.rindex("> :")]
+
+
 def _numbers(text: str) -> list[str]:
-    inside = text[text.index("<") + 1 : text.rindex("> :")]
-    return re.findall(r"[-+]?\d[\d.eE+-]*", inside)
+    return re.findall(r"[-+]?\d[\d.eE+-]*", _inside(text))

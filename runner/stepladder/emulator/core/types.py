@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -18,9 +19,25 @@ _FLOATS = {
     "bf16": ml_dtypes.bfloat16,
     # 19 bits of tf32 live in 32: what multiplies them drops the others.
     "tf32": np.float32,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E5M2": ml_dtypes.float8_e5m2,
+    **{
+        name: getattr(ml_dtypes, numpy)
+        for name, numpy in {
+            "f8E3M4": "float8_e3m4",
+            "f8E4M3": "float8_e4m3",
+            "f8E4M3FN": "float8_e4m3fn",
+            "f8E4M3FNUZ": "float8_e4m3fnuz",
+            "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
+            "f8E5M2": "float8_e5m2",
+            "f8E5M2FNUZ": "float8_e5m2fnuz",
+            "f8E8M0FNU": "float8_e8m0fnu",
+            "f6E2M3FN": "float6_e2m3fn",
+            "f6E3M2FN": "float6_e3m2fn",
+            "f4E2M1FN": "float4_e2m1fn",
+        }.items()
+        if hasattr(ml_dtypes, numpy)
+    },
 }
+_COMPLEX = {"f32": np.complex64, "f64": np.complex128}
 _INTEGERS = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 
@@ -44,6 +61,11 @@ class Scalar:
     def is_float(self) -> bool:
         """Whether it is a floating-point type."""
         return self.name in _FLOATS
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer or an index."""
+        return self.dtype.kind in "iub" and not self.is_float
 
     @property
     def element(self) -> Scalar:
@@ -122,11 +144,17 @@ def _scalar(type_) -> Scalar | None:
         return INDEX if name == "index" else BOOL
     if name in _FLOATS:
         dtype = np.dtype(_FLOATS[name])
-        return Scalar(name, dtype, dtype.itemsize * 8)
-    if isinstance(type_, ir.IntegerType):
+        narrow = re.match(r"f([46])E", name)
+        return Scalar(name, dtype, int(narrow[1]) if narrow else dtype.itemsize * 8)
+    if isinstance(type_, ir.IntegerType) and type_.width <= 64:
         # An odd width lives in the next larger one.
-        width = next((width for width in _INTEGERS if type_.width <= width), 64)
+        width = next(width for width in _INTEGERS if type_.width <= width)
         return Scalar(name, np.dtype(_INTEGERS[width]), type_.width)
+    if isinstance(type_, ir.ComplexType):
+        part = str(type_.element_type)
+        if part in _COMPLEX:
+            dtype = np.dtype(_COMPLEX[part])
+            return Scalar(name, dtype, dtype.itemsize * 8)
     return None
 
 
@@ -144,6 +172,28 @@ def memory_space(attribute) -> str:
     return "global"
 
 
+def _buffer_of_shaped(type_):
+    """Returns the type of a memref of vectors, whose elements are rows of bytes, or of memrefs, which are numbers."""
+    inner = type_.element_type
+    if isinstance(inner, ir.VectorType):
+        vector = _decode(inner)
+        size = vector.count * vector.element.bytes
+        element = Scalar(str(inner), np.dtype(f"V{size}"), 8 * size)
+    elif isinstance(inner, (ir.MemRefType, ir.UnrankedMemRefType)):
+        element = Scalar(str(inner), np.dtype(np.int64), 64)
+    else:
+        return Opaque(str(type_))
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    strides, offset = type_.get_strides_and_offset()
+    return Buffer(
+        _sizes(type_),
+        element,
+        tuple(None if s == unknown else s for s in strides),
+        None if offset == unknown else offset,
+        memory_space(type_.memory_space),
+    )
+
+
 @functools.lru_cache(maxsize=4096)
 def _decode(type_):
     scalar = _scalar(type_)
@@ -153,6 +203,10 @@ def _decode(type_):
         return Vector(_sizes(type_), _scalar(type_.element_type))
     if isinstance(type_, ir.RankedTensorType):
         return Tensor(_sizes(type_), _scalar(type_.element_type))
+    if isinstance(type_, ir.UnrankedTensorType):
+        return Tensor((), _scalar(type_.element_type))
+    if isinstance(type_, ir.MemRefType) and _scalar(type_.element_type) is None:
+        return _buffer_of_shaped(type_)
     if isinstance(type_, ir.MemRefType):
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         strides, offset = type_.get_strides_and_offset()

@@ -18,7 +18,12 @@ both are the same; `lanes` brings a value into the form with lanes where they ar
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+# What stands in a slot: any of the forms above, by the type of the SSA value.
+Value = Any
 
 
 def is_uniform(value, rank: int = 0) -> bool:
@@ -127,3 +132,23 @@ def merge(parts: list, masks: list, count: int, rank: int = 0):
     for array, mask in zip(arrays, masks):
         result[mask] = array[mask]
     return result
+
+
+def leading(value, rank: int) -> tuple[int, ...]:
+    """Returns the dimensions in front of a vector's own: () or (T,)."""
+    shape = np.shape(value)
+    return shape[: len(shape) - rank]
+
+
+def with_rank(value, rank: int, to: int) -> np.ndarray:
+    """Returns a vector with dimensions of one in front of its own, such that there are `to` of them."""
+    value = np.asarray(value)
+    front = leading(value, rank)
+    return value.reshape((*front, *(1,) * (to - rank), *value.shape[len(front) :]))
+
+
+def in_lanes(values, ranks, count: int) -> list[np.ndarray]:
+    """Returns vectors as arrays that all have lanes in front, or none of which has."""
+    if all(is_uniform(value, rank) for value, rank in zip(values, ranks)):
+        return [np.asarray(value) for value in values]
+    return [lanes(value, count, rank) for value, rank in zip(values, ranks)]

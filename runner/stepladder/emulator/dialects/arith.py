@@ -17,12 +17,27 @@ from stepladder.emulator.core.elements import (
     unsigned,
     wrapped,
 )
-from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.types import Scalar, Vector
+from stepladder.emulator.core.program import complex_numbers, decode_attributes
+from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.core.types import Opaque, Scalar, Vector
 from stepladder.runtime.errors import FAILED, StepladderError
 
 
-@executes("arith.constant")
+@lowers("arith.constant")
+def lower_constant(builder, op) -> None:
+    """`arith.constant`: its value; one of complex numbers is read from its text, which the bindings do not take."""
+    results = builder.defined(op.results)
+    type_ = builder.slot_types[results[0]]
+    if isinstance(type_, Opaque) or type_.element is None:
+        raise StepladderError(
+            f"the emulator does not know {op.name} of {op.results[0].type}", location=builder.location
+        )
+    attributes = (
+        {"value": complex_numbers(str(op), type_)} if type_.element.dtype.kind == "c" else decode_attributes(op)
+    )
+    builder.emit(op.name, constant, (), results, attributes)
+
+
 def constant(fiber, op):
     """A number, or a vector or tensor of them."""
     if "value" not in op.cache:
@@ -178,6 +193,14 @@ def addui_extended(fiber, op, left, right):
     return total, unsigned(total, element.width) < unsigned(left, element.width)
 
 
+@executes("arith.subui_extended")
+def subui_extended(fiber, op, left, right):
+    """A difference of unsigned integers, and whether it is negative."""
+    element = op.result_types[0].element
+    difference = wrapped(signed(left, element.width) - signed(right, element.width), element)
+    return difference, plain(np.asarray(unsigned(left, element.width) < unsigned(right, element.width)))
+
+
 _COMPARISONS = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -327,17 +350,26 @@ def uitofp(fiber, op, value):
 
 @executes("arith.fptosi")
 def fptosi(fiber, op, value):
-    """A floating-point number as a signed integer, rounded towards zero; one that is out of range is any number."""
-    return wrapped(_whole(value).astype(np.int64), op.result_types[0].element)
+    """A floating-point number as a signed integer, rounded towards zero.
+
+    One that is out of range is poison: here the nearest one that there is, as GPUs have it; not a number is 0.
+    """
+    element = op.result_types[0].element
+    half = 2.0 ** (element.width - 1)
+    whole = np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = np.where(whole < half, np.maximum(whole, -half), 0).astype(np.int64)
+    return wrapped(plain(np.where(whole >= half, np.int64((1 << (element.width - 1)) - 1), inside)), element)
 
 
 @executes("arith.fptoui")
 def fptoui(fiber, op, value):
-    """A floating-point number as an unsigned integer, rounded towards zero."""
-    whole = _whole(value)
+    """A floating-point number as an unsigned integer, rounded towards zero; out of range as for `fptosi`."""
+    element = op.result_types[0].element
+    whole = np.maximum(np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf), 0)
+    beyond = whole >= 2.0**element.width
     large = whole >= 2.0**63
-    bits = np.where(large, whole - 2.0**64, whole).astype(np.int64)
-    return wrapped(plain(bits), op.result_types[0].element)
+    bits = np.where(beyond, 0, np.where(large, whole - 2.0**64, whole)).astype(np.int64)
+    return wrapped(plain(np.where(beyond, np.int64(-1), bits)), element)
 
 
 def _whole(value) -> np.ndarray:

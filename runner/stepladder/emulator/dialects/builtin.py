@@ -1,19 +1,63 @@
 """Casts between types of different dialects: the value stays what it is."""
 
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import executes, lowers
+from stepladder.emulator.core.types import Buffer, Opaque
+from stepladder.emulator.core.values import MemRef, Value, lanes
+from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.memory import pointers
+from stepladder.mlir.bindings import ir
 
 
 @executes("builtin.unrealized_conversion_cast")
-def cast(fiber, op, *operands):
-    """Hands the value on; sums of a warpgroup as the vector of them that each thread holds."""
+def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+    """Hands the value on: between a memref and its descriptor, or sums of a warpgroup and the vector that they are."""
+    if len(operands) == 1 and len(op.result_types) == 1:
+        value, target = operands[0], op.result_types[0]
+        if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.struct"):
+            return _as_descriptor(value, fiber.count)
+        if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.ptr"):
+            return pointers.first_element(value)
+        if isinstance(value, Struct) and isinstance(target, Buffer):
+            return _as_view(fiber, op, value, target)
     if isinstance(operands[0], Sums):
         return operands[0].read(fiber, op).reshape(fiber.count, *op.result_types[0].shape)
     return operands[0] if len(operands) == 1 else operands
 
 
+def _as_descriptor(view: MemRef, count: int) -> Struct:
+    """Returns a view as the struct that finalize-memref-to-llvm makes of it."""
+    fields = pointers.descriptor(view)
+    lists = [
+        Sums(np.stack([lanes(np.asarray(number, np.int64), count) for number in numbers], axis=1))
+        for numbers in (view.sizes, view.strides)
+        if view.rank
+    ]
+    return Struct((*fields[:3], *lists))
+
+
+def _as_view(fiber: Fiber, op: Instruction, struct: Struct, type_: Buffer) -> MemRef:
+    """Returns the view that a descriptor is of."""
+    _, address, offset, *lists = struct.fields
+    sizes, strides = (
+        ([fiber.agreed(part.array[:, axis]) for axis in range(type_.rank)] for part in lists) if lists else ([], [])
+    )
+    return pointers.view_at(fiber, op, address, type_.element, offset, sizes, strides)
+
+
+@lowers("transform.named_sequence", "transform.sequence", "transform.library", "llvm.comdat")
+def lower_schedule(builder: Builder, op: ir.Operation) -> None:
+    """A schedule: it says what is done to the module, and is no part of what the module does."""
+
+
 @lowers("builtin.module", "gpu.module")
-def lower_module(builder, op) -> None:
+def lower_module(builder: Builder, op: ir.Operation) -> None:
     """A module: what stands in it."""
     if op.name == "gpu.module":
         builder.modules.append(op.attributes["sym_name"].value)
@@ -29,5 +73,5 @@ def lower_global(builder, op) -> None:
 
 
 @lowers("gpu.module_end")
-def lower_end(builder, op) -> None:
+def lower_end(builder: Builder, op: ir.Operation) -> None:
     """The end of a module: nothing."""

@@ -6,15 +6,17 @@ import re
 
 import numpy as np
 
-from stepladder.emulator.core import values
-from stepladder.emulator.core.machine import Left, Unsupported
+from stepladder.emulator.core import control_flow, values
+from stepladder.emulator.core.fibers import Left, Unsupported
 from stepladder.emulator.core.program import decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
-from stepladder.emulator.core.types import Opaque
+from stepladder.emulator.core.types import Opaque, decode
 from stepladder.emulator.dialects.func import define
+from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import synchronization
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.mlir.bindings import ir
 
 _AXES = "xyz"
 
@@ -76,12 +78,6 @@ def num_subgroups(fiber, op):
 def barrier(fiber, op) -> None:
     """All threads of the block meet."""
     synchronization.meet(fiber, op, at_one_op=True)
-
-
-@executes("gpu.wait")
-def wait(fiber, op, *tokens):
-    """Nothing: launches run one after the other."""
-    return None
 
 
 @executes("gpu.shuffle")
@@ -192,7 +188,7 @@ def compute(fiber, op, a, b, c):
     left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
     right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array
     # The order within one instruction is not specified; products are exact in float32, and are summed in it.
-    exact = np.int32 if left.dtype == np.int8 else np.float32
+    exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32
     product = np.matmul(left.astype(exact), right.astype(exact))
     if group.counters is not None:
         group.counters.products(fiber, op, left.shape[1] * left.shape[2] * right.shape[2])
@@ -245,8 +241,27 @@ def elementwise(fiber, op, *matrices):
 
 @lowers("gpu.func")
 def lower_gpu_func(builder, op) -> None:
-    """`gpu.func`: a kernel, by its module's name and its own."""
-    define(builder, op, "::".join([*builder.modules, op.attributes["sym_name"].value]))
+    """`gpu.func`: a kernel, by its module's name and its own, or a function that kernels call."""
+    if "gpu.kernel" not in op.attributes and "kernel" not in op.attributes:
+        return
+    outer, builder.in_kernel = builder.in_kernel, True
+    arguments = list(op.regions[0].blocks[0].arguments)
+    count = len(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs)
+    define(
+        builder,
+        op,
+        "::".join([*builder.modules, op.attributes["sym_name"].value]),
+        arguments[:count],
+        lambda: _emit_attributions(builder, arguments[count:]),
+    )
+    builder.in_kernel = outer
+
+
+def _emit_attributions(builder, arguments) -> None:
+    """Emits the memory that a kernel has as arguments: a block's, or a thread's own."""
+    for argument in arguments:
+        name = "memref.alloc" if decode(argument.type).space == "shared" else "memref.alloca"
+        builder.emit(name, alloc, (), builder.defined([argument]))
 
 
 @executes("gpu.return", "gpu.terminator")
@@ -260,7 +275,7 @@ def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
     """Returns the shared memory that a block needs, and where in it what stands (`registry.shared`)."""
     layout: dict = {}
     place = 0
-    rest = None
+    dynamic: dict = {}  # all of it begins at one place
     for op in code:
         wanted = SHARED[op.name](op) if op.name in SHARED else None
         if wanted is None:
@@ -268,15 +283,15 @@ def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
         size, alignment, symbol = wanted
         key = op.number if symbol is None else symbol
         if size is None:
-            rest = key, alignment
+            dynamic[key] = alignment
         elif key not in layout:
             place = -(-place // alignment) * alignment
             layout[key] = place
             place += size
-    if rest is not None:
-        key, alignment = rest
+    if dynamic:
+        alignment = max(dynamic.values())
         place = -(-place // alignment) * alignment
-        layout[key] = place
+        layout.update(dict.fromkeys(dynamic, place))
         place += dynamic_bytes
     return place, layout
 
@@ -301,20 +316,30 @@ def _start(fiber, op, code, env_of, parts) -> None:
         raise Unsupported(op, "inside of a kernel")
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
-    machine.launch(code, env_of, grid, block, cluster, window, layout)
+    machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))
 
 
 @lowers("gpu.launch")
 def lower_launch(builder, op) -> None:
     """`gpu.launch`: its region, as a kernel that sees the values around it."""
     block = op.regions[0].blocks[0]
-    arguments = builder.defined(block.arguments)
-    launch = builder.emit(op.name, _launch, builder.used(op.operands), (), decode_attributes(op))
-    launch.cache["code"] = builder.separate(block, builder.lower)
+    numbers = list(block.arguments)
+    attributes = decode_attributes(op)
+    # Three numbers of each: blocks' and threads' places, then how many there are; of clusters likewise.
+    count = 18 if attributes["operandSegmentSizes"][7] else 12
+    arguments = builder.defined(numbers[:count])
+    launch = builder.emit(op.name, _launch, builder.used(op.operands), builder.defined(op.results), attributes)
+    outer, builder.in_kernel = builder.in_kernel, True
+    launch.cache["code"] = control_flow.separate(
+        builder, op.regions[0], lambda: _emit_attributions(builder, numbers[count:])
+    )
+    builder.in_kernel = outer
     launch.cache["arguments"] = arguments
 
 
 def _launch(fiber, op, *operands) -> None:
+    """Runs the region of a launch."""
+
     def env_of(group) -> list:
         env = list(fiber.env)
         clusters = []
@@ -331,23 +356,38 @@ def _launch(fiber, op, *operands) -> None:
     _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
 
 
-def _argument(value, type_):
-    """Returns what a kernel gets of an argument: of a memref, where it takes a bare pointer, the address."""
-    if isinstance(value, values.MemRef) and isinstance(type_, Opaque):
-        return value.memory.address + value.start + value.offset * value.element.bytes
-    return value
+def _arguments(op, kernel, given) -> list:
+    """Returns what a kernel gets of the arguments of a launch.
+
+    Of a memref, where it takes pointers: the address of the first element (the convention of bare pointers), or, where
+    it takes as many as there are in descriptors: two addresses, the offset, the sizes and the strides.
+    """
+    if len(kernel.arguments) == len(given):
+        return [
+            pointers.first_element(value) if isinstance(value, values.MemRef) and isinstance(type_, Opaque) else value
+            for value, type_ in zip(given, kernel.argument_types)
+        ]
+    found = []
+    for value in given:
+        found += pointers.descriptor(value) if isinstance(value, values.MemRef) else [value]
+    if len(found) != len(kernel.arguments):
+        raise Unsupported(op, f"of @{kernel.name} with {len(given)} arguments: it takes {len(kernel.arguments)}")
+    return found
 
 
 @executes("gpu.launch_func")
 def launch_func(fiber, op, *operands) -> None:
     """A kernel on a grid."""
     parts = _segments(op, operands)
-    kernel = fiber.group.machine.program.functions[op.attributes["kernel"]]
+    kernel = fiber.group.machine.program.functions.get(op.attributes["kernel"])
+    if kernel is None:
+        raise Unsupported(op, f"of @{op.attributes['kernel']}: there is no such kernel with a body")
+    arguments = _arguments(op, kernel, parts[11])
 
     def env_of(group) -> list:
         env: list = [None] * len(group.machine.program.slot_types)
-        for slot, type_, value in zip(kernel.arguments, kernel.argument_types, parts[11]):
-            env[slot] = _argument(value, type_)
+        for slot, value in zip(kernel.arguments, arguments):
+            env[slot] = value
         return env
 
     _start(fiber, op, kernel.code, env_of, parts)

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core import elements, values
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.program import decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import BOOL, Opaque, Shaped

@@ -9,7 +9,7 @@ import numpy as np
 from stepladder.emulator.core.program import decode_attributes
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.values import lanes
-from stepladder.emulator.dialects import nvvm
+from stepladder.emulator.dialects import nvvm_text, nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
 from stepladder.emulator.hardware.asynchronous import Sums
 from stepladder.runtime.errors import StepladderError
@@ -38,8 +38,8 @@ def lower_inline_asm(builder, op) -> None:
     if product:
         run = _multiplication(product, constraints, outputs)
     else:
-        run = nvvm.run_text(_OPERAND.sub(lambda found: _renamed(int(found[1]), outputs), text))
-    if run is None or (outputs > 1 and not product) or len(constraints) - outputs != len(op.operands):
+        run = nvvm_text.run_text(_OPERAND.sub(lambda found: _renamed(int(found[1]), outputs), text))
+    if run is None or outputs > 1 and not product or len(constraints) - outputs != len(op.operands):
         raise StepladderError(
             f"the emulator does not know the PTX of {op.name}: {text[:200]}", location=builder.location
         )
@@ -70,7 +70,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
         if "form" not in op.cache:
             numbers = [int(operands[number - outputs]) for number in rest]
             transposed = numbers[2:] or [0, 0]
-            op.cache["form"] = nvvm.Product(
+            op.cache["form"] = nvvm_wgmma.Product(
                 int(found["m"]),
                 int(found["n"]),
                 int(found["k"]),
@@ -82,8 +82,8 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
                 bool(operands[keeps]),
                 bool(found["saturates"]),
             )
-            nvvm.check_product(op, op.cache["form"])
-        return nvvm.multiply(
+            nvvm_wgmma.check_product(op, op.cache["form"])
+        return nvvm_wgmma.multiply(
             fiber, op, op.cache["form"], _sums(fiber, op, operands[:outputs]), operands[left], operands[right]
         )
 

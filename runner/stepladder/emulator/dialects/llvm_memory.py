@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.program import decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Opaque, Scalar, decode
+from stepladder.emulator.dialects import llvm_atomic
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 from stepladder.emulator.memory.memory import contiguous
@@ -57,12 +58,30 @@ def addressof(fiber, op):
     if symbol not in known:
         place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
         initial = attributes.get("value")
+        if isinstance(initial, str):
+            initial = np.frombuffer(initial.encode(), np.uint8)
+        if isinstance(initial, (int, float)) and not isinstance(initial, bool):
+            initial = _number_of(attributes["layout"], initial)
         if isinstance(initial, np.ndarray):
             place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
             raise Unsupported(op, "of a global that is no array of numbers")
         known[symbol] = contiguous(place, _BYTE, (place.size,))
     return known[symbol].memory.address
+
+
+def _number_of(form: Layout, value) -> np.ndarray | None:
+    """Returns a number as an array of the type of a global; None where that has none."""
+    kinds = {
+        "f16": np.float16,
+        "f32": np.float32,
+        "f64": np.float64,
+        "i8": np.int8,
+        "i16": np.int16,
+        "i32": np.int32,
+        "i64": np.int64,
+    }
+    return np.array([value], kinds[form.name]) if form.name in kinds else None
 
 
 @shared("llvm.mlir.addressof")
@@ -110,8 +129,6 @@ def _access(fiber, op, pointer, type_) -> tuple:
     """Checks an access; returns the element and the shape that it is of."""
     if isinstance(type_, Opaque):
         raise Unsupported(op, f"of {type_.text}")
-    if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
-        raise Unsupported(op, "that is atomic")
     if "alignment" not in op.cache:
         op.cache["alignment"] = op.attributes.get("alignment", layout(text_of(type_)).alignment)
     pointers.check_alignment(fiber, op, pointer, op.cache["alignment"])
@@ -122,6 +139,8 @@ def _access(fiber, op, pointer, type_) -> tuple:
 def load(fiber, op, pointer):
     """A number or a vector."""
     element, shape = _access(fiber, op, pointer, op.result_types[0])
+    if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
+        return llvm_atomic.load(fiber, op, pointer, element)
     return pointers.read(fiber, op, pointer, element, shape, shared=pointers.is_shared(op.operand_types[0]))
 
 
@@ -129,6 +148,9 @@ def load(fiber, op, pointer):
 def store(fiber, op, value, pointer) -> None:
     """A number or a vector."""
     element, shape = _access(fiber, op, pointer, op.operand_types[0])
+    if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
+        llvm_atomic.store(fiber, op, pointer, value, element)
+        return
     pointers.write(fiber, op, pointer, value, element, shape, shared=pointers.is_shared(op.operand_types[1]))
 
 

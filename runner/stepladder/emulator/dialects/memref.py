@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from stepladder.emulator.core import values
+from stepladder.emulator.core.control_flow import inline
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.program import decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import decode
+from stepladder.emulator.core.types import Buffer, Vector, decode
 from stepladder.emulator.memory import memory
-from stepladder.emulator.memory.memory import Allocation, contiguous
+from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 
 # Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
@@ -38,7 +40,7 @@ def alloc(fiber, op, *sizes):
     else:
         # One place for each op: in a loop it is the same again, as a thread's registers and stack are.
         if op.number not in group.private:
-            group.private[op.number] = Allocation(size, copies=group.count, space="private")
+            group.private[op.number] = group.own_memory(size)
         place = group.private[op.number]
     view = contiguous(place, type_.element, shape, start)
     return view.view(type_.offset, shape, type_.strides) if type_.is_static else view
@@ -52,9 +54,21 @@ def _alloc_shared(op):
     return type_.extent * type_.element.bytes, op.attributes.get("alignment", _ALIGNMENT), None
 
 
+@executes("memref.realloc")
+def realloc(fiber, op, view, *sizes):
+    """New memory of another size, with what the old one had; that is freed."""
+    made = alloc(fiber, op, *sizes)
+    kept = np.arange(min(int(fiber.first(view.sizes[0])), int(made.sizes[0])))
+    memory.write(fiber, op, made, [kept], memory.read(fiber, op, view, [kept], kept.shape), kept.shape)
+    dealloc(fiber, op, view)
+    return made
+
+
 @executes("memref.dealloc")
 def dealloc(fiber, op, view) -> None:
-    """Nothing: memory is kept until the end."""
+    """Frees memory of the host; a kernel's own goes with its threads."""
+    if fiber.group.is_host:
+        fiber.group.machine.free(op, view.memory)
 
 
 @lowers("memref.global")
@@ -106,12 +120,38 @@ def _global_shared(op):
 @executes("memref.load")
 def load(fiber, op, view, *indices):
     """One element."""
-    return memory.read(fiber, op, view, indices)
+    value = memory.read(fiber, op, view, indices)
+    type_ = op.result_types[0]
+    if isinstance(type_, Vector):
+        value = np.ascontiguousarray(value)
+        return value[..., None].view(type_.element.dtype).reshape(*value.shape, *type_.shape)
+    if isinstance(type_, Buffer):
+        return _one_view(fiber, op, value)
+    return value
+
+
+def _one_view(fiber, op, number) -> values.MemRef:
+    """Returns the memref that memory holds as a number."""
+    views = fiber.group.machine.views
+    own = number if values.is_uniform(number) else fiber.agreed(number)
+    if isinstance(own, np.ndarray):
+        raise Unsupported(op, "of memrefs that differ between threads")
+    if not 0 <= own < len(views):
+        raise Unsupported(op, "of a memref that nothing has been stored to")
+    return views[own]
 
 
 @executes("memref.store")
 def store(fiber, op, value, view, *indices) -> None:
     """One element."""
+    type_ = op.operand_types[0]
+    if isinstance(type_, Vector):
+        value = np.ascontiguousarray(value, type_.element.dtype)
+        front = value.shape[: value.ndim - type_.rank]
+        value = value.reshape(*front, -1).view(view.element.dtype)[..., 0]
+    elif isinstance(type_, Buffer):
+        fiber.group.machine.views.append(value)
+        value = len(fiber.group.machine.views) - 1
     memory.write(fiber, op, view, indices, value)
 
 
@@ -230,7 +270,11 @@ def extract_aligned_pointer_as_index(fiber, op, view):
 @executes("memref.dim")
 def dim(fiber, op, view, axis):
     """The size of a dimension."""
-    return view.sizes[int(axis)]
+    number = int(fiber.first(axis))
+    if not 0 <= number < view.rank:
+        fiber.group.sanitizer.report("out-of-bounds", f"asks for dimension {number} of {view.rank}", op)
+        return 0
+    return view.sizes[number]
 
 
 @executes("memref.rank")
@@ -281,6 +325,20 @@ def copy(fiber, op, source, target) -> None:
     shape = tuple(int(fiber.first(size)) for size in source.sizes)
     grid = np.ix_(*(np.arange(size) for size in shape))
     memory.write(fiber, op, target, grid, memory.read(fiber, op, source, grid, shape), shape)
+
+
+@executes("memref.reshape")
+def reshape(fiber, op, view, shape):
+    """The same elements, which lie one behind the other, in a shape that another memref holds."""
+    count = int(fiber.first(shape.sizes[0]))
+    sizes = [int(size) for size in np.ravel(memory.read(fiber, op, shape, [np.arange(count)], (count,)))[:count]]
+    return view.view(view.offset, sizes, [math.prod(sizes[axis + 1 :]) for axis in range(count)])
+
+
+@lowers("memref.alloca_scope")
+def lower_alloca_scope(builder, op) -> None:
+    """`memref.alloca_scope`: its region, in place."""
+    inline(builder, op.regions[0], builder.defined(op.results))
 
 
 @executes("memref.prefetch")

@@ -7,12 +7,11 @@ Descriptors of TMA are `tma.Descriptor`, a group of mbarriers is the address of 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.registry import executes, shared
 from stepladder.emulator.hardware import (
     asynchronous,
@@ -21,15 +20,10 @@ from stepladder.emulator.hardware import (
     tma,
     warpgroups,
 )
-from stepladder.emulator.hardware.asynchronous import Sums
-from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
-from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 
 _MBARRIER_BYTES = 8
-# PTX's names of element types.
-_PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
 
 
 def segments(op, operands) -> list[tuple]:
@@ -54,7 +48,7 @@ def of_lane(value, lane: int) -> int:
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 
 
-def _address(view):
+def address_of(view):
     """Returns the address of a view's first element, uniform or (T,)."""
     return view.memory.address + view.start + view.offset * view.element.bytes
 
@@ -319,7 +313,7 @@ def tma_async_load(fiber, op, *operands) -> None:
     (view,), (barriers,), (descriptor,), coordinates, (number,), multicast, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
     load_boxes(
-        fiber, op, descriptor, coordinates, _address(view), barriers + number * _MBARRIER_BYTES, multicast, predicate
+        fiber, op, descriptor, coordinates, address_of(view), barriers + number * _MBARRIER_BYTES, multicast, predicate
     )
 
 
@@ -371,7 +365,7 @@ def tma_async_store(fiber, op, *operands) -> None:
     """Lets each thread begin to store a box."""
     (view,), (descriptor,), coordinates, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
-    store_boxes(fiber, op, descriptor, coordinates, _address(view), predicate)
+    store_boxes(fiber, op, descriptor, coordinates, address_of(view), predicate)
 
 
 def store_boxes(fiber, op, descriptor, coordinates, address, predicate=(), *, add: bool = False) -> None:
@@ -392,95 +386,3 @@ def store_boxes(fiber, op, descriptor, coordinates, address, predicate=(), *, ad
 
 
 # Products of warpgroups.
-
-
-@dataclass(frozen=True)
-class Tile:
-    """An operand in shared memory: boxes beside each other, each `box_bytes`, with rows of `swizzle` bytes.
-
-    Attributes:
-        address: of its first byte, uniform or (T,).
-        type: PTX's name of the element type.
-    """
-
-    address: object
-    box_bytes: int
-    swizzle: int
-    type: str
-
-    def at(self, lane: int, *, along_k: bool, block: int, step: int) -> Operand:
-        """Returns what one instruction reads: of 64 rows number `block`, at step `step` of k."""
-        item = np.dtype(TYPES[self.type]).itemsize
-        if along_k:
-            box, within = divmod(step * STEP_BYTES, self.swizzle)
-            offset = block * ROWS * self.swizzle + box * self.box_bytes + within
-        else:
-            offset = block * ROWS * item // self.swizzle * self.box_bytes + step * STEP_BYTES // item * self.swizzle
-        return Operand(
-            MatrixDescriptor(of_lane(self.address, lane) + offset, self.box_bytes, GROUP * self.swizzle, self.swizzle),
-            self.type,
-            along_k,
-        )
-
-
-def _matrix_type(text: str) -> tuple[int, int, str]:
-    rows, columns, element = re.search(r"(?:memref|vector)<(\d+)x(\d+)x(\w+)", text).groups()
-    return int(rows), int(columns), element
-
-
-@executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
-def warpgroup_generate_descriptor(fiber, op, view, descriptor):
-    """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
-    if not descriptor.swizzle:
-        raise Unsupported(op, "of a tile without a swizzle")
-    element = _matrix_type(op.result_types[0].text)[2]
-    box = view.strides[0] * view.element.bytes if view.rank == 3 else view.sizes[0] * descriptor.swizzle
-    return Tile(_address(view), int(box), descriptor.swizzle, _PTX_TYPES.get(element, element))
-
-
-@executes("nvgpu.warpgroup.mma.init.accumulator")
-def warpgroup_mma_init_accumulator(fiber, op):
-    """Sums of zero."""
-    rows, columns, element = _matrix_type(op.result_types[0].text)
-    kind = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[element]
-    return Sums(np.zeros((fiber.count, rows // ROWS, columns // 2), kind))
-
-
-@executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
-def warpgroup_mma(fiber, op, a, b, sums):
-    """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
-    rows, k, _ = _matrix_type(op.operand_types[0].text)
-    columns = _matrix_type(op.operand_types[1].text)[1]
-    steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
-    result = Sums(sums.array.copy(), sums.products)
-    groups = asynchronous.warpgroups(fiber, op)
-    warpgroups.fence(groups)
-    for warpgroup in groups:
-        lane = warpgroup.lanes.start
-        for block in range(rows // ROWS):
-            for step in range(steps):
-                warpgroups.multiply(
-                    warpgroup,
-                    op,
-                    fiber,
-                    result,
-                    result.array[warpgroup.lanes, block],
-                    columns,
-                    a.at(lane, along_k="transposeA" not in op.attributes, block=block, step=step),
-                    b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
-                )
-        warpgroup.commit()
-        warpgroup.wait(op.attributes.get("waitGroup", 1))
-    return result
-
-
-@executes("nvgpu.warpgroup.mma.store", "tc.warpgroup_mma_store")
-def warpgroup_mma_store(fiber, op, sums, view) -> None:
-    """Stores the sums, each thread those that it holds."""
-    array = sums.read(fiber, op)
-    blocks, held = array.shape[1:]
-    fragment = fragments.accumulator(2 * held)
-    thread = fiber.group.thread_of_lane % fragments.WARPGROUP
-    rows = fragment.rows[thread][:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
-    columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
-    memory.write(fiber, op, view, [rows, columns], array, (blocks, held))

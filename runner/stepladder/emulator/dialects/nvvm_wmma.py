@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import is_uniform, lanes

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.control_flow import branch, join, jump, move
-from stepladder.emulator.core.machine import Convergence
+from stepladder.emulator.core.control_flow import branch, inline, join, jump, move
+from stepladder.emulator.core.fibers import Convergence
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.types import BOOL, INDEX
 from stepladder.mlir.bindings import ir
-from stepladder.runtime.errors import StepladderError
 
 
 def leave_unless(fiber, op, condition, *carried):
@@ -57,24 +58,38 @@ def _i1(builder) -> int:
 def lower_for(builder, op) -> None:
     """`scf.for`: the bounds, a test, the body, a step, and back."""
     lower, upper, step, *initial = builder.used(op.operands)
+    emit_loop(
+        builder,
+        op,
+        lower,
+        upper,
+        step,
+        initial,
+        compare=_is_less_unsigned if "unsignedCmp" in op.attributes else _is_less,
+    )
+
+
+def emit_loop(
+    builder, op, lower: int, upper: int, step: int, initial: Sequence[int], *, compare: Callable = _is_less
+) -> None:
+    """Emits a loop over an op's region: the slots of its bounds, its step and what it carries at first are given."""
     block = op.regions[0].blocks[0]
     number, *carried = builder.defined(block.arguments)
     results = builder.defined(op.results)
     type_ = builder.slot_types[lower]
     start, bound, stride = (builder.new_slot(type_) for _ in range(3))
-    builder.emit("scf.for", _normalized, (lower, upper, step), (start, bound, stride))
-    builder.emit("scf.for", move, (start, *initial), (number, *carried))
+    builder.emit(op.name, _normalized, (lower, upper, step), (start, bound, stride))
+    builder.emit(op.name, move, (start, *initial), (number, *carried))
     test = builder.here
     goes_on = _i1(builder)
-    less = _is_less_unsigned if "unsignedCmp" in op.attributes else _is_less
-    builder.emit("scf.for", less, (number, bound), (goes_on,))
-    leave = builder.emit("scf.for", leave_unless, (goes_on, *carried), attributes={"slots": results})
+    builder.emit(op.name, compare, (number, bound), (goes_on,))
+    leave = builder.emit(op.name, leave_unless, (goes_on, *carried), attributes={"slots": results})
     end = builder.block(block)
     yielded = builder.used(end.operands)
-    builder.emit("scf.for", _advance, (number, stride, *yielded), (number, *carried))
-    builder.emit("scf.for", jump, attributes={"to": test})
+    builder.emit(op.name, _advance, (number, stride, *yielded), (number, *carried))
+    builder.emit(op.name, jump, attributes={"to": test})
     leave.attributes["exit"] = builder.here
-    builder.emit("scf.for", join)
+    builder.emit(op.name, join)
 
 
 @lowers("scf.if")
@@ -120,9 +135,40 @@ def lower_while(builder, op) -> None:
 
 @lowers("scf.execute_region")
 def lower_execute_region(builder, op) -> None:
-    """`scf.execute_region`: its block, in place."""
-    end = builder.block(op.regions[0].blocks[0])
-    builder.emit(op.name, move, builder.used(end.operands), builder.defined(op.results))
+    """`scf.execute_region`: its blocks, in place."""
+    inline(builder, op.regions[0], builder.defined(op.results))
+
+
+@lowers("scf.index_switch")
+def lower_index_switch(builder, op) -> None:
+    """`scf.index_switch`: the region of the case that a number is, or the default, which comes first."""
+    results = builder.defined(op.results)
+    number = builder.used(op.operands)
+    default, *regions = op.regions
+    ends, ways = [], []
+
+    def emit_region(region) -> None:
+        last = builder.block(region.blocks[0])
+        if results:
+            builder.emit(op.name, move, builder.used(last.operands), results)
+        ends.append(builder.emit(op.name, jump))
+
+    for case, region in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), regions):
+        equal = _i1(builder)
+        builder.emit(op.name, _equals, number, (equal,), {"case": case})
+        ways.append(builder.emit(op.name, branch, (equal,), attributes={"slots": results}))
+        emit_region(region)
+        ways[-1].attributes["otherwise"] = builder.here
+    emit_region(default)
+    for end in ends:
+        end.attributes["to"] = builder.here
+    for way in ways:
+        way.attributes["join"] = builder.here
+    builder.emit(op.name, join)
+
+
+def _equals(fiber, op, number):
+    return number == op.attributes["case"]
 
 
 def _constant(fiber, op):
@@ -146,7 +192,7 @@ def _index(builder) -> int:
     return builder.new_slot(INDEX)
 
 
-def _nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body) -> None:
+def nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body) -> None:
     """Emits loops within each other, the body (a function) in the innermost."""
     if not bounds:
         body()
@@ -158,7 +204,7 @@ def _nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[
     test = builder.here
     builder.emit(name, _is_less, (numbers[0], bound), (goes_on,))
     leave = builder.emit(name, leave_unless, (goes_on,), attributes={"slots": ()})
-    _nest(builder, name, bounds[1:], numbers[1:], body)
+    nest(builder, name, bounds[1:], numbers[1:], body)
     builder.emit(name, _advance, (numbers[0], stride), (numbers[0],))
     builder.emit(name, jump, attributes={"to": test})
     leave.attributes["exit"] = builder.here
@@ -196,18 +242,29 @@ def lower_forall(builder, op) -> None:
                 for inner in region.blocks[0].operations:
                     builder.lower(inner.operation)
 
-    _nest(builder, op.name, bounds, numbers, body)
+    nest(builder, op.name, bounds, numbers, body)
     builder.emit(op.name, move, shared, builder.defined(op.results))
 
 
 @lowers("scf.parallel")
 def lower_parallel(builder, op) -> None:
-    """`scf.parallel` without reductions: one iteration after the other."""
-    if len(op.results):
-        raise StepladderError("the emulator does not know scf.parallel with reductions", location=builder.location)
+    """`scf.parallel`: one iteration after the other; its results are what the iterations have together."""
     block = op.regions[0].blocks[0]
     numbers = list(builder.defined(block.arguments))
     slots = builder.used(op.operands)
     rank = len(numbers)
     bounds = list(zip(slots[:rank], slots[rank : 2 * rank], slots[2 * rank : 3 * rank]))
-    _nest(builder, op.name, bounds, numbers, lambda: builder.block(block))
+    results = builder.defined(op.results)
+    if results:
+        builder.emit(op.name, move, slots[3 * rank :], results)
+
+    def body() -> None:
+        end = builder.block(block)
+        for result, value, region in zip(results, end.operands, end.regions):
+            combine = region.blocks[0]
+            arguments = builder.defined(combine.arguments)
+            builder.emit(op.name, move, (result, *builder.used([value])), arguments)
+            last = builder.block(combine)
+            builder.emit(op.name, move, builder.used(last.operands), (result,))
+
+    nest(builder, op.name, bounds, numbers, body)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from stepladder.emulator.core.elements import plain
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.dialects.ub import poison_of
 from stepladder.mlir.bindings import ir
@@ -58,6 +58,8 @@ def rank(fiber, op, tensor):
 def cast(fiber, op, tensor):
     """The same tensor, with more or less known of its sizes."""
     shape = op.result_types[0].shape
+    if len(shape) != tensor.ndim and shape:
+        raise _outside(op, f"makes {len(shape)} dimensions of {tensor.ndim}")
     if any(size not in (None, actual) for size, actual in zip(shape, tensor.shape)):
         raise _outside(op, f"makes a {list(shape)} of a {list(tensor.shape)}")
     return tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepladder.emulator.core.elements import plain
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Left, Unsupported
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar, Shaped
 
@@ -13,6 +13,13 @@ from stepladder.emulator.core.types import Scalar, Shaped
 def poison_of(element: Scalar, shape=()) -> np.ndarray:
     """Returns an array of what shows when it is used: not a number; integers have all bits set."""
     return np.full(shape, np.nan if element.is_float else True if element.width == 1 else -1, element.dtype)
+
+
+@executes("ub.unreachable")
+def unreachable(fiber, op) -> None:
+    """What nobody may come to."""
+    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} comes to it", op)
+    raise Left
 
 
 @executes("ub.poison")

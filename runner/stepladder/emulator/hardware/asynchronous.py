@@ -15,7 +15,7 @@ from stepladder.emulator.hardware.fragments import WARPGROUP
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import Access, Allocation
-from stepladder.emulator.memory.sanitizer import Touch
+from stepladder.emulator.memory.shadow import Touch
 
 _UNCOMMITTED = -1
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.machine import Blocked
-from stepladder.emulator.memory.sanitizer import WARP, together
+from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.emulator.memory.shadow import together
 
 _BARRIERS = 16  # of a block, by number
 
@@ -51,6 +52,8 @@ class Meeting:
     known: np.ndarray | None = None
     known_of: dict[int, np.ndarray | None] = field(default_factory=dict)
     op: object = None
+    # Whether all threads of a block meet here, of whom those that have ended count as arrived.
+    is_for_all: bool = False
 
     def arrive(self, count: int, expected: int, known: np.ndarray | None) -> int:
         """Lets threads arrive; returns the generation that they wait for."""
@@ -76,16 +79,22 @@ def _meetings(group) -> dict:
 def arrive(fiber, op, number=0, threads=None) -> None:
     """Arrives at a block's barrier `number` that `threads` (None: all of the block) meet at, and goes on."""
     for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
-        _join(fiber, op, _meetings(fiber.group).setdefault((block, name), Meeting()), mask, name, expected)
+        _join(fiber, op, block, mask, name, None if threads is None else expected)
 
 
-def _join(fiber, op, meeting: Meeting, mask: np.ndarray, name: int, expected: int) -> int:
-    """Lets lanes arrive at a barrier, and returns the generation that they wait for.
+def _join(fiber, op, block: int, mask: np.ndarray, name: int, threads: int | None) -> tuple[Meeting, int, int]:
+    """Lets lanes arrive at a barrier that `threads` (None: all of the block) meet at.
+
+    Returns:
+        The barrier, the generation that they wait for, and how many are to come.
 
     The hardware counts whoever comes: more threads than meet there, or some that could have come while others still
     met there before, are counted for each other, which is a finding.
     """
     sanitizer = fiber.group.sanitizer
+    meeting = _meetings(fiber.group).setdefault((block, name), Meeting())
+    meeting.is_for_all = threads is None
+    expected = _present(fiber.group, block) if threads is None else threads
     warps, count = warps_of(fiber, mask), int(mask.sum())
     before = meeting.known_of.get(meeting.generation - 1)
     if not 0 <= name < _BARRIERS:
@@ -98,7 +107,10 @@ def _join(fiber, op, meeting: Meeting, mask: np.ndarray, name: int, expected: in
         sanitizer.report(
             "order", f"comes to barrier {name}, and nothing orders that behind those who met there before", op
         )
-    return meeting.arrive(count, expected, sanitizer.release(warps))
+    known = sanitizer.release(warps)
+    if threads is None:
+        known = together(known, fiber.group.state.get(("ended", block)))
+    return meeting, meeting.arrive(count, expected, known), expected
 
 
 def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
@@ -116,7 +128,7 @@ def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
                     meeting.op,
                 )
             meeting.op = op
-            generation = _join(fiber, op, meeting, mask, name, expected)
+            _, generation, expected = _join(fiber, op, block, mask, name, None if threads is None else expected)
             made.append(
                 (mask, meeting, generation, f"barrier {name}: {meeting.arrived} of {expected} threads are there")
             )
@@ -180,12 +192,24 @@ def arrive_at_cluster(fiber, op) -> None:
 
 
 def leave(fiber) -> None:
-    """The active threads end: the cluster's barrier does not wait for them any more."""
+    """The active threads end: barriers that all threads meet at do not wait for them any more."""
     group = fiber.group
     group.finished[fiber.lanes] = True
-    meeting = _meetings(group).get("cluster")
-    if meeting is not None:
-        meeting.end(group.count - int(group.finished.sum()))
+    meetings = _meetings(group)
+    if "cluster" in meetings:
+        meetings["cluster"].end(group.count - int(group.finished.sum()))
+    for block in np.unique(group.block_of_lane[fiber.lanes]):
+        known = group.sanitizer.release(fiber.warps[fiber.warps // group.warps_per_block == block])
+        group.state["ended", block] = known = together(group.state.get(("ended", block)), known)
+        for key, meeting in meetings.items():
+            if key != "cluster" and key[0] == block and meeting.is_for_all:
+                meeting.known = together(meeting.known, known)
+                meeting.end(_present(group, block))
+
+
+def _present(group, block: int) -> int:
+    """Returns how many threads of a block have not ended."""
+    return group.threads - int(group.finished[group.block_of_lane == block].sum())
 
 
 def wait_for_cluster(fiber, op) -> None:

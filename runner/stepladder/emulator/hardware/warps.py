@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.emulator.core.machine import Fiber
+from stepladder.emulator.core.fibers import Fiber
 
 
 def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:

@@ -16,6 +16,8 @@ from stepladder.runtime import host_memory
 # Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
 _ALIGNMENT = 1024
+# Where threads' own memory is, at the same addresses for all of them.
+PRIVATE_BASE = 0x10_0000_0000
 # Addresses between two of them: what is computed from one, and leaves it, does not come to the other.
 _GAP = 1 << 30
 
@@ -35,9 +37,10 @@ class Allocation:
         address: of the first byte, as programs see it.
         name: for messages.
         shadow: what the sanitizer knows about it, or None.
+        freed: the op that freed it, or None.
     """
 
-    __slots__ = ("address", "copies", "data", "name", "shadow", "size", "space")
+    __slots__ = ("data", "size", "copies", "space", "address", "name", "shadow", "freed")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = ""):
         host_memory.require(size * copies, name or "an allocation")
@@ -49,6 +52,7 @@ class Allocation:
         self.address = address
         self.name = name
         self.shadow = None
+        self.freed = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""
@@ -159,7 +163,7 @@ def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access
     for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
         coordinate = _restricted(fiber, coordinate, rank)
         positions = positions + coordinate * aligned(stride)
-        out = (coordinate < 0) | (coordinate >= aligned(size))
+        out = np.asarray((coordinate < 0) | (coordinate >= aligned(size)))
         if np.any(out):
             missing = out if missing is None else missing | out
     positions = np.asarray(positions)
@@ -176,6 +180,10 @@ def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access
             )
         inside = ~missing if inside is None else inside & ~missing
     memory = view.memory
+    if memory.freed is not None:
+        fiber.group.sanitizer.report(
+            "use-after-free", f"touches {memory.name or 'memory'} that has been freed", op, memory.freed
+        )
     item = view.element.dtype.itemsize
     if view.start % item:
         fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
@@ -206,8 +214,8 @@ def gather(access: Access, fill=None) -> np.ndarray:
     """Returns the elements of an access; those that are not touched are `fill`."""
     typed = access.memory.typed(access.element.dtype)
     if access.valid is None:
-        return typed[access.positions]
-    values = typed[np.where(access.valid, access.positions, 0)]
+        return np.asarray(typed[access.positions])
+    values = np.asarray(typed[np.where(access.valid, access.positions, 0)])
     values[~access.valid] = 0 if fill is None else fill
     return values
 

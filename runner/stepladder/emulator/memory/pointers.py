@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.values import MemRef
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
@@ -32,11 +33,35 @@ def _nearest(fiber, address: int) -> Allocation | None:
     """Returns the memory that an address is of, or the nearest; None where there is none."""
     if address < _SHARED_END and fiber.group.window is not None:
         return fiber.group.window
+    private = [allocation for allocation in fiber.group.private.values()]
     return min(
-        fiber.group.machine.heap.allocations,
+        [*fiber.group.machine.heap.allocations, *private],
         default=None,
         key=lambda allocation: max(allocation.address - address, address - allocation.address - allocation.size + 1, 0),
     )
+
+
+def first_element(view: MemRef):
+    """Returns the address of a view's first element, uniform or (T,)."""
+    return view.memory.address + view.start + view.offset * view.element.bytes
+
+
+def descriptor(view: MemRef) -> list:
+    """Returns what the descriptor of a view holds: two addresses, the offset, the sizes and the strides."""
+    address = view.memory.address + view.start
+    return [address, address, view.offset, *view.sizes, *view.strides]
+
+
+def view_at(fiber, op, address, element, offset, sizes, strides) -> MemRef:
+    """Returns the view that a descriptor's aligned address, offset, sizes and strides describe."""
+    low = address if values.is_uniform(address) else address[fiber.lanes].min()
+    allocation = _nearest(fiber, int(low))
+    if allocation is None:
+        raise Unsupported(op, "of a descriptor, where there is no memory")
+    start = address - allocation.address
+    if not values.is_uniform(start):
+        return MemRef(allocation, element, 0, start // element.bytes + offset, sizes, strides)
+    return MemRef(allocation, element, int(start), offset, sizes, strides)
 
 
 def parts(fiber, op, pointer, *, shared: bool = False) -> list[tuple]:

@@ -9,160 +9,18 @@ the other's past, are a race, whatever order they happened to run in here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+
+from stepladder.emulator.memory.findings import Findings
+from stepladder.emulator.memory.shadow import (
+    GlobalShadow,
+    SharedShadow,
+    Touch,
+    together,
+)
 
 WARP = 32
 _AGENTS = 8  # room for clocks grows by so many
-
-
-@dataclass
-class Finding:
-    """Something that a program does wrong.
-
-    Attributes:
-        kind: "race", "out-of-bounds", "misaligned", "uninitialized", "in-flight", "deadlock", "divergent-barrier",
-            "assumption", "transaction-bytes", "descriptor", "proxy", "unwaited" or "order".
-        message: what happens, with threads and addresses.
-        op, location: the op that does it.
-        other, other_location: the op that it is at odds with, or empty.
-        count: how often it was seen.
-    """
-
-    kind: str
-    message: str
-    op: str = ""
-    location: str = ""
-    other: str = ""
-    other_location: str = ""
-    count: int = 1
-
-    def render(self) -> str:
-        """Returns the finding as compilers say such things."""
-        prefix = f"{self.location}: " if self.location else ""
-        place = f"{self.op}: " if self.op else ""
-        lines = [f"{prefix}{self.kind}: {place}{self.message}"]
-        if self.other:
-            lines.append(
-                f"{self.other_location}: note: the other is {self.other}"
-                if self.other_location
-                else f"note: the other is {self.other}"
-            )
-        if self.count > 1:
-            lines.append(f"note: seen {self.count} times")
-        return "\n".join(lines)
-
-    def as_dict(self) -> dict:
-        """Returns the finding for JSON."""
-        return {
-            name: getattr(self, name)
-            for name in ("kind", "message", "op", "location", "other", "other_location", "count")
-        }
-
-
-@dataclass
-class Findings:
-    """All findings of a run, each once; `limit` different ones are kept."""
-
-    limit: int = 50
-    found: dict[tuple, Finding] = field(default_factory=dict)
-    left_out: int = 0
-
-    def add(self, kind: str, message: str, op=None, other=None) -> None:
-        """Adds a finding about an instruction, and the one that it is at odds with."""
-        key = kind, op.number if op is not None else message, other.number if other is not None else -1
-        if key in self.found:
-            self.found[key].count += 1
-        elif len(self.found) >= self.limit:
-            self.left_out += 1
-        else:
-            self.found[key] = Finding(
-                kind,
-                message,
-                op.name if op is not None else "",
-                op.location if op is not None else "",
-                other.name if other is not None else "",
-                other.location if other is not None else "",
-            )
-
-    def __iter__(self):
-        return iter(self.found.values())
-
-
-class _Shared:
-    """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""
-
-    def __init__(self, allocation, granule: int, actors: int):
-        count = -(-len(allocation.data) // granule)
-        self.initialized = np.zeros(count, bool)
-        self.writer = np.full(count, -1, np.int32)
-        self.written_at = np.zeros(count, np.int32)
-        self.written_by = np.full(count, -1, np.int32)  # instruction
-        self.asynchronously = np.zeros(count, bool)
-        self.read_at = np.zeros((actors, count), np.int32)
-        self.read_by = np.full(count, -1, np.int32)
-        # Of what runs on its own: which instruction writes, how many read, and which instruction reads.
-        self.busy_writing = np.full(count, -1, np.int32)
-        self.readers = np.zeros(count, np.int16)
-        self.busy_reading = np.full(count, -1, np.int32)
-
-    def room_for(self, actors: int) -> None:
-        """Makes room for more actors."""
-        more = actors - len(self.read_at)
-        self.read_at = np.concatenate([self.read_at, np.zeros((more, self.read_at.shape[1]), np.int32)])
-
-
-class _Global:
-    """What is known of each granule of global memory: the last write and the last read, by which block and actor."""
-
-    def __init__(self, allocation, granule: int):
-        count = -(-len(allocation.data) // granule)
-
-        def last():
-            return {
-                "group": np.full(count, -1, np.int32),
-                "actor": np.zeros(count, np.int32),
-                "at": np.zeros(count, np.int32),
-                "by": np.full(count, -1, np.int32),
-            }
-
-        self.write = last()
-        self.read = last()
-
-
-@dataclass
-class Touch:
-    """What an access touches: for each pair of an actor and a granule, one entry in both arrays (1-D)."""
-
-    memory: object
-    actors: np.ndarray
-    places: np.ndarray
-
-
-def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
-    """Returns what those with the one and those with the other past know together."""
-    if left is None or right is None:
-        return right if left is None else left
-    if len(left) != len(right):
-        size = max(len(left), len(right))
-        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
-    return np.maximum(left, right)
-
-
-class NoSanitizer:
-    """Checks nothing but what would leave memory: those accesses are left out all the same."""
-
-    enabled = False
-
-    def __getattr__(self, name: str):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _nothing
-
-
-def _nothing(*args, **kwargs) -> None:
-    return None
 
 
 class Sanitizer:
@@ -271,6 +129,30 @@ class Sanitizer:
             self.check(op, touch, writes=True)
             self.note(op, touch, writes=True)
 
+    def update(self, fiber, op, access) -> None:
+        """Checks that threads may update what they are about to update atomically, and notes it.
+
+        Updates are in no order and no race with each other, but they are with other accesses.
+        """
+        touch = self.touch(fiber, access)
+        if touch is None:
+            return
+        shadow = self._shadow(touch.memory)
+        after_update = shadow.atomically[touch.places]
+        rest = Touch(touch.memory, touch.actors[~after_update], touch.places[~after_update])
+        updated = Touch(touch.memory, touch.actors[after_update], touch.places[after_update])
+        if rest.places.size:
+            if touch.memory.space != "global":
+                self._check_initialized(op, rest, shadow)
+            self.check(op, rest, writes=True)
+        if updated.places.size:
+            if touch.memory.space == "global":
+                self._check_global(op, updated, shadow.read, True, "read")
+            else:
+                self._check_readers(op, updated, shadow)
+        self.note(op, touch, writes=True)
+        shadow.atomically[touch.places] = True
+
     def written(self, fiber, op, access, values) -> None:
         """Checks, behind a write, that no two threads wrote different values to one place."""
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
@@ -320,9 +202,9 @@ class Sanitizer:
     def _shadow(self, memory):
         if memory.shadow is None:
             memory.shadow = (
-                _Global(memory, self.granule)
+                GlobalShadow(memory, self.granule)
                 if memory.space == "global"
-                else _Shared(memory, self.granule, len(self.clocks))
+                else SharedShadow(memory, self.granule, len(self.clocks))
             )
         return memory.shadow
 
@@ -358,13 +240,7 @@ class Sanitizer:
                     shadow.busy_reading[place],
                 )
         else:
-            fresh = ~(shadow.initialized[places] | busy)
-            if fresh.any():
-                self._add(
-                    "uninitialized",
-                    f"reads {self.where(touch.memory, places[fresh.argmax()])}, which nothing has written",
-                    op,
-                )
+            self._check_initialized(op, touch, shadow)
         writer = shadow.writer[places]
         unordered = (
             (writer >= 0)
@@ -378,7 +254,16 @@ class Sanitizer:
         if writes:
             self._check_readers(op, touch, shadow)
 
-    def _check_readers(self, op, touch: Touch, shadow: _Shared) -> None:
+    def _check_initialized(self, op, touch: Touch, shadow: SharedShadow) -> None:
+        fresh = ~(shadow.initialized[touch.places] | (shadow.busy_writing[touch.places] >= 0))
+        if fresh.any():
+            self._add(
+                "uninitialized",
+                f"reads {self.where(touch.memory, touch.places[fresh.argmax()])}, which nothing has written",
+                op,
+            )
+
+    def _check_readers(self, op, touch: Touch, shadow: SharedShadow) -> None:
         read = shadow.read_at[: self.actors, touch.places]
         late = read > self.clocks[touch.actors, : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
@@ -418,6 +303,8 @@ class Sanitizer:
         """Notes an access."""
         shadow = self._shadow(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
+        if writes:
+            shadow.atomically[touch.places] = False
         if touch.memory.space == "global":
             last = shadow.write if writes else shadow.read
             for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now), ("by", op.number)):

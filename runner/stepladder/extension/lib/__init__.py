@@ -1,1 +1,1 @@
-"""What the ops of the `tc` dialect share."""
+"""Code that the ops of the `tc` dialect share."""

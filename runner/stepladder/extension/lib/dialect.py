@@ -1,23 +1,34 @@
-"""The `tc` dialect: transform ops for what upstream has no op for, written in Python.
+"""The `tc` dialect: transform ops written in Python, for transformations that upstream has no op for.
 
-Each op stands in a module of its own and registers itself with `@transform_op`. `extension.load` makes them known to
-a context. Their text form is generic: `"tc.hoist_prefetch"(%module) : (!transform.any_op) -> ()`.
+Each op is defined in a module of its own, which registers its implementation with `@transform_op`. `extension.load`
+loads the dialect into a context. The text form of the ops is generic:
+`"tc.hoist_prefetch"(%module) : (!transform.any_op) -> ()`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar, cast
 
 from stepladder.extension.lib import faults
 from stepladder.mlir.bindings import ext, ir, set_dialect_module, transform
 
 Result = transform.DiagnosedSilenceableFailure
 Dialect = ext.Dialect
+Rewriter = transform.TransformRewriter
 
 # The types of an op's fields: a handle to payload ops that it takes, and one that it returns.
 Handle = ext.Operand[transform.AnyOpType]
 HandleResult = ext.Result[transform.AnyOpType]
+
+Op = TypeVar("Op", bound=ext.Operation)
+# A rewrite function: of a payload op, the transform op, and the rewriter, to the payload ops of the result, if any.
+Rewrite = Callable[[ir.Operation, Op, Rewriter], object]
+
+
+class _HasTarget(Protocol):
+    target: ir.Value
 
 
 class Tc(Dialect, name="tc"):
@@ -25,29 +36,42 @@ class Tc(Dialect, name="tc"):
 
 
 class ModifiesPayloadInside(ir.MemoryEffectsOpInterface):
-    """Effects of an op that changes the payload below its handles and keeps the handles valid."""
+    """Memory effects of a transform op that modifies the payload below its handles and keeps the handles valid."""
 
     @staticmethod
-    def get_effects(op, effects):
+    def get_effects(op: ir.OpView, effects: ir.MemoryEffectInstancesList) -> None:
         transform.only_reads_handle(op.op_operands, effects)
         transform.produces_handle(op.results, effects)
         transform.modifies_payload(effects)
 
 
 class Refusal(Exception):
-    """What an op does not accept: the payload op in question, and why."""
+    """Payload that an op does not accept.
 
-    def __init__(self, payload, message: str):
+    Args:
+        payload: the payload op that the diagnostic points to.
+        message: the reason.
+    """
+
+    def __init__(self, payload: ir.Operation, message: str) -> None:
         super().__init__(message)
         self.payload = payload
 
 
-_IMPLEMENTATIONS: list[tuple[type, type]] = []
-_DIALECTS: list[type] = [Tc]
+OpClass = type[ext.Operation]
+Registered = tuple[
+    list[tuple[OpClass, type[transform.TransformOpInterface]]],
+    list[type[ext.Dialect]],
+    dict[type[ext.Dialect], list[OpClass]],
+]
+
+_IMPLEMENTATIONS: list[tuple[OpClass, type[transform.TransformOpInterface]]] = []
+_DIALECTS: list[type[ext.Dialect]] = [Tc]
+_GUARDED_VERIFIERS: set[Callable[[ir.OpView], bool]] = set()
 
 
-def _check_op_class(op_class: type) -> None:
-    """Refuses what the interfaces below cannot be attached to: MLIR would crash on it."""
+def _check_op_class(op_class: OpClass) -> None:
+    """Raises TypeError for a class that the interfaces below cannot be attached to: MLIR would crash on it."""
     fields = {field.name: field for field in getattr(op_class, "_fields", ())}
     if not getattr(op_class, "OPERATION_NAME", None):
         raise TypeError(
@@ -68,14 +92,14 @@ def _check_op_class(op_class: type) -> None:
         raise TypeError(f"{name} has an implementation already")
 
 
-def transform_op(op_class: type) -> Callable[[Callable], Callable]:
-    """Registers a function `rewrite(payload_op, op, rewriter)` as what `op_class` does to each op of its handle
-    `target`.
+def transform_op(op_class: type[Op]) -> Callable[[Rewrite[Op]], Rewrite[Op]]:
+    """Registers a function `rewrite(payload_op, op, rewriter)` as the implementation of `op_class`.
 
-    The function refuses by raising `Refusal`: the payload op's location and the message become the diagnostic, and the
-    transform op fails silenceably, as upstream ops do. Any other exception is an error of the op itself: it is
-    reported with its place in Python, and the transform op fails definitely. For an op with a result, the function
-    returns the payload op, or the list of payload ops, that the result is to hold.
+    The function is called for each payload op of the handle `target`. It refuses a payload by raising `Refusal`: the
+    payload op's location and the message become the diagnostic, and the transform op fails silenceably, as upstream ops
+    do. Any other exception is an error of the op itself: it is reported with its file and line in Python, and the
+    transform op fails definitely. For an op with a result, the function returns the payload op, or the list of payload
+    ops, that the result holds.
 
     Args:
         op_class: an op of `Tc` or of another `Dialect`, with a field `target: Handle`.
@@ -86,12 +110,14 @@ def transform_op(op_class: type) -> Callable[[Callable], Callable]:
     _check_op_class(op_class)
     has_result = any(isinstance(field, ext.ResultDef) for field in op_class._fields)
 
-    def register(rewrite):
+    def register(rewrite: Rewrite[Op]) -> Rewrite[Op]:
         class Implementation(transform.TransformOpInterface):
             @staticmethod
-            def apply(op, rewriter, results, state):
-                found: list = []
-                for payload in state.get_payload_ops(op.target):
+            def apply(
+                op: Op, rewriter: Rewriter, results: transform.TransformResults, state: transform.TransformState
+            ) -> transform.DiagnosedSilenceableFailure:
+                found: list[ir.Operation] = []
+                for payload in state.get_payload_ops(cast(_HasTarget, op).target):
                     try:
                         produced = rewrite(payload.operation, op, rewriter)
                         if has_result:
@@ -99,7 +125,7 @@ def transform_op(op_class: type) -> Callable[[Callable], Callable]:
                     except Refusal as refusal:
                         refusal.payload.location.emit_error(f"{op.OPERATION_NAME}: {refusal}")
                         return Result.SilenceableFailure
-                    except Exception as error:  # without a diagnostic, its place in the script would be lost
+                    except Exception as error:  # without a diagnostic, the location in the script would be lost
                         op.location.emit_error(faults.record(op.OPERATION_NAME, error))
                         return Result.DefiniteFailure
                 if has_result:
@@ -107,7 +133,7 @@ def transform_op(op_class: type) -> Callable[[Callable], Callable]:
                 return Result.Success
 
             @staticmethod
-            def allow_repeated_handle_operands(op):
+            def allow_repeated_handle_operands(op: Op) -> bool:
                 return False
 
         _IMPLEMENTATIONS.append((op_class, Implementation))
@@ -117,84 +143,74 @@ def transform_op(op_class: type) -> Callable[[Callable], Callable]:
     return register
 
 
-def _payload_ops(rewrite: Callable, produced: object) -> list:
-    """Returns what a rewrite function gave for the result of its op, as a list of payload ops."""
-    found = list(produced) if isinstance(produced, (list, tuple)) else [produced]
-    for op in found:
+def _payload_ops(rewrite: Rewrite[Op], produced: object) -> list[ir.Operation]:
+    """Returns the payload ops that a rewrite function returned for the result of its op."""
+    found: list[ir.Operation] = []
+    for op in list(produced) if isinstance(produced, (list, tuple)) else [produced]:
         if not isinstance(op, (ir.Operation, ir.OpView)):
             code = rewrite.__code__
-            place = f"{code.co_filename}:{code.co_firstlineno}"
+            location = f"{code.co_filename}:{code.co_firstlineno}"
             raise TypeError(
-                f"the op has a result, for which {code.co_name} at {place} returned {op!r}, which is no payload op"
+                f"the op has a result, for which {code.co_name} at {location} returned {op!r}, which is no payload op"
             )
-    return [op.operation for op in found]
+        found.append(op.operation)
+    return found
 
 
-def register_dialect(dialect: type) -> None:
-    """Adds a dialect to those that `load` makes known to a context; an op with `@transform_op` adds its own."""
+def register_dialect(dialect: type[ext.Dialect]) -> None:
+    """Adds a dialect to those that `load` loads; an op with `@transform_op` adds its own."""
     if dialect not in _DIALECTS:
         _DIALECTS.append(dialect)
 
 
-def dialects() -> tuple[type, ...]:
+def dialects() -> tuple[type[ext.Dialect], ...]:
     """Returns the dialects that are written in Python, `Tc` first."""
     return tuple(_DIALECTS)
 
 
 def load() -> None:
-    """Makes every dialect written in Python known to the current MLIR context; once a context."""
+    """Loads every dialect written in Python into the current MLIR context; once per context."""
     for dialect in _DIALECTS:
         for op_class in dialect.operations:
             _guard_verifier(op_class)
         dialect.load()
         set_dialect_module(dialect.DIALECT_NAMESPACE, sys.modules[__name__])
     for op_class, implementation in _IMPLEMENTATIONS:
-        # Both or none: a transform op without declared effects takes the process down.
+        # A transform op without memory effects aborts the process, so both interfaces are attached.
         implementation.attach(op_class.OPERATION_NAME, context=ir.Context.current)
         ModifiesPayloadInside.attach(op_class.OPERATION_NAME, context=ir.Context.current)
 
 
-def _guard_verifier(op_class: type) -> None:
-    """Makes a Python error in an op's verifier a diagnostic at the op."""
+def _guard_verifier(op_class: OpClass) -> None:
+    """Wraps an op's verifier, so that a Python error in it becomes a diagnostic at the op."""
     verify = op_class.__dict__.get("verify_invariants")
-    if verify is None or hasattr(verify, "guarded"):
+    if verify is None or verify in _GUARDED_VERIFIERS:
         return
 
-    def verify_invariants(op) -> bool:
+    def verify_invariants(op: ir.OpView) -> bool:
         try:
             return verify(op)
         except Exception as error:
             op.location.emit_error(faults.record(op_class.OPERATION_NAME, error))
             return False
 
-    verify_invariants.guarded = True
-    op_class.verify_invariants = verify_invariants
+    _GUARDED_VERIFIERS.add(verify_invariants)
+    op_class.verify_invariants = verify_invariants  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def registered() -> tuple[list, list, dict[type, list]]:
-    """Returns what is registered, for `restore`."""
+def registered() -> Registered:
+    """Returns the registered implementations, dialects and ops of each dialect, for `restore`."""
     return list(_IMPLEMENTATIONS), list(_DIALECTS), {dialect: list(dialect.operations) for dialect in _DIALECTS}
 
 
-def restore(before: tuple[list, list, dict[type, list]]) -> None:
-    """Takes back what was registered since `registered` returned `before`."""
+def restore(before: Registered) -> None:
+    """Removes what was registered after `registered` returned `before`."""
     _IMPLEMENTATIONS[:], _DIALECTS[:] = before[0], before[1]
     for dialect, operations in before[2].items():
         dialect.operations[:] = operations
 
 
-def python_dialects_in(ops: Iterable) -> tuple[str, ...]:
-    """Returns the names of the dialects written in Python that some ops are of, each once."""
+def python_dialects_in(ops: Iterable[ir.Operation]) -> tuple[str, ...]:
+    """Returns the names of the dialects written in Python that the ops belong to, each once."""
     names = {dialect.DIALECT_NAMESPACE for dialect in _DIALECTS}
     return tuple(dict.fromkeys(prefix for prefix in (op.name.partition(".")[0] for op in ops) if prefix in names))
-
-
-def is_workgroup_memory(type_) -> bool:
-    """Tells whether a memref type lies in the shared memory of a block."""
-    space = ir.MemRefType(type_).memory_space
-    return space is not None and "workgroup" in str(space)
-
-
-def producer(value):
-    """Returns the op that defines a value, or None for a block argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation

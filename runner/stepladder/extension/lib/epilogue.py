@@ -1,61 +1,64 @@
-"""What the ops about the epilogue share: what becomes of the sums, and which of them a thread holds.
+"""The epilogue of a GEMM in general form, and the accumulator fragment that a thread holds.
 
-Behind the loop over k stands the general form: each warpgroup stores its accumulator to its rows of a tile of sums in
-shared memory, and one linalg op takes that tile to C, as it is, rounded, or added to what is there. The tile is never
-made: `tc.direct_store_epilogue` and `tc.tma_store_epilogue` write C from the accumulators.
+After the loop over k, each warpgroup stores its accumulator to its rows of an accumulator tile in shared memory, and
+one linalg op writes that tile to C: as it is, rounded, or added to C. `tc.direct_store_epilogue` and
+`tc.tma_store_epilogue` replace this form by stores to C from the accumulators; the tile is never materialized.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import building
-from stepladder.extension.lib.building import index
-from stepladder.extension.lib.dialect import Refusal, producer
-from stepladder.extension.lib.warpgroup_ops import ROWS, STORES
+from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib.arithmetic import apply, index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.threads import WARP, WARPGROUP
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS, STORES
 from stepladder.mlir.bindings import arith, builtin, ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import defining_op, producer, walk
 
-WARP = 32  # threads
-# An accumulator is made of fragments of 8 x 8 elements, of which a thread holds two neighbours in a row.
-FRAGMENT = 8
+# Rows and columns of the matrices that an accumulator consists of; a thread holds two adjacent elements of each.
+MATRIX = 8
+PAIR = 2
 
 
 @dataclass
 class Epilogue:
-    """How sums become C.
+    """The ops that write the accumulators to C.
 
     Attributes:
         store: the `nvgpu.warpgroup.mma.store`.
-        consumer: the linalg op that takes the tile of sums to C.
-        sums: the alloc of the tile of sums.
-        tile: the view of C that the block computes.
-        adds: whether the sums are added to C; else they replace it.
+        consumer: the linalg op that writes the accumulator tile to C.
+        accumulator_tile: the alloc of the accumulator tile.
+        c_tile: the view of C that the block computes.
+        accumulates: whether the consumer adds to C; else it overwrites C.
     """
 
-    store: object
-    consumer: object
-    sums: object
-    tile: object
-    adds: bool
+    store: ir.Operation
+    consumer: ir.Operation
+    accumulator_tile: ir.Operation
+    c_tile: ir.Value
+    accumulates: bool
 
     @property
-    def c_type(self):
+    def c_type(self) -> ir.Type:
         """Element type of C."""
-        return ir.MemRefType(self.tile.type).element_type
+        return ir.MemRefType(self.c_tile.type).element_type
 
-    def first_row(self):
-        """Returns the row of the block's tile where the warpgroup's accumulator begins, at the insertion point."""
-        view = producer(self.store.operands[1])
+    def first_row(self) -> ir.Value:
+        """Returns the row of the block's tile at which the warpgroup's accumulator begins, at the insertion point."""
+        view = defining_op(self.store.operands[1])
         type_ = ir.MemRefType(self.store.operands[1].type)
-        # A tile of its own, of several that lie behind each other, begins at row 0.
-        is_whole = view == self.sums or ir.MemRefType(view.operands[0].type).rank > type_.rank
+        # One of several tiles in a buffer of higher rank begins at row 0.
+        is_whole = view == self.accumulator_tile or ir.MemRefType(view.operands[0].type).rank > type_.rank
         return index(0) if is_whole else first_offset(view)
 
-    def held_sums(self) -> Sums:
-        """Returns the sums that a thread holds, at the current insertion point."""
-        sum_type = ir.MemRefType(self.store.operands[1].type).element_type
-        return Sums(self.store.operands[0], self.shape, sum_type, self.c_type)
+    def fragment(self) -> AccumulatorFragment:
+        """Returns the thread's fragment of the accumulator, at the current insertion point."""
+        acc_type = ir.MemRefType(self.store.operands[1].type).element_type
+        return AccumulatorFragment(self.store.operands[0], self.shape, acc_type, self.c_type)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,116 +66,111 @@ class Epilogue:
         rows, columns = ir.MemRefType(self.store.operands[1].type).shape
         return rows, columns
 
-    def erase(self, rewriter) -> None:
-        """Removes the general form, once C is written in another way."""
-        views = [
-            value
-            for value in [self.store.operands[1], *self.consumer.operands]
-            if producer(value) is not None and producer(value).name in building.VIEWS
-        ]
+    def erase(self, rewriter: Rewriter) -> None:
+        """Erases the general form, after stores to C have replaced it."""
+        views = [producer(value) for value in [self.store.operands[1], *self.consumer.operands]]
         rewriter.erase_op(self.store)
         rewriter.erase_op(self.consumer)
-        for view in dict.fromkeys(views):
-            if not list(view.uses):
-                rewriter.erase_op(producer(view))
-        if not list(self.sums.results[0].uses):
-            rewriter.erase_op(self.sums)
+        for view in dict.fromkeys(view for view in views if view is not None and view.name in memory.VIEWS):
+            if not list(view.results[0].uses):
+                rewriter.erase_op(view)
+        if not list(self.accumulator_tile.results[0].uses):
+            rewriter.erase_op(self.accumulator_tile)
 
 
-def _is_rounding(consumer) -> bool:
-    inner = [op.operation.name for op in consumer.regions[0].blocks[0].operations]
+def _is_rounding(consumer: ir.Operation) -> bool:
+    inner = [op.name for op in operations_of(consumer.regions[0].blocks[0])]
     return inner in (["arith.truncf", "linalg.yield"], ["linalg.yield"])
 
 
-def _tile_of(store):
-    """Returns the alloc of the tile of sums that a store writes, wholly or in part."""
-    source = producer(store.operands[1])
-    while source.name != "memref.alloc":
-        source = producer(source.operands[0])
-    return source
-
-
-def find_epilogues(launch) -> list[Epilogue]:
-    """Returns the epilogues of a launch: one, or one for each of several roles.
+def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
+    """Returns the epilogues of a launch: one for each warp-specialized role that has one.
 
     Raises:
-        Refusal: the sums go another way than to C by a copy, a rounding or an addition.
+        Refusal: the accumulators reach C in another way than by a copy, a rounding or an addition.
     """
-    found = []
+    found: list[Epilogue] = []
     stores = walk(launch, *STORES)
-    consumers = [reader for store in stores[:1] for reader, _ in building.linalg_uses(_tile_of(store).results[0])]
+    tiles = [memory.shared_tile_of(store, store.operands[1]) for store in stores]
+    consumers = [reader for tile in tiles[:1] for reader, _ in memory.linalg_uses(tile.results[0])]
     if len(consumers) != len(stores):
-        raise Refusal(launch, f"expected the sums to be read once to write C, found {len(consumers)} readers")
-    for store, consumer in zip(stores, consumers):
-        sums = _tile_of(store)
-        adds = consumer.name == "linalg.add"
+        raise Refusal(launch, f"expected one op that reads the accumulator tile, found {len(consumers)}")
+    for store, tile, consumer in zip(stores, tiles, consumers):
+        accumulates = consumer.name == "linalg.add"
         if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose") and not _is_rounding(consumer):
-            raise Refusal(consumer, "between the product and C this pipeline rounds and does nothing else")
-        found.append(Epilogue(store, consumer, sums, consumer.operands[len(consumer.operands) - 1], adds))
+            raise Refusal(consumer, "this pipeline supports no other epilogue than rounding to C's type")
+        c_tile = consumer.operands[len(consumer.operands) - 1]
+        found.append(Epilogue(store, consumer, tile, c_tile, accumulates))
     return found
 
 
-class Sums:
-    """The sums that a thread holds of an accumulator: vector<blocks x columns x 2 x 2>.
+class AccumulatorFragment:
+    """The registers of a thread that hold its fragment of an accumulator: vector<blocks x matrices x 2 x 2>.
 
-    The two elements at (block, column, half) stand in row 64 block + 8 half + thread_row() and in the columns from
-    8 column + thread_column() on, of the warpgroup's accumulator.
+    The pair at (block, matrix, half) is in row `64 block + 8 half + thread_row()` of the warpgroup's accumulator, in
+    two columns from `8 matrix + thread_column()` on.
     Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of wgmma.
+
+    Args:
+        accumulator: of the warpgroup.
+        shape: rows and columns of the accumulator.
+        acc_type: element type of the accumulator.
+        c_type: element type of C, which pairs are rounded to.
     """
 
-    def __init__(self, accumulator, shape: tuple[int, int], sum_type, c_type):
+    def __init__(self, accumulator: ir.Value, shape: tuple[int, int], acc_type: ir.Type, c_type: ir.Type) -> None:
         rows, columns = shape
-        held = ir.VectorType.get([rows // ROWS, columns // FRAGMENT, 2, 2], sum_type)
-        self.held = builtin.unrealized_conversion_cast([held], [accumulator])
-        self.sum_type = sum_type
+        type_ = ir.VectorType.get([rows // MMA_ROWS, columns // MATRIX, 2, PAIR], acc_type)
+        self.registers = builtin.unrealized_conversion_cast([type_], [accumulator])
+        self.acc_type = acc_type
         self.c_type = c_type
 
-    def pair(self, block: int, column: int, half: int):
-        """Returns two neighbours in a row, as a vector of C's type."""
-        pair = ir.Operation.create(
-            "vector.extract",
-            results=[ir.VectorType.get([2], self.sum_type)],
-            operands=[self.held],
-            attributes={"static_position": ir.DenseI64ArrayAttr.get([block, column, half])},
-        ).results[0]
-        if self.sum_type == self.c_type:
+    def pair(self, block: int, matrix: int, half: int) -> ir.Value:
+        """Returns two adjacent elements of a row, as a vector of C's type."""
+        pair = memory.extract(self.registers, [block, matrix, half], ir.VectorType.get([PAIR], self.acc_type))
+        if self.acc_type == self.c_type:
             return pair
-        return arith.truncf(ir.VectorType.get([2], self.c_type), pair)
+        return arith.truncf(ir.VectorType.get([PAIR], self.c_type), pair)
 
 
-def thread_row():
-    """Returns the row in a warpgroup's 64 rows of the first fragment that a thread holds part of."""
-    return building.apply(
+def thread_row() -> ir.Value:
+    """Returns the row, of the 64 of an instruction, of the first pair that a thread holds."""
+    return apply(
         lambda thread: (
-            ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(thread, building.WARPGROUP), WARP) * (ROWS // 4)
+            ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(thread, WARPGROUP), WARP) * (MMA_ROWS // 4)
             + ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(thread, WARP), 4)
         ),
-        building.thread_number(),
+        threads.thread_id(),
     )
 
 
-def thread_column():
-    """Returns the column of the first of the two elements of a fragment that a thread holds."""
-    return building.apply(lambda thread: ir.AffineExpr.get_mod(thread, 4) * 2, building.thread_number())
+def thread_column() -> ir.Value:
+    """Returns the column, of the 8 of a matrix, of the first element of the pair that a thread holds."""
+    return apply(lambda thread: ir.AffineExpr.get_mod(thread, 4) * PAIR, threads.thread_id())
 
 
-def first_offset(view):
+def first_offset(view: ir.Operation) -> ir.Value:
     """Returns the offset of a `memref.subview` in its outermost dimension, at the current insertion point."""
     offset = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))[0]
     is_dynamic = offset == ir.ShapedType.get_dynamic_stride_or_offset()
     return view.operands[1] if is_dynamic else index(offset)
 
 
-def extents_of(tile, whole: tuple[int, int]) -> list:
-    """Returns the extents of a view of C as values, None where the view is as large as the block's tile."""
+def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
+    """Returns the extents of a view of C as values, None for an extent equal to that of a whole tile.
+
+    Args:
+        tile: the view.
+        whole: extents of a tile inside C.
+    """
     type_ = ir.MemRefType(tile.type)
     source = producer(tile)
-    dynamic = []
+    dynamic: list[ir.Value] = []
     if source is not None:
         offsets = list(ir.DenseI64ArrayAttr(source.attributes["static_offsets"]))
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets) :]
-    extents = []
+    extents: list[ir.Value | None] = []
     for axis, extent in enumerate(whole):
         if type_.is_dynamic_dim(axis):
             extents.append(dynamic.pop(0))

@@ -1,6 +1,7 @@
 """Python errors raised inside an op: one line for the diagnostic, and the traceback on request.
 
-MLIR's diagnostics carry one message, so the traceback waits here until the runner makes an error of the diagnostic.
+An MLIR diagnostic carries one message. The traceback is stored here until the runner converts the diagnostic to an
+error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from stepladder.mlir.bindings import ir
 
-# Frames in which no error of an op's author is: the bindings, what calls ops, and what loads plug-ins.
+# Files whose frames are not part of an op's implementation: the bindings, the caller of ops, and the plug-in loader.
 _BINDINGS = str(Path(ir.__file__).parent)
 _CALLERS = (str(Path(__file__).with_name("dialect.py")), str(Path(__file__).parents[1] / "plugins.py"))
 
@@ -20,7 +21,7 @@ _traceback = ""
 def describe(error: BaseException) -> str:
     """Returns the type of an exception, the file and line that raised it, and its message, in one line.
 
-    The place is the innermost one outside the MLIR bindings and `transform_op`, or left out where there is none.
+    File and line are those of the innermost frame outside the MLIR bindings and `transform_op`, if there is one.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith((_BINDINGS, *_CALLERS))]
@@ -38,13 +39,13 @@ def text_of(error: BaseException) -> str:
 
 
 def record(name: str, error: BaseException) -> str:
-    """Keeps the traceback of an exception that an op raised.
+    """Stores the traceback of an exception that an op raised.
 
-    The exception itself is not kept: its frames hold payload that may not outlive the MLIR context.
+    The exception itself is not stored: its frames refer to payload ops that may not outlive the MLIR context.
 
     Args:
-        name: the op.
-        error: what it raised.
+        name: of the op.
+        error: the exception.
 
     Returns:
         The message of the diagnostic.

@@ -1,95 +1,108 @@
-"""A tile of sums in the order in which threads hold it, for those who need it in memory but not in rows.
+"""A layout of accumulator tiles in memory in which each thread stores its fragment in 16-byte vectors.
 
-A thread holds two neighbours in a row of each fragment of 8 x 8 (see `epilogue.Sums`). Written to rows, a warp's pairs
-are 32 bytes here and there. In this order, the pairs that a thread holds of two fragments beside each other are a unit
-of four elements, and the units of the 32 threads of a warp, of 8 rows and 16 columns, lie behind each other: a warp
-writes, and others read, 32 units in a row.
+A thread holds a pair of adjacent elements of each 8 x 8 matrix (see `epilogue.AccumulatorFragment`). In a row-major
+tile, the pairs of a warp are segments of 32 bytes. In this layout, the pairs that a thread holds of two adjacent
+matrices form a vector of four elements, and the vectors of the 32 threads of a warp, of 8 rows and 16 columns, are
+contiguous: a warp writes, and others read, 32 adjacent vectors.
 """
 
-from stepladder.extension.lib import building
-from stepladder.extension.lib.epilogue import FRAGMENT, WARP
+from stepladder.extension.lib import threads
+from stepladder.extension.lib.arithmetic import apply
+from stepladder.extension.lib.epilogue import MATRIX, PAIR
+from stepladder.extension.lib.memory import expand_shape
+from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.traverse import defining_op
 
-UNIT = 4  # elements
-_PAIR = 2
-_WARPS = building.WARPGROUP // WARP
-_WARP_ROWS = 2 * FRAGMENT  # of the 64 that a warpgroup multiplies at once
-_UNIT_COLUMNS = 2 * FRAGMENT
-
-
-def _warp_units(columns: int) -> int:
-    """Returns the units of a warp's rows, in a tile of so many columns."""
-    return 2 * (columns // _UNIT_COLUMNS) * WARP
+VECTOR = 2 * PAIR  # elements
+_WARPS = WARPGROUP // WARP
+_WARP_ROWS = 2 * MATRIX  # of the 64 rows of an instruction
+_VECTOR_COLUMNS = 2 * MATRIX  # that the vectors of a warp cover
 
 
-def write(tile, units) -> None:
-    """Writes a tile, rows x columns, to memory as units: rows * columns / 4 x 4.
-
-    Rows and columns are multiples of 16.
-    """
-    rows, columns = ir.MemRefType(tile.type).shape
-    # Of a row: the warp's rows, upper or lower fragment, row of it. Of a column: two fragments, which, thread, element.
-    parts = [rows // _WARP_ROWS, 2, FRAGMENT, columns // _UNIT_COLUMNS, 2, FRAGMENT // _PAIR, _PAIR]
-    order = [0, 1, 3, 2, 5, 4, 6]
-    shown = building.expand(tile, parts, [[0, 1, 2], [3, 4, 5, 6]])
-    target = building.expand(units, [parts[number] for number in order], [[0, 1, 2, 3, 4], [5, 6]])
-    linalg.transpose(shown, outs=[target], permutation=order)
+def _vectors_of_warp(columns: int) -> int:
+    """Returns the number of vectors in a warp's rows of a tile with `columns` columns."""
+    return 2 * (columns // _VECTOR_COLUMNS) * WARP
 
 
-def units_of(transpose):
-    """Returns the units that a `linalg.transpose` of `write` writes."""
-    return transpose.operands[1].owner.operands[0]
-
-
-def place_of(unit, columns: int) -> tuple:
-    """Returns the row of a unit, and the columns where its two pairs begin, as values; of a tile of so many columns."""
-    across = columns // _UNIT_COLUMNS
-
-    def row(number):
-        warp_row = ir.AffineExpr.get_floor_div(number, across * WARP) * FRAGMENT
-        return warp_row + ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(number, WARP), FRAGMENT // _PAIR)
-
-    def column(number, fragment: int):
-        pair = ir.AffineExpr.get_mod(number, FRAGMENT // _PAIR) * _PAIR
-        group = ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(number, WARP), across)
-        return group * _UNIT_COLUMNS + pair + fragment * FRAGMENT
-
-    return building.apply(row, unit), [building.apply(lambda n: column(n, fragment), unit) for fragment in (0, 1)]
-
-
-def unit_of_thread(first_row, columns: int):
-    """Returns the first unit that a thread holds of its warpgroup's accumulator.
+def store_tile(tile: ir.Value, vectors: ir.Value) -> None:
+    """Writes a tile to memory in fragment order, as a `linalg.transpose`.
 
     Args:
-        first_row: of the tile, where the accumulator begins.
+        tile: rows x columns, both multiples of 16.
+        vectors: the memory, (rows * columns / 4) x 4.
+    """
+    rows, columns = ir.MemRefType(tile.type).shape
+    # Rows: warp, upper or lower matrix, row in it. Columns: two matrices, which of them, thread, element.
+    split = [rows // _WARP_ROWS, 2, MATRIX, columns // _VECTOR_COLUMNS, 2, MATRIX // PAIR, PAIR]
+    order = [0, 1, 3, 2, 5, 4, 6]
+    source = expand_shape(tile, split, [[0, 1, 2], [3, 4, 5, 6]])
+    target = expand_shape(vectors, [split[axis] for axis in order], [[0, 1, 2, 3, 4], [5, 6]])
+    linalg.transpose(source, outs=[target], permutation=order)
+
+
+def vectors_of(transpose: ir.Operation) -> ir.Value:
+    """Returns the memory, as vectors, that a `linalg.transpose` of `store_tile` writes."""
+    return defining_op(transpose.operands[1]).operands[0]
+
+
+def coordinates_of(vector: ir.Value, columns: int) -> tuple[ir.Value, list[ir.Value]]:
+    """Returns the row of a vector in its tile, and the columns of its two pairs.
+
+    Args:
+        vector: the index of the vector.
         columns: of the tile.
     """
-    return building.apply(
+    groups = columns // _VECTOR_COLUMNS
+
+    def row(number: ir.AffineExpr) -> ir.AffineExpr:
+        warp_row = ir.AffineExpr.get_floor_div(number, groups * WARP) * MATRIX
+        return warp_row + ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(number, WARP), MATRIX // PAIR)
+
+    def column(number: ir.AffineExpr, matrix: int) -> ir.AffineExpr:
+        pair = ir.AffineExpr.get_mod(number, MATRIX // PAIR) * PAIR
+        group = ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(number, WARP), groups)
+        return group * _VECTOR_COLUMNS + pair + matrix * MATRIX
+
+    return apply(row, vector), [
+        apply(lambda n: column(n, matrix), vector)  # noqa: B023 (called at once)
+        for matrix in (0, 1)
+    ]
+
+
+def first_vector_of_thread(first_row: ir.Value, columns: int) -> ir.Value:
+    """Returns the index of the first vector that a thread holds of its warpgroup's accumulator.
+
+    Args:
+        first_row: row of the tile at which the accumulator begins.
+        columns: of the tile.
+    """
+    return apply(
         lambda row, thread: (
             (
                 ir.AffineExpr.get_floor_div(row, _WARP_ROWS)
-                + ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(thread, building.WARPGROUP), WARP)
+                + ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(thread, WARPGROUP), WARP)
             )
-            * _warp_units(columns)
+            * _vectors_of_warp(columns)
             + ir.AffineExpr.get_mod(thread, WARP)
         ),
         first_row,
-        building.thread_number(),
+        threads.thread_id(),
     )
 
 
-def units_of_thread(columns: int, blocks: int) -> list[tuple[int, tuple[int, int, int]]]:
-    """Returns, for each unit that a thread holds, how far it is from the first, and block, left fragment's number and
-    half of it in `Sums`.
+def vectors_of_thread(columns: int, blocks: int) -> list[tuple[int, tuple[int, int, int]]]:
+    """Returns, for each vector that a thread holds, its distance from the thread's first vector, and the position
+    (block, left matrix, half) of its pairs in the `AccumulatorFragment`.
 
     Args:
         columns: of the tile.
         blocks: of 64 rows, of the accumulator.
     """
-    across = columns // _UNIT_COLUMNS
+    groups = columns // _VECTOR_COLUMNS
     return [
-        (block * _WARPS * _warp_units(columns) + (half * across + group) * WARP, (block, 2 * group, half))
+        (block * _WARPS * _vectors_of_warp(columns) + (half * groups + group) * WARP, (block, 2 * group, half))
         for block in range(blocks)
         for half in (0, 1)
-        for group in range(across)
+        for group in range(groups)
     ]

@@ -1,32 +1,33 @@
-"""What the ops that rearrange fragments share."""
+"""Rearranging the fragments of `mma.sync`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from stepladder.extension.lib.memory import extract
 from stepladder.mlir.bindings import ir
 
 
-def take_rows(fragment, rows: list[int]):
-    """Returns a vector of some rows of a fragment, in the given order, built at the current insertion point.
+def poison(type_: ir.Type) -> ir.Value:
+    """Returns a `ub.poison` value, at the current insertion point."""
+    attributes = {"value": ir.Attribute.parse("#ub.poison")}
+    return ir.Operation.create("ub.poison", results=[type_], attributes=attributes).results[0]
 
-    Rows of a fragment are registers of a lane: nothing moves, the registers get other names.
+
+def take_rows(fragment: ir.Value, rows: Sequence[int]) -> ir.Value:
+    """Returns a vector of some rows of a fragment, in the given order, at the current insertion point.
+
+    The rows of a fragment are registers of a thread, so that no data moves: the registers are renamed.
     """
     type_ = ir.VectorType(fragment.type)
     row_type = ir.VectorType.get(type_.shape[1:], type_.element_type)
-    part_type = ir.VectorType.get([len(rows), *type_.shape[1:]], type_.element_type)
-    part = ir.Operation.create(
-        "ub.poison", results=[part_type], attributes={"value": ir.Attribute.parse("#ub.poison")}
-    ).results[0]
-    for place, row in enumerate(rows):
-        one = ir.Operation.create(
-            "vector.extract",
-            results=[row_type],
-            operands=[fragment],
-            attributes={"static_position": ir.DenseI64ArrayAttr.get([row])},
-        ).results[0]
-        part = ir.Operation.create(
+    result_type = ir.VectorType.get([len(rows), *type_.shape[1:]], type_.element_type)
+    result = poison(result_type)
+    for position, row in enumerate(rows):
+        result = ir.Operation.create(
             "vector.insert",
-            results=[part_type],
-            operands=[one, part],
-            attributes={"static_position": ir.DenseI64ArrayAttr.get([place])},
+            results=[result_type],
+            operands=[extract(fragment, [row], row_type), result],
+            attributes={"static_position": ir.DenseI64ArrayAttr.get([position])},
         ).results[0]
-    return part
+    return result

@@ -1,95 +1,111 @@
-"""What the ops about the ring of tiles share: its parts, as `tc.load_by_tma` leaves them."""
+"""The multistage pipeline of TMA loads that `tc.load_by_tma` creates: finding its ops.
+
+A stage of the pipeline holds a tile of A and one of B. It has two mbarriers: `full` completes when the stage's loads
+have written it, `empty` when all consumers have released it.
+"""
 
 from __future__ import annotations
 
-from stepladder.extension.lib import building, tma
+from stepladder.extension.lib import tma
+from stepladder.extension.lib.control_flow import enclosing_loops, operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.warpgroup_ops import PRODUCTS
+from stepladder.extension.lib.warpgroup_ops import MMAS
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import users_of, walk
 
 
-def issues_below(root) -> list:
-    """Returns the `scf.if` ops that issue loads: wait for a slot, expect its bytes, load its tiles."""
+def _branches_with(root: ir.Operation, name: str) -> list[ir.Operation]:
+    """Returns the `scf.if` ops below `root` that have an op of that name directly in their then region."""
     return [
         branch
         for branch in walk(root, "scf.if")
-        if any(op.operation.name == tma.LOAD for op in branch.regions[0].blocks[0].operations)
+        if any(op.name == name for op in operations_of(branch.regions[0].blocks[0]))
     ]
 
 
-def releases_below(root) -> list:
-    """Returns the `scf.if` ops that release a slot: a thread of each warpgroup arrives at its barrier."""
-    return [
-        branch
-        for branch in walk(root, "scf.if")
-        if any(op.operation.name == tma.ARRIVE for op in branch.regions[0].blocks[0].operations)
-    ]
+def issues_below(root: ir.Operation) -> list[ir.Operation]:
+    """Returns the `scf.if` ops that issue loads: wait for an empty stage, expect its bytes, load its tiles."""
+    return _branches_with(root, tma.LOAD)
 
 
-def slots_of(launch) -> int:
-    """Returns how many slots the ring has."""
-    rings = [alloc for alloc in walk(launch, "memref.alloc") if "operand_a" in alloc.attributes]
-    return ir.MemRefType(rings[0].results[0].type).shape[0]
+def releases_below(root: ir.Operation) -> list[ir.Operation]:
+    """Returns the `scf.if` ops that release a stage: one thread of each warpgroup arrives at the `empty` barrier."""
+    return _branches_with(root, tma.ARRIVE)
 
 
-def products_below(root) -> list:
-    """Returns the products of warpgroups."""
-    return walk(root, *PRODUCTS)
+def stages_of(launch: ir.Operation) -> int:
+    """Returns the number of stages of the pipeline."""
+    buffers = [alloc for alloc in walk(launch, "memref.alloc") if "operand_a" in alloc.attributes]
+    return ir.MemRefType(buffers[0].results[0].type).shape[0]
 
 
-def main_loop(root):
+def mmas_below(root: ir.Operation) -> list[ir.Operation]:
+    """Returns the warpgroup MMA ops."""
+    return walk(root, *MMAS)
+
+
+def main_loop(root: ir.Operation) -> ir.Operation | None:
     """Returns the loop over k, or None where k has one step.
 
     Raises:
-        Refusal: no product of warpgroups below `root`, or more than one.
+        Refusal: no warpgroup MMA below `root`, or more than one.
     """
-    products = products_below(root)
-    if len(products) != 1:
-        raise Refusal(root, f"expected one product of warpgroups, found {len(products)}")
-    loops = building.loops_around(products[0])
-    is_carried = any(use.owner.name == "scf.yield" for use in products[0].results[0].uses)
+    mmas = mmas_below(root)
+    if len(mmas) != 1:
+        raise Refusal(root, f"expected one warpgroup MMA, found {len(mmas)}")
+    loops = enclosing_loops(mmas[0])
+    is_carried = any(user.name == "scf.yield" for user in users_of(mmas[0].results[0]))
     return loops[-1] if loops and is_carried else None
 
 
-def block_of_prologue(launch):
-    """Returns the barrier behind which all threads know the mbarriers: the first of the launch."""
-    for op in launch.regions[0].blocks[0].operations:
-        if op.operation.name in ("gpu.barrier", "nvvm.cluster.wait"):
-            return op.operation
-    raise Refusal(launch, "expected a barrier behind the initialisation of mbarriers")
+def prologue_barrier(launch: ir.Operation) -> ir.Operation:
+    """Returns the barrier after which the mbarriers are initialized for all threads: the first of the launch.
+
+    Raises:
+        Refusal: the launch has no barrier.
+    """
+    for op in operations_of(launch.regions[0].blocks[0]):
+        if op.name in ("gpu.barrier", "nvvm.cluster.wait"):
+            return op
+    raise Refusal(launch, "expected a barrier after the initialization of mbarriers")
 
 
-def ops_behind(op) -> list:
-    """Returns the ops behind `op` in its block, without the terminator."""
-    operations = [other.operation for other in op.block.operations]
+def ops_after(op: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops after `op` in its block, without the terminator."""
+    operations = operations_of(op.block)
     return operations[operations.index(op) + 1 : -1]
 
 
-def is_inside(op, root) -> bool:
-    """Tells whether an op stands below `root`."""
-    while op is not None:
-        if op.operation == root.operation:
+def is_inside(op: ir.Operation, root: ir.Operation) -> bool:
+    """Tells whether an op is `root` or nested in it."""
+    parent: ir.Operation | None = op
+    while parent is not None:
+        if parent.operation == root.operation:
             return True
-        op = op.parent
+        parent = parent.parent
     return False
 
 
-def copies_inside(ops: list, block) -> dict:
-    """Clones ops, in order, to the current insertion point; what they use of each other they use of the copies.
+def replace_operands(root: ir.Operation, replaced: dict[ir.Value, ir.Value]) -> None:
+    """Replaces values that `root` and the ops nested in it use."""
+    for inner in walk(root):
+        for position, operand in enumerate(inner.operands):
+            if operand in replaced:
+                inner.operands[position] = replaced[operand]
+
+
+def clone_ops(ops: list[ir.Operation]) -> dict[ir.Value, ir.Value]:
+    """Clones ops, in order, to the current insertion point; the clones use each other's results.
 
     Returns:
-        Old value -> its copy.
+        Each result of an op, and the result of its clone.
     """
-    copied: dict = {}
-    clones = []
+    cloned: dict[ir.Value, ir.Value] = {}
+    clones: list[ir.Operation] = []
     for op in ops:
         clone = op.clone().operation
         clones.append(clone)
-        copied.update(zip(op.results, clone.results))
+        cloned.update(zip(op.results, clone.results))
     for clone in clones:
-        for inner in walk(clone):
-            for position, operand in enumerate(inner.operands):
-                if operand in copied:
-                    inner.operation.operands[position] = copied[operand]
-    return copied
+        replace_operands(clone, cloned)
+    return cloned

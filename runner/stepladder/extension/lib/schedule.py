@@ -1,13 +1,14 @@
-"""What the ops that reorder a main loop share: the parts of its body, and moving ops with what they need."""
+"""Reordering of a main loop: its MMA ops by k sub-step, and moving ops together with their operands."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepladder.extension.lib.building import body_of
-from stepladder.extension.lib.dialect import Refusal, is_workgroup_memory, producer
+from stepladder.extension.lib.control_flow import body_of, operations_of
+from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.types import is_workgroup_memory
 
 MMA = ("gpu.subgroup_mma_compute", "nvgpu.mma.sync")
 FRAGMENT_LOADS = (
@@ -22,14 +23,8 @@ ASYNC_GROUP = "nvgpu.device_async_create_group"
 _ACCUMULATOR = 2  # operand number, in every MMA op
 
 
-def terminator_of(loop):
-    """Returns the `scf.yield` of an `scf.for`."""
-    operations = body_of(loop).operations
-    return operations[len(operations) - 1].operation
-
-
-def move_with_operands(op, anchor) -> None:
-    """Moves an op in front of `anchor`, and in front of it the producers of its operands that stand behind `anchor`."""
+def move_with_operands(op: ir.Operation, anchor: ir.Operation) -> None:
+    """Moves an op before `anchor`, and before it the producers of its operands that come after `anchor`."""
     for operand in op.operands:
         source = producer(operand)
         if source is not None and source.block == anchor.block and anchor.is_before_in_block(source):
@@ -37,52 +32,52 @@ def move_with_operands(op, anchor) -> None:
     op.move_before(anchor)
 
 
-class Order:
-    """Puts the ops of a block in a new order: each that is placed follows those placed before it and its operands."""
+class BlockSchedule:
+    """Reorders the ops of a block: each scheduled op follows its operands and all ops scheduled before it."""
 
-    def __init__(self, block):
+    def __init__(self, block: ir.Block) -> None:
         self._block = block
-        self._operations = [op.operation for op in block.operations]
+        self._operations = operations_of(block)
         self._terminator = self._operations.pop()
-        self._placed: set = set()
+        self._scheduled: set[ir.Operation] = set()
 
-    def place(self, op) -> None:
-        """Places an op behind all placed so far, its operands in front of it."""
-        if op in self._placed or op.block != self._block:
+    def append(self, op: ir.Operation) -> None:
+        """Schedules an op after all scheduled ops, its operands before it."""
+        if op in self._scheduled or op.block != self._block:
             return
         for operand in op.operands:
             source = producer(operand)
             if source is not None:
-                self.place(source)
+                self.append(source)
         op.move_before(self._terminator)
-        self._placed.add(op)
+        self._scheduled.add(op)
 
-    def place_rest(self) -> None:
-        """Places what is left, in the order it had."""
+    def append_rest(self) -> None:
+        """Schedules the remaining ops, in their original order."""
         for op in self._operations:
-            self.place(op)
+            self.append(op)
 
 
 @dataclass
 class MainLoop:
-    """A main loop: `products[s]` are the MMA ops of its k sub-step s, in order."""
+    """A main loop: `mmas[s]` are the MMA ops of its k sub-step s, in order."""
 
-    loop: object
-    products: list[list]
+    loop: ir.Operation
+    mmas: list[list[ir.Operation]]
 
-    def fragment_loads(self) -> list[list]:
-        """Returns, by sub-step, the loads of shared memory that its products are the first to read from, in order."""
-        seen: list = []
-        loads = []
-        for products in self.products:
+    def fragment_loads(self) -> list[list[ir.Operation]]:
+        """Returns, for each sub-step, the loads from shared memory that its MMA ops are the first to use, in order."""
+        seen: list[ir.Operation] = []
+        loads: list[list[ir.Operation]] = []
+        for mmas in self.mmas:
             start = len(seen)
-            for product in products:
-                for operand in list(product.operands)[:_ACCUMULATOR]:
+            for mma in mmas:
+                for operand in list(mma.operands)[:_ACCUMULATOR]:
                     self._collect_loads(operand, seen)
             loads.append(seen[start:])
         return loads
 
-    def _collect_loads(self, value, found: list) -> None:
+    def _collect_loads(self, value: ir.Value, found: list[ir.Operation]) -> None:
         source = producer(value)
         if source is None or source.block != body_of(self.loop) or source in found:
             return
@@ -93,28 +88,27 @@ class MainLoop:
             self._collect_loads(operand, found)
 
 
-def find_main_loop(payload) -> MainLoop | None:
-    """Returns the one loop below `payload` that has MMA ops in its body, or None where there is none.
+def find_main_loop(payload: ir.Operation) -> MainLoop | None:
+    """Returns the one loop below `payload` with MMA ops in its body, or None where there is none.
 
     Raises:
         Refusal: several such loops.
     """
-    loops = [
-        loop for loop in walk(payload, "scf.for") if any(op.operation.name in MMA for op in body_of(loop).operations)
-    ]
+    loops = [loop for loop in walk(payload, "scf.for") if any(op.name in MMA for op in operations_of(body_of(loop)))]
     if len(loops) > 1:
-        raise Refusal(loops[1], "more than one loop with matrix products")
+        raise Refusal(loops[1], "more than one loop with MMA ops")
     if not loops:
         return None
-    products: list[list] = []
-    order = {}
-    for op in body_of(loops[0]).operations:
-        if op.operation.name not in MMA:
+    mmas: list[list[ir.Operation]] = []
+    steps: dict[ir.Operation, int] = {}
+    for op in operations_of(body_of(loops[0])):
+        if op.name not in MMA:
             continue
-        accumulator = op.operands[_ACCUMULATOR]
-        level = 0 if isinstance(accumulator.owner, ir.Block) else order.get(accumulator.owner.operation, -1) + 1
-        order[op.operation] = level
-        if level == len(products):
-            products.append([])
-        products[level].append(op.operation)
-    return MainLoop(loops[0], products)
+        # Accumulators chain the sub-steps: an MMA op is one sub-step after the op that produces its accumulator.
+        source = producer(op.operands[_ACCUMULATOR])
+        step = 0 if source is None else steps.get(source, -1) + 1
+        steps[op] = step
+        if step == len(mmas):
+            mmas.append([])
+        mmas[step].append(op)
+    return MainLoop(loops[0], mmas)

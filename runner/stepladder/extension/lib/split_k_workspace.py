@@ -1,142 +1,187 @@
-"""Where the blocks that divide a tile's reduction leave their sums for each other, and how they wait for all of them.
+"""Split-K workspaces: where the blocks of a tile exchange their partial accumulators, and how they synchronize.
 
-Either place is a class of the same form: made of a launch, whose grid it makes larger, it has the number of a block's
-`part`; `keep` writes the block's sums, `meet` waits for those of all, and each thread then takes some of the tile's
-`units`, of WIDTH elements of a row: where one is in the tile says `locate`, and `load` has it from all parts.
+Both classes have one interface, `Workspace`. `store` writes the block's accumulator, and `arrive_and_wait` waits until
+all splits have. Each thread then reduces some of the `vectors` of the tile, of WIDTH elements each: `coordinates`
+locates a vector in the tile, `load` returns it from each split. `release` ends the use of the workspace.
 """
 
 from __future__ import annotations
 
-from stepladder.extension.lib import building, fragment_order
-from stepladder.extension.lib.building import index, integer
-from stepladder.extension.lib.dialect import Refusal
+from collections.abc import Sequence
+from typing import Protocol
+
+from stepladder.extension.lib import fragment_order, launches, semaphores, threads
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer
+from stepladder.extension.lib.control_flow import body_of, create_if
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.memory import create_global, load_vector, subview, vector_alignment
 from stepladder.extension.lib.tile_grid import (
-    CLUSTER_LIMIT,
+    PORTABLE_CLUSTER_SIZE,
     block_ids,
     grid_of_tiles,
     tile_ids,
 )
+from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, gpu, ir, linalg, llvm, memref, nvvm
+from stepladder.mlir.traverse import defining_op
 
-WIDTH = fragment_order.UNIT  # elements of a row that a thread sums at once
+WIDTH = fragment_order.VECTOR  # elements that a thread reduces at once
 PAD_BYTES = 32
-_MARK, _ARRIVALS = "partial_sums", "arrivals"
+_WORKSPACE, _SEMAPHORES = "split_k_workspace", "split_k_semaphores"
 _DYNAMIC = -(2**31)  # an index of llvm.getelementptr that is an operand
-# Address spaces of pointers into a block's own shared memory, and into that of any block of its cluster.
+# Pointers into a block's own shared memory, and into that of any block of its cluster.
 _SHARED, _SHARED_OF_CLUSTER = "!llvm.ptr<3>", "!llvm.ptr<7>"
-# Named barriers: 0 is that of the block.
+# Named barriers: 0 is that of the whole block.
 _BARRIER = 1
 
 
-class InCluster:
-    """In shared memory: the blocks are a cluster, and read each other's tiles of sums from where they lie.
-
-    Rows of the tile are longer by `PAD_BYTES`, so that warps, which write eight rows at once, meet no bank conflicts.
+class Workspace(Protocol):
+    """A split-K workspace of a launch whose grid has a block for each split of a tile.
 
     Attributes:
-        launch: in clusters of a block a part.
-        part: the number of a block's part.
+        launch: the launch, with the enlarged grid.
+        splits: number of blocks of a tile.
+        split: index of the block's split.
+        vectors: number of vectors of a tile; known after `store`.
     """
 
-    def __init__(self, launch, parts: int, threads: int, rewriter):
-        if parts > CLUSTER_LIMIT:
-            raise Refusal(launch, f"a cluster of {parts} blocks: more than {CLUSTER_LIMIT} are not portable")
-        if building.launch_sizes(launch, building.CLUSTER)[0] > 1:
-            raise Refusal(launch, "its blocks form clusters already, and parts in shared memory need their own")
-        self.parts = parts
-        width, height, _ = building.launch_sizes(launch, building.GRID)
+    launch: ir.Operation
+    splits: int
+    split: ir.Value
+    vectors: int
+
+    def store(self, accumulator: ir.Value) -> None:
+        """Writes the block's accumulator tile to the workspace."""
+        ...
+
+    def arrive_and_wait(self) -> None:
+        """Waits until all splits of the tile have stored."""
+        ...
+
+    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+        """Returns the row of a vector in the tile, and the columns at which runs of adjacent elements of it begin."""
+        ...
+
+    def load(self, vector: ir.Value) -> list[ir.Value]:
+        """Returns a vector of each split."""
+        ...
+
+    def release(self) -> None:
+        """Ends the block's use of the workspace."""
+        ...
+
+
+class ClusterWorkspace:
+    """A split-K workspace in distributed shared memory: the splits of a tile form a cluster.
+
+    Rows of the tile are padded by `PAD_BYTES`, so that the stores of a warp, to eight rows at once, have no bank
+    conflicts.
+
+    Args:
+        launch: the `gpu.launch`, without clusters.
+        splits: number of blocks of a tile.
+        thread_count: of a block, that reduce.
+        rewriter: of the transform op.
+
+    Raises:
+        Refusal: more splits than a portable cluster has blocks, or a launch with clusters.
+    """
+
+    def __init__(self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter) -> None:
+        if splits > PORTABLE_CLUSTER_SIZE:
+            raise Refusal(launch, f"a cluster of {splits} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable")
+        if launches.launch_sizes(launch, launches.CLUSTER)[0] > 1:
+            raise Refusal(launch, "its blocks form clusters, and a split-K workspace in shared memory needs its own")
+        self.splits = splits
+        width, height, _ = launches.launch_sizes(launch, launches.GRID)
         x, y = block_ids(launch)
-        building.set_launch_sizes(launch, building.GRID, [width * parts, height, 1])
+        launches.set_launch_sizes(launch, launches.GRID, [width * splits, height, 1])
         with ir.InsertionPoint(launch), launch.location:
-            sizes = [index(parts), index(1), index(1)]
-        self.launch = building.relaunch(launch, building.CLUSTER, sizes, rewriter)
-        with ir.InsertionPoint.at_block_begin(self._body), self.launch.location:
-            across, down = gpu.cluster_id(gpu.Dimension.x), gpu.cluster_id(gpu.Dimension.y)
-            self.part = building.block_in_cluster()
-        for id_, number in ((x, across), (y, down)):
+            sizes = [index(splits), index(1), index(1)]
+        self.launch = launches.add_launch_operands(launch, launches.CLUSTER, sizes, rewriter)
+        with ir.InsertionPoint.at_block_begin(body_of(self.launch)), self.launch.location:
+            tile_x, tile_y = gpu.cluster_id(gpu.Dimension.x), gpu.cluster_id(gpu.Dimension.y)
+            self.split = threads.block_rank_in_cluster()
+        for id_, number in ((x, tile_x), (y, tile_y)):
             if id_ is not None:
                 rewriter.replace_op(id_, [number])
 
-    @property
-    def _body(self):
-        return self.launch.regions[0].blocks[0]
-
-    def keep(self, sums) -> None:
-        """Writes a block's sums to its tile."""
-        type_ = ir.MemRefType(sums.type)
+    def store(self, accumulator: ir.Value) -> None:
+        """Writes the block's accumulator tile to its own shared memory."""
+        type_ = ir.MemRefType(accumulator.type)
         rows, self._columns = type_.shape
-        self.units = rows * self._columns // WIDTH
-        self._pitch = self._columns + PAD_BYTES * 8 // type_.element_type.width
-        # In front of all that roles have copies of: there is one tile.
-        with ir.InsertionPoint.at_block_begin(self._body), self.launch.location:
-            self._tile = memref.alloc(
+        self.vectors = rows * self._columns // WIDTH
+        self._pitch = self._columns + PAD_BYTES // types.byte_width(type_.element_type)
+        # At the begin of the block, before ops that warp specialization clones: the tile is allocated once.
+        with ir.InsertionPoint.at_block_begin(body_of(self.launch)), self.launch.location:
+            self._tile: ir.Value = memref.alloc(
                 ir.MemRefType.get([rows, self._pitch], type_.element_type, memory_space=type_.memory_space), [], []
             )
-            self._tile.owner.attributes[_MARK] = ir.UnitAttr.get()
-        linalg.copy(sums, outs=[building.view(self._tile, [0, 0], [rows, self._columns])])
+            defining_op(self._tile).attributes[_WORKSPACE] = ir.UnitAttr.get()
+        linalg.copy(accumulator, outs=[subview(self._tile, [0, 0], [rows, self._columns])])
 
-    def meet(self) -> None:
-        """Waits until all blocks have written their sums."""
-        nvvm.cluster_arrive()
-        nvvm.cluster_wait()
+    def arrive_and_wait(self) -> None:
+        """Waits at the cluster's barrier, and maps the tiles of all its blocks."""
+        _cluster_barrier()
         own = memref.extract_aligned_pointer_as_index(self._tile)
         own = llvm.inttoptr(ir.Type.parse(_SHARED), arith.index_cast(ir.IntegerType.get_signless(64), own))
         self._tiles = [
-            nvvm.mapa(ir.Type.parse(_SHARED_OF_CLUSTER), own, integer(part, 32)) for part in range(self.parts)
+            nvvm.mapa(ir.Type.parse(_SHARED_OF_CLUSTER), own, integer(rank, 32)) for rank in range(self.splits)
         ]
 
-    def locate(self, unit) -> tuple:
-        """Returns the row of a unit, and the columns where runs of its elements begin."""
+    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+        """Returns the row of a vector in the tile, and the column at which it begins."""
         per_row = self._columns // WIDTH
         return (
-            building.apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), unit),
-            [building.apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * WIDTH, unit)],
+            apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), vector),
+            [apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * WIDTH, vector)],
         )
 
-    def load(self, unit) -> list:
-        """Returns a unit of each part."""
+    def load(self, vector: ir.Value) -> list[ir.Value]:
+        """Returns a vector of each block of the cluster."""
         element = ir.MemRefType(self._tile.type).element_type
-        row, (column,) = self.locate(unit)
-        place = arith.index_cast(
-            ir.IntegerType.get_signless(64), building.apply(lambda r, c: r * self._pitch + c, row, column)
-        )
+        row, (column,) = self.coordinates(vector)
+        offset = arith.index_cast(ir.IntegerType.get_signless(64), apply(lambda r, c: r * self._pitch + c, row, column))
         pointer, type_ = ir.Type.parse(_SHARED_OF_CLUSTER), ir.VectorType.get([WIDTH], element)
-        values = []
+        values: list[ir.Value] = []
         for tile in self._tiles:
-            there = llvm.getelementptr(pointer, tile, [place], [_DYNAMIC], element, None)
-            values.append(
-                ir.Operation.create(
-                    "llvm.load", results=[type_], operands=[there], attributes=building.aligned(type_)
-                ).results[0]
+            address = llvm.getelementptr(pointer, tile, [offset], [_DYNAMIC], element, None)
+            load = ir.Operation.create(
+                "llvm.load", results=[type_], operands=[address], attributes=vector_alignment(type_)
             )
+            values.append(load.results[0])
         return values
 
-    def leave(self) -> None:
-        """Keeps a block from ending while others read its sums."""
-        nvvm.cluster_arrive()
-        nvvm.cluster_wait()
+    def release(self) -> None:
+        """Keeps a block from exiting while others read its tile."""
+        _cluster_barrier()
 
 
-class InMemory:
-    """In global memory, that is in the L2 cache: the blocks of a tile need no cluster, and each may belong to one.
+def _cluster_barrier() -> None:
+    nvvm.cluster_arrive()
+    nvvm.cluster_wait()
 
-    They are neighbours in the grid, so that they start together. A counter for each tile says how many have arrived,
-    that is have written their sums. It runs to twice the parts and begins again, so that a launch finds it at zero or
-    half way, and waits until it is in the other half. Launches of one loaded kernel share counters and workspace: they
-    follow each other.
 
-    Attributes:
-        launch: of a block a part.
-        part: the number of a block's part.
+class GlobalWorkspace:
+    """A split-K workspace in global memory: the splits of a tile need no cluster, and may belong to clusters.
+
+    The splits of a tile are adjacent in the grid, so that they start together. A semaphore for each tile counts the
+    splits that have stored. Launches of a loaded kernel share workspace and semaphores: they must not overlap.
+
+    Args:
+        launch: the `gpu.launch`.
+        splits: number of blocks of a tile.
+        thread_count: of a block, that reduce.
+        rewriter: of the transform op.
     """
 
-    def __init__(self, launch, parts: int, threads: int, rewriter):
-        self.launch, self.parts, self.threads = launch, parts, threads
+    def __init__(self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter) -> None:
+        self.launch, self.splits, self._thread_count = launch, splits, thread_count
         width, height, size = grid_of_tiles(launch)
-        self._tiles = width * height * size
-        building.set_launch_sizes(launch, building.GRID, [width * parts * size, height, 1])
+        self._tile_count = width * height * size
+        launches.set_launch_sizes(launch, launches.GRID, [width * splits * size, height, 1])
         x, y = tile_ids(launch)
-        body = launch.regions[0].blocks[0]
+        body = body_of(launch)
         uses = [] if x is None else [(use.owner.operation, use.operand_number) for use in x.results[0].uses]
         for id_ in (y, x):
             if id_ is not None:
@@ -144,78 +189,51 @@ class InMemory:
         with ir.InsertionPoint.at_block_begin(body), launch.location:
             if x is None:
                 kind = gpu.block_id if size == 1 else gpu.cluster_id
-                x = kind(gpu.Dimension.x).owner.operation
+                x = defining_op(kind(gpu.Dimension.x))
         with ir.InsertionPoint(body.operations[2 if y is not None else 1]), launch.location:
             number = x.results[0]
-            column = building.apply(lambda n: ir.AffineExpr.get_floor_div(n, parts), number)
-            self.part = building.apply(lambda n: ir.AffineExpr.get_mod(n, parts), number)
-            place = column if y is None else building.apply(lambda c, r: r * width + c, column, y.results[0])
+            column = apply(lambda n: ir.AffineExpr.get_floor_div(n, splits), number)
+            self.split = apply(lambda n: ir.AffineExpr.get_mod(n, splits), number)
+            tile = column if y is None else apply(lambda c, r: r * width + c, column, y.results[0])
             if size > 1:
-                place = building.apply(lambda p, r: p * size + r, place, building.block_in_cluster())
-            self._place = place
+                tile = apply(lambda t, r: t * size + r, tile, threads.block_rank_in_cluster())
+            self._tile = tile
         for user, position in uses:
             user.operands[position] = column
 
-    def keep(self, sums) -> None:
-        """Writes a block's sums to its tile, as threads hold them."""
-        type_ = ir.MemRefType(sums.type)
+    def store(self, accumulator: ir.Value) -> None:
+        """Writes the block's accumulator tile to the workspace, in fragment order."""
+        type_ = ir.MemRefType(accumulator.type)
         rows, self._columns = type_.shape
-        self.units = rows * self._columns // WIDTH
-        sums_type = ir.MemRefType.get(
-            [self._tiles, self.parts, self.units, WIDTH],
+        self.vectors = rows * self._columns // WIDTH
+        workspace_type = ir.MemRefType.get(
+            [self._tile_count, self.splits, self.vectors, WIDTH],
             type_.element_type,
-            memory_space=ir.Attribute.parse(building.GLOBAL),
+            memory_space=types.address_space(types.GLOBAL),
         )
-        self._sums = memref.get_global(sums_type, building.make_global(self.launch, _MARK, sums_type))
-        fragment_order.write(
-            sums, building.view(self._sums, [self._place, self.part, 0, 0], [1, 1, self.units, WIDTH], drop=2)
-        )
+        symbol = create_global(self.launch, _WORKSPACE, workspace_type)
+        self._workspace: ir.Value = memref.get_global(workspace_type, symbol)
+        own = subview(self._workspace, [self._tile, self.split, 0, 0], [1, 1, self.vectors, WIDTH], drop=2)
+        fragment_order.store_tile(accumulator, own)
 
-    def meet(self) -> None:
-        """Waits until all blocks have written their sums."""
-        i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
-        arrivals = ir.MemRefType.get([self._tiles], i32, memory_space=ir.Attribute.parse(building.GLOBAL))
-        symbol = building.make_global(self.launch, _ARRIVALS, arrivals, 0)
-        threads = integer(self.threads, 32)
-        nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=threads)
-        with building.if_(building.equal(building.thread_number(), index(0))):
-            start = memref.extract_aligned_pointer_as_index(memref.get_global(arrivals, symbol))
-            address = arith.index_cast(i64, arith.addi(start, building.times(self._place, 4)))
-            before = nvvm.inline_ptx(
-                [i32],
-                [address, integer(2 * self.parts - 1, 32)],
-                [],
-                "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};",
-                memory_clobber=True,
-            )
-            nvvm.inline_ptx(
-                [],
-                [address, before, integer(self.parts, 32)],
-                [],
-                "{.reg .pred p, q; .reg .b32 now; setp.ge.u32 q, {$r1}, {$r2}; "
-                "WAIT: ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; "
-                "@!p bra WAIT;}",
-                memory_clobber=True,
-            )
-        nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=threads)
+    def arrive_and_wait(self) -> None:
+        """Waits until all splits of the tile have arrived at its semaphore, by one thread of each block."""
+        counters = semaphores.Semaphores(self.launch, _SEMAPHORES, self._tile_count)
+        thread_count = integer(self._thread_count, 32)
+        nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=thread_count)
+        with create_if(equal(threads.thread_id(), index(0))):
+            semaphores.arrive_and_wait(counters.address(self._tile), self.splits)
+        nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=thread_count)
 
-    def locate(self, unit) -> tuple:
-        """Returns the row of a unit, and the columns where runs of its elements begin."""
-        return fragment_order.place_of(unit, self._columns)
+    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+        """Returns the row of a vector in the tile, and the columns of its two pairs."""
+        return fragment_order.coordinates_of(vector, self._columns)
 
-    def load(self, unit) -> list:
-        """Returns a unit of each part."""
-        tile = building.view(self._sums, [self._place, 0, 0, 0], [1, self.parts, self.units, WIDTH], drop=1)
-        type_ = ir.VectorType.get([WIDTH], ir.MemRefType(self._sums.type).element_type)
-        return [
-            ir.Operation.create(
-                "vector.load",
-                results=[type_],
-                operands=[tile, index(part), unit, index(0)],
-                attributes=building.aligned(type_),
-            ).results[0]
-            for part in range(self.parts)
-        ]
+    def load(self, vector: ir.Value) -> list[ir.Value]:
+        """Returns a vector of each split of the tile."""
+        tile = subview(self._workspace, [self._tile, 0, 0, 0], [1, self.splits, self.vectors, WIDTH], drop=1)
+        type_ = ir.VectorType.get([WIDTH], ir.MemRefType(self._workspace.type).element_type)
+        return [load_vector(type_, tile, index(split), vector, index(0)) for split in range(self.splits)]
 
-    def leave(self) -> None:
-        """Nothing: what is in global memory outlasts the block, and the next launch begins behind this one."""
+    def release(self) -> None:
+        """Does nothing: global memory outlives the block."""

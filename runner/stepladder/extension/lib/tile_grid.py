@@ -1,33 +1,38 @@
-"""The grid of tiles of a launch: which block, or cluster of blocks, computes which tile."""
+"""The grid of output tiles of a launch: which block, or cluster of blocks, computes which tile."""
 
 from __future__ import annotations
 
-from stepladder.extension.lib import building
+from stepladder.extension.lib.launches import CLUSTER, GRID, launch_sizes
+from stepladder.mlir import types
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 
-# Blocks of a portable cluster.
-CLUSTER_LIMIT = 8
+# Blocks of the largest portable cluster.
+PORTABLE_CLUSTER_SIZE = 8
+
+Ids = tuple[ir.Operation | None, ir.Operation | None]
 
 
-def _ids(launch, kind: str) -> list:
-    """Returns the ops of a kind that number blocks along x and y, None for an axis that is not used."""
-    found = {str(op.attributes["dimension"]): op for op in walk(launch, kind)}
-    return [next((op for key, op in found.items() if f"dim {axis}" in key), None) for axis in "xy"]
+def _ids(launch: ir.Operation, kind: str) -> Ids:
+    found = {types.dimension_of(op): op for op in walk(launch, kind)}
+    return found.get("x"), found.get("y")
 
 
-def block_ids(launch) -> list:
-    """Returns the `gpu.block_id` ops along x and y, None for an axis that is not used."""
+def block_ids(launch: ir.Operation) -> Ids:
+    """Returns the `gpu.block_id` ops along x and y, None for a dimension that is not used."""
     return _ids(launch, "gpu.block_id")
 
 
-def tile_ids(launch) -> list:
-    """Returns the ops that number the tiles of a launch along x and y, None for an axis that is not used: the ids of
-    clusters where the launch has clusters, else those of blocks."""
+def tile_ids(launch: ir.Operation) -> Ids:
+    """Returns the ops that number the tiles of a launch along x and y, None for a dimension that is not used.
+
+    They are the ids of clusters where the launch has clusters, else those of blocks.
+    """
     return _ids(launch, "gpu.cluster_id" if walk(launch, "gpu.cluster_id") else "gpu.block_id")
 
 
-def grid_of_tiles(launch) -> tuple[int, int, int]:
-    """Returns width and height of the grid that `tile_ids` number, and the number of blocks of one of its cells."""
-    width, height, _ = building.launch_sizes(launch, building.GRID)
-    size = building.launch_sizes(launch, building.CLUSTER)[0]
+def grid_of_tiles(launch: ir.Operation) -> tuple[int, int, int]:
+    """Returns width and height of the grid that `tile_ids` number, and the number of blocks of each of its cells."""
+    width, height, _ = launch_sizes(launch, GRID)
+    size = launch_sizes(launch, CLUSTER)[0]
     return width // size, height, size

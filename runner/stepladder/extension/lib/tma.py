@@ -1,12 +1,14 @@
-"""What the ops about TMA share: the types of descriptors and barriers, and descriptors made on the host."""
+"""TMA: op names, limits, and descriptors created on the host."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepladder.extension.lib.building import index
+from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
+from stepladder.mlir.traverse import producer
 
 LOAD = "nvgpu.tma.async.load"
 STORE = "nvgpu.tma.async.store"
@@ -14,94 +16,94 @@ WAIT = "nvgpu.mbarrier.try_wait.parity"
 ARRIVE = "nvgpu.mbarrier.arrive"
 EXPECT = "nvgpu.mbarrier.arrive.expect_tx"
 
-WORKGROUP = "#gpu.address_space<workgroup>"
 SWIZZLES = (128, 64, 32)  # bytes, the widest first
-BOX_LIMIT = 256  # elements a dimension
+BOX_LIMIT = 256  # elements per dimension
 PITCH_ALIGNMENT = 16  # bytes
 # Bytes. No other parameter of a kernel has this alignment.
 DESCRIPTOR_ALIGNMENT = 64
-# A try_wait gives the thread back after so many ticks, and is repeated.
-TICKS = 10000000
-
-
-def barriers_type(count: int):
-    """Returns the type of a group of mbarriers."""
-    return ir.Type.parse(f"!nvgpu.mbarrier.group<memorySpace = {WORKGROUP}, num_barriers = {count}>")
-
-
-def descriptor_type(rows: int, columns: int, element_type, swizzle: int):
-    """Returns the type of a TMA descriptor of boxes of `rows` x `columns` elements, swizzled over `swizzle` bytes."""
-    return ir.Type.parse(
-        f"!nvgpu.tensormap.descriptor<tensor = memref<{rows}x{columns}x{element_type}, 3>, swizzle = "
-        f"swizzle_{swizzle}b, l2promo = l2promo_128b, oob = zero, interleave = none>"
-    )
-
-
-def swizzle_of(type_) -> int:
-    """Returns the bytes that the boxes of a descriptor's type are swizzled over."""
-    text = str(type_)
-    return next((swizzle for swizzle in SWIZZLES if f"swizzle_{swizzle}b" in text), 0)
+# Time limit of one try_wait, after which the wait is repeated.
+TRY_WAIT_TICKS = 10000000
 
 
 def row_swizzle(row_bytes: int) -> int | None:
-    """Returns the widest swizzle that rows of a tile divide into, or None."""
+    """Returns the widest swizzle, in bytes, that divides the rows of a tile, or None."""
     return next((swizzle for swizzle in SWIZZLES if row_bytes % swizzle == 0), None)
 
 
-def create_descriptor(buffer, type_, rows: int, columns: int):
-    """Returns the descriptor of a buffer, made on the host: at the current insertion point, in front of the launch."""
+def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int) -> ir.Value:
+    """Returns the TMA descriptor of a buffer, created at the current insertion point, on the host.
+
+    Args:
+        buffer: the matrix in global memory.
+        type_: of the descriptor.
+        rows, columns: of a box.
+    """
     element_type = ir.MemRefType(buffer.type).element_type
     unranked = memref.cast(ir.UnrankedMemRefType.get(element_type, None), buffer)
     return nvgpu.tma_create_descriptor(type_, unranked, [index(rows), index(columns)])
 
 
-def check_buffer(copy, buffer, matrix: str) -> None:
-    """Checks that TMA can address a matrix in global memory; raises Refusal."""
+def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
+    """Checks that TMA can address a matrix in global memory.
+
+    Args:
+        copy: the op that reads or writes the matrix.
+        buffer: the matrix.
+        matrix: its name in the message, such as "A".
+
+    Raises:
+        Refusal: the row pitch is not a multiple of 16 bytes.
+    """
     type_ = ir.MemRefType(buffer.type)
-    pitch = type_.shape[1] * type_.element_type.width // 8
+    width = types.byte_width(type_.element_type)
+    pitch = type_.shape[1] * width
     if pitch % PITCH_ALIGNMENT:
-        per_unit = PITCH_ALIGNMENT * 8 // type_.element_type.width
         raise Refusal(
             copy,
             f"rows of {matrix} are {type_.shape[1]} x {type_.element_type}, {pitch} bytes, and "
-            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {per_unit} "
+            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {PITCH_ALIGNMENT // width} "
             "elements",
         )
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A view into a matrix in global memory: the matrix, and the row and column where the view begins."""
+class GlobalTile:
+    """A view of a matrix in global memory: the matrix, and the row and column at which the view begins."""
 
-    buffer: object
-    row: object
-    column: object
+    buffer: ir.Value
+    row: ir.Value
+    column: ir.Value
 
 
-def global_tile(copy, value) -> Tile:
-    """Returns what a view of a function's argument shows, with its origin computed at the current insertion point.
+def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
+    """Returns the matrix and the origin of a view, with the origin computed at the current insertion point.
+
+    Args:
+        copy: the op that reads or writes the view.
+        value: the view.
 
     Raises:
-        Refusal: it is no view of an argument, or one with strides.
+        Refusal: it is not a view of a function argument with unit strides.
     """
-    origins: list = [0, 0]
+    origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    while not isinstance(value.owner, ir.Block):
-        view = value.owner.operation
+    view = producer(value)
+    while view is not None:
         if view.name != "memref.subview" or any(
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
             raise Refusal(copy, "expected a view of an argument of the function")
         dynamic = list(view.operands)[1:]
         for axis, offset in enumerate(ir.DenseI64ArrayAttr(view.attributes["static_offsets"])):
-            own = dynamic.pop(0) if offset == unknown else offset
-            origins[axis] = _sum(origins[axis], own)
+            origins[axis] = _add(origins[axis], dynamic.pop(0) if offset == unknown else offset)
         value = view.operands[0]
-    return Tile(value, *(index(origin) if isinstance(origin, int) else origin for origin in origins))
+        view = producer(value)
+    row, column = (index(origin) if isinstance(origin, int) else origin for origin in origins)
+    return GlobalTile(value, row, column)
 
 
-def _sum(left, right):
-    """Returns the sum of two offsets, each a number or an index value."""
+def _add(left: int | ir.Value, right: int | ir.Value) -> int | ir.Value:
+    """Returns the sum of two offsets, each an integer or an index value."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     values = [term for term in (left, right) if not isinstance(term, int)]

@@ -1,27 +1,27 @@
-"""The ops on accumulators of warpgroups: nvgpu's where they accept what is asked for, else ours of the same form.
+"""Warpgroup MMA ops: nvgpu's where their verifiers accept the operands, else ops of `tc` with the same form.
 
-nvgpu verifies more than `wgmma` demands: matrix descriptors of 128-byte swizzles only, no product of a column-major A
-with a column-major B, stores of f32 sums only. `tc` has three payload ops without these limits, with the same operands,
-attributes and meaning. Both are lowered by `tc.lower_warpgroup_mma`.
+nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
+A with a column-major B, stores of f32 accumulators only. `tc` has three payload ops without these restrictions, with
+the same operands, attributes and semantics. `tc.lower_warpgroup_mma` lowers both.
 """
 
 import typing
 
-from stepladder.extension.lib import tma
 from stepladder.extension.lib.dialect import Tc
+from stepladder.mlir import types
 from stepladder.mlir.bindings import ext, ir, nvgpu
 
 
 class MatrixDescriptor(Tc.Operation, name="warpgroup_generate_descriptor"):
-    """As `nvgpu.warpgroup.generate.descriptor`, of tiles with any swizzle."""
+    """`nvgpu.warpgroup.generate.descriptor` for tiles with any swizzle."""
 
     tensor: ext.Operand[typing.Any]
     tensor_map: ext.Operand[typing.Any]
     descriptor: ext.Result[typing.Any]
 
 
-class Product(Tc.Operation, name="warpgroup_mma"):
-    """As `nvgpu.warpgroup.mma`, of operands of any layout."""
+class WarpgroupMma(Tc.Operation, name="warpgroup_mma"):
+    """`nvgpu.warpgroup.mma` for operands with any layout."""
 
     descriptor_a: ext.Operand[typing.Any]
     descriptor_b: ext.Operand[typing.Any]
@@ -29,53 +29,72 @@ class Product(Tc.Operation, name="warpgroup_mma"):
     matrix_d: ext.Result[typing.Any]
 
 
-class Store(Tc.Operation, name="warpgroup_mma_store"):
-    """As `nvgpu.warpgroup.mma.store`, of sums of any type."""
+class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
+    """`nvgpu.warpgroup.mma.store` for accumulators of any element type, to a destination of each warpgroup's own.
+
+    MLIR's lowering of nvgpu's op adds the rows of all warpgroups before the thread's to the destination. This op stores
+    from the first row of the destination.
+    """
 
     matrix_d: ext.Operand[typing.Any]
     destination: ext.Operand[typing.Any]
 
 
 # Rows of C that one `wgmma` instruction computes.
-ROWS = 64
+MMA_ROWS = 64
 
-ZERO = "nvgpu.warpgroup.mma.init.accumulator"
+INIT_ACCUMULATOR = "nvgpu.warpgroup.mma.init.accumulator"
 DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
-PRODUCTS = ("nvgpu.warpgroup.mma", Product.OPERATION_NAME)
-STORES = ("nvgpu.warpgroup.mma.store", Store.OPERATION_NAME)
+MMAS = ("nvgpu.warpgroup.mma", WarpgroupMma.OPERATION_NAME)
+STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
 
 
-def generate_descriptor(type_, tile, tensor_map):
-    """Returns the matrix descriptor of a tile in shared memory."""
-    if tma.swizzle_of(tensor_map.type) == 128:
+def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value) -> ir.Value:
+    """Returns the matrix descriptor of a tile in shared memory.
+
+    Args:
+        type_: of the descriptor.
+        tile: boxes x rows x columns.
+        tensor_map: the TMA descriptor that the tile is loaded by.
+    """
+    if types.tensor_map_swizzle(tensor_map.type) == 128:
         return nvgpu.warpgroup_generate_descriptor(type_, tile, tensor_map)
     return ir.Operation.create(MatrixDescriptor.OPERATION_NAME, results=[type_], operands=[tile, tensor_map]).results[0]
 
 
-def multiply(a, b, sums, *, transpose_a: bool, transpose_b: bool, in_flight: int):
-    """Returns sums plus the product of two tiles, of which so many may still run behind this one."""
+def multiply_accumulate(
+    a: ir.Value, b: ir.Value, accumulator: ir.Value, *, transpose_a: bool, transpose_b: bool, in_flight: int
+) -> ir.Value:
+    """Returns an accumulator plus the product of two tiles.
+
+    Args:
+        a, b: matrix descriptors of the tiles.
+        accumulator: of the warpgroup.
+        transpose_a, transpose_b: whether a tile is read transposed.
+        in_flight: how many MMAs, the latest ones, may still run after this op.
+    """
     if not transpose_a or transpose_b:
         return nvgpu.warpgroup_mma(
-            sums.type,
+            accumulator.type,
             a,
             b,
-            sums,
+            accumulator,
             wait_group=in_flight,
             transpose_a=transpose_a or None,
             transpose_b=transpose_b or None,
         )
     i64 = ir.IntegerType.get_signless(64)
     return ir.Operation.create(
-        Product.OPERATION_NAME,
-        results=[sums.type],
-        operands=[a, b, sums],
+        WarpgroupMma.OPERATION_NAME,
+        results=[accumulator.type],
+        operands=[a, b, accumulator],
         attributes={"transposeA": ir.UnitAttr.get(), "waitGroup": ir.IntegerAttr.get(i64, in_flight)},
     ).results[0]
 
 
-def store(sums, destination) -> None:
-    """Stores an accumulator to a tile."""
-    if str(ir.MemRefType(destination.type).element_type) == "f32":
-        nvgpu.warpgroup_mma_store(sums, destination)
+def store_accumulator(accumulator: ir.Value, destination: ir.Value, *, one_warpgroup: bool) -> None:
+    """Stores an accumulator to a tile; with several warpgroups, each warpgroup has a destination of its own."""
+    if one_warpgroup and types.name_of(ir.MemRefType(destination.type).element_type) == "f32":
+        nvgpu.warpgroup_mma_store(accumulator, destination)
     else:
-        ir.Operation.create(Store.OPERATION_NAME, operands=[sums, destination])
+        ir.Operation.create(WarpgroupMmaStore.OPERATION_NAME, operands=[accumulator, destination])

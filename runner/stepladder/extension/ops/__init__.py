@@ -1,1 +1,1 @@
-"""The transform ops of the `tc` dialect, one op a module."""
+"""The transform ops of the `tc` dialect, one op per module."""

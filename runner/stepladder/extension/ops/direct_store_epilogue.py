@@ -1,109 +1,108 @@
-"""`tc.direct_store_epilogue`: each thread writes the sums that it holds to C."""
+"""`tc.direct_store_epilogue`: stores the accumulators from registers to C."""
 
-from stepladder.extension.lib import building, epilogue, fragment_order
-from stepladder.extension.lib.building import index
-from stepladder.extension.lib.dialect import Tc, transform_op
-from stepladder.extension.lib.warpgroup_ops import ROWS
-from stepladder.mlir.bindings import arith, ext, ir, transform, vector
+from stepladder.extension.lib import epilogue, fragment_order, launches, memory
+from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.control_flow import create_if_below
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.mlir.bindings import arith, ir, vector
 
 
 class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
-    """Writes C from the accumulators, two neighbours in a row at a time, rounded to C's type or added to C.
+    """Writes C from the accumulators, a pair of adjacent elements at a time, rounded to C's type or added to C.
 
-    Where the tile may reach beyond C, rows and columns are compared with what there is of it. Where rows of C have an
-    odd number of elements, so that pairs are neither aligned nor whole at their ends, elements are written one by one.
-    A tile that is to be in the order of fragments (a `linalg.transpose`, see `fragment_order`) is written in units of
-    four elements.
+    Where a tile may extend beyond C, rows and columns are predicated on C's extents. Where rows of C have an odd number
+    of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. A tile
+    that is written in fragment order (a `linalg.transpose`, see `fragment_order`) is stored in vectors of four
+    elements.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: sums that go another way than by a copy, a rounding, an addition or such a transpose.
+    Refuses: accumulators that reach C in another way than by a copy, a rounding, an addition or such a transpose.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
-def _rows_take_pairs(tile) -> bool:
-    """Tells whether every row of a view of C begins where a pair is aligned, and ends with one."""
+def _rows_take_pairs(tile: ir.Value) -> bool:
+    """Tells whether in every row of a view of C pairs are aligned and complete."""
     strides, _ = ir.MemRefType(tile.type).get_strides_and_offset()
-    return strides[0] % 2 == 0
+    return strides[0] % PAIR == 0
 
 
-def _store(sums, found, place: tuple[int, int, int], row, column, columns) -> None:
-    """Writes the pair of sums at `place`, left of column number `columns` of the tile (None: anywhere)."""
-    if _rows_take_pairs(found.tile):
-        with building.if_below(column, columns):
-            _write(sums.pair(*place), found, row, column)
-        return
-    for side in (0, 1):
-        own = arith.addi(column, index(side)) if side else column
-        with building.if_below(own, columns):
-            _write(_element(sums.pair(*place), side), found, row, own)
-
-
-def _element(pair, side: int):
-    """Returns one of the two elements of a pair."""
-    return ir.Operation.create(
-        "vector.extract",
-        results=[ir.VectorType(pair.type).element_type],
-        operands=[pair],
-        attributes={"static_position": ir.DenseI64ArrayAttr.get([side])},
-    ).results[0]
-
-
-def _write(value, found, row, column) -> None:
-    """Writes a pair or one element to C, or adds it to what is there."""
+def _write(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> None:
+    """Writes a pair or one element to C, or adds it to C."""
     dialect, attributes = "memref", {}
     if isinstance(value.type, ir.VectorType):
-        dialect, attributes = "vector", building.aligned(value.type)
-    if found.adds:
+        dialect, attributes = "vector", memory.vector_alignment(value.type)
+    if found.accumulates:
         old = ir.Operation.create(
-            f"{dialect}.load", results=[value.type], operands=[found.tile, row, column], attributes=attributes
+            f"{dialect}.load", results=[value.type], operands=[found.c_tile, row, column], attributes=attributes
         ).results[0]
         value = arith.addf(old, value)
-    ir.Operation.create(f"{dialect}.store", operands=[value, found.tile, row, column], attributes=attributes)
+    ir.Operation.create(f"{dialect}.store", operands=[value, found.c_tile, row, column], attributes=attributes)
 
 
-def _store_rows(found) -> None:
-    """Writes C, or a tile in rows."""
-    share, columns = found.shape
-    whole = ir.MemRefType(found.sums.results[0].type).shape[-2:]
-    rows_of_tile, columns_of_tile = epilogue.extents_of(found.tile, whole)
-    sums = found.held_sums()
+def _store_row_major(found: Epilogue) -> None:
+    """Writes a row-major C, or a row-major tile."""
+    rows, columns = found.shape
+    whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+    rows_of_tile, columns_of_tile = epilogue.extents_of(found.c_tile, whole)
+    fragment = found.fragment()
     first_row = arith.addi(found.first_row(), epilogue.thread_row())
     first_column = epilogue.thread_column()
-    column_numbers = [
-        arith.addi(first_column, index(epilogue.FRAGMENT * number)) for number in range(columns // epilogue.FRAGMENT)
-    ]
-    for block in range(share // ROWS):
+    column_of = [arith.addi(first_column, index(MATRIX * matrix)) for matrix in range(columns // MATRIX)]
+    for block in range(rows // MMA_ROWS):
         for half in (0, 1):
-            row = arith.addi(first_row, index(ROWS * block + epilogue.FRAGMENT * half))
-            with building.if_below(row, rows_of_tile):
-                for number, column in enumerate(column_numbers):
-                    _store(sums, found, (block, number, half), row, column, columns_of_tile)
+            row = arith.addi(first_row, index(MMA_ROWS * block + MATRIX * half))
+            with create_if_below(row, rows_of_tile):
+                for matrix, column in enumerate(column_of):
+                    _store_at(fragment, found, (block, matrix, half), row, column, columns_of_tile)
 
 
-def _store_units(found) -> None:
-    """Writes a tile in the order of fragments."""
-    share, columns = found.shape
-    units = fragment_order.units_of(found.consumer)
-    sums = found.held_sums()
-    first = fragment_order.unit_of_thread(found.first_row(), columns)
-    for distance, (block, number, half) in fragment_order.units_of_thread(columns, share // ROWS):
-        left, right = sums.pair(block, number, half), sums.pair(block, number + 1, half)
-        four = vector.shuffle(left, right, [0, 1, 2, 3])
-        place = arith.addi(first, index(distance))
-        ir.Operation.create(
-            "vector.store", operands=[four, units, place, index(0)], attributes=building.aligned(four.type)
-        )
+def _store_at(
+    fragment: AccumulatorFragment,
+    found: Epilogue,
+    position: tuple[int, int, int],
+    row: ir.Value,
+    column: ir.Value,
+    columns: ir.Value | None,
+) -> None:
+    """Writes the pair at `position` of a fragment to `row` and `column` of C.
+
+    Elements from `columns`, the tile's extent inside C, on are left out; None: the tile is inside C.
+    """
+    if _rows_take_pairs(found.c_tile):
+        with create_if_below(column, columns):
+            _write(fragment.pair(*position), found, row, column)
+        return
+    for side in range(PAIR):
+        own = arith.addi(column, index(side)) if side else column
+        with create_if_below(own, columns):
+            pair = fragment.pair(*position)
+            element = memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
+            _write(element, found, row, own)
+
+
+def _store_in_fragment_order(found: Epilogue) -> None:
+    """Writes a tile in fragment order."""
+    rows, columns = found.shape
+    vectors = fragment_order.vectors_of(found.consumer)
+    fragment = found.fragment()
+    first = fragment_order.first_vector_of_thread(found.first_row(), columns)
+    for distance, (block, matrix, half) in fragment_order.vectors_of_thread(columns, rows // MMA_ROWS):
+        left, right = fragment.pair(block, matrix, half), fragment.pair(block, matrix + 1, half)
+        both = vector.shuffle(left, right, [0, 1, 2, 3])
+        memory.store_vector(both, vectors, arith.addi(first, index(distance)), index(0))
 
 
 @transform_op(DirectStoreEpilogue)
-def direct_store_epilogue(payload, op, rewriter) -> None:
-    """Writes the epilogues of the one launch below `payload`; see the op."""
-    for found in epilogue.find_epilogues(building.find_launch(payload)):
+def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewriter: Rewriter) -> None:
+    """Rewrites the epilogues of the one launch below `payload`; see the op."""
+    for found in epilogue.find_epilogues(launches.find_launch(payload)):
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             if found.consumer.name == "linalg.transpose":
-                _store_units(found)
+                _store_in_fragment_order(found)
             else:
-                _store_rows(found)
+                _store_row_major(found)
         found.erase(rewriter)

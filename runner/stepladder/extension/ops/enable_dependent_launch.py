@@ -1,28 +1,29 @@
-"""`tc.enable_dependent_launch`: a kernel prepares itself while the one before it ends."""
+"""`tc.enable_dependent_launch`: makes a kernel support programmatic dependent launch."""
 
-from stepladder.extension.lib import building, pipeline
-from stepladder.extension.lib.dialect import Tc, transform_op
-from stepladder.mlir.bindings import ext, ir, nvvm, transform
+from stepladder.extension.lib import pipeline
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.launches import find_launch
+from stepladder.mlir.bindings import ir, nvvm
 
 
 class EnableDependentLaunch(Tc.Operation, name="enable_dependent_launch"):
-    """Lets a kernel begin while the one before it in the stream still runs, and wait for it before it reads memory.
+    """Lets the prologue of a kernel overlap with the end of the previous kernel in the stream.
 
-    What a block does first touches no memory that another kernel writes: barriers, descriptors. Behind that it lets the
-    kernel after it begin likewise, and waits until all that the one before wrote can be read. The launcher must ask for
-    it (programmatic dependent launch), or there is nothing to wait for.
+    The prologue, which initializes barriers and prefetches descriptors, accesses no memory that another kernel writes.
+    After it, a block allows the next kernel to launch, and waits until the writes of the previous kernel are visible.
+    The launcher must set the programmatic-dependent-launch attribute; without it, the wait returns at once.
 
     Operands: a handle to any op with one `gpu.launch` below.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
 @transform_op(EnableDependentLaunch)
-def enable_dependent_launch(payload, op, rewriter) -> None:
-    """Treats the one launch below `payload`; see the op."""
-    launch = building.find_launch(payload)
-    barrier = pipeline.block_of_prologue(launch)
+def enable_dependent_launch(payload: ir.Operation, op: EnableDependentLaunch, rewriter: Rewriter) -> None:
+    """Rewrites the one launch below `payload`; see the op."""
+    launch = find_launch(payload)
+    barrier = pipeline.prologue_barrier(launch)
     with ir.InsertionPoint.after(barrier), launch.location:
         nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
         nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)

@@ -1,25 +1,25 @@
-"""`tc.insert_barrier`: a block-wide barrier in front of an op."""
+"""`tc.insert_barrier`: inserts a block-wide barrier before an op."""
 
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.mlir.bindings import ext, ir, transform
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.mlir.bindings import ir
 
 
 class InsertBarrier(Tc.Operation, name="insert_barrier"):
-    """Inserts a `gpu.barrier` in front of each op of the handle.
+    """Inserts a `gpu.barrier` before each op of the handle.
 
-    Upstream inserts barriers only behind a whole parallel loop that is mapped to threads, which is behind every pass of
-    a copy where one is needed behind the last.
+    Upstream inserts a barrier only after a whole parallel loop that is mapped to threads: after each pass of a copy,
+    where one barrier after the last pass is enough.
 
     Operands: a handle to ops inside a `gpu.launch`.
-    Refuses: an op that is in none.
+    Refuses: an op outside of a `gpu.launch`.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
 @transform_op(InsertBarrier)
-def insert_barrier(payload, op, rewriter) -> None:
-    """Inserts a barrier in front of `payload`; see the op."""
+def insert_barrier(payload: ir.Operation, op: InsertBarrier, rewriter: Rewriter) -> None:
+    """Inserts a barrier before `payload`; see the op."""
     parent = payload.parent
     while parent is not None and parent.name != "gpu.launch":
         parent = parent.parent

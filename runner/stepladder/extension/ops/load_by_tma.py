@@ -1,45 +1,44 @@
-"""`tc.load_by_tma`: the copies into shared tiles become TMA loads into a ring of tiles, guarded by mbarriers."""
+"""`tc.load_by_tma`: replaces copies to shared tiles by a multistage pipeline of TMA loads."""
 
-from stepladder.extension.lib import building, tma
-from stepladder.extension.lib.building import boolean, index
-from stepladder.extension.lib.dialect import Refusal, Tc, producer, transform_op
-from stepladder.mlir.bindings import (
-    arith,
-    builtin,
-    ext,
-    gpu,
-    ir,
-    memref,
-    nvgpu,
-    nvvm,
-    scf,
-    transform,
+from stepladder.extension.lib import launches, memory, threads, tma
+from stepladder.extension.lib.arithmetic import apply, boolean, equal, index
+from stepladder.extension.lib.control_flow import (
+    add_iter_args,
+    body_of,
+    create_if,
+    enclosing_loops,
+    extend_yield,
+    next_op,
+    terminator_of,
 )
-from stepladder.mlir.traverse import walk
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, builtin, gpu, ir, memref, nvgpu, nvvm, scf
+from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 
 class LoadByTma(Tc.Operation, name="load_by_tma"):
-    """Replaces the copies of the k loop by TMA loads into a ring of `stages` tiles each of A and B.
+    """Replaces the copies of the k loop by TMA loads to a pipeline of `stages` stages, each a tile of A and one of B.
 
-    Each slot of the ring has two mbarriers. `full` counts bytes: the loads of a slot complete it, and all threads wait
-    for it before they read the tiles. `empty` counts warpgroups: each arrives when it has read the tiles, and the
-    thread that issues the loads waits for it before it loads over them. The slot, and the parity that both barriers
-    have in this round of the ring, travel from iteration to iteration and through the loops around.
+    Each stage has two mbarriers. `full` counts bytes: the loads of the stage complete it, and all threads wait for it
+    before they read the tiles. `empty` counts warpgroups: each arrives after it has read the tiles, and the thread that
+    issues the loads waits for it before it overwrites them. The state of the pipeline, which is the index of the stage
+    and the parity that both its barriers have in this pass over the stages, is carried through all enclosing loops.
 
-    A tile lies in shared memory as TMA writes it: in boxes as wide as the swizzle, `memref<boxes x rows x columns>` a
-    slot, the 16-byte units of a row exchanged within groups of eight rows. Only the matrix unit reads it so. What reads
-    the tile of the copy reads a cast of the slot instead, for `tc.convert_to_warpgroup_mma` to take.
+    A tile has the layout in shared memory that TMA writes: boxes as wide as the swizzle, `memref<boxes x rows x
+    columns>` per stage, with the 16-byte units of a row permuted within groups of eight rows. Only the tensor core can
+    read it. The user of the copy's tile uses a cast of the stage instead, which `tc.convert_to_warpgroup_mma` takes.
 
-    Descriptors are made on the host, in front of the launch (`nvgpu.tma.create.descriptor`). TMA fills what lies
-    outside of the matrix with zeros, so that fills of the tile go.
+    Descriptors are created on the host, before the launch (`nvgpu.tma.create.descriptor`). TMA fills elements outside
+    of the matrix with zeros, so that fills of the tile are erased.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: stages, slots of the ring; warpgroups, that will read the tiles.
-    Refuses: a matrix whose rows are no multiple of 16 bytes; a tile whose rows are no multiple of 32 bytes, or that has
-        more than 256 of them.
+    Attributes: stages, of the pipeline; warpgroups, that read the tiles.
+    Refuses: a matrix whose rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes, or
+        that has more than 256 rows.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
     stages: ir.IntegerAttr
     warpgroups: ir.IntegerAttr
 
@@ -47,174 +46,183 @@ class LoadByTma(Tc.Operation, name="load_by_tma"):
 _OPERANDS = {"operand_a": "A", "operand_b": "B"}
 
 
-def _copies(launch) -> list:
+def _copies(launch: ir.Operation) -> list[ir.Operation]:
     return [op for op in walk(launch, "linalg.copy") if any(mark in op.attributes for mark in _OPERANDS)]
 
 
-def _whole_tile(value):
-    """Returns the alloc that a copy writes, wholly or in part."""
-    source = producer(value)
+def _shared_tile(copy: ir.Operation) -> ir.Operation:
+    """Returns the alloc that a copy writes, all of it or a subview."""
+    source = producer(copy.operands[1])
     while source is not None and source.name == "memref.subview":
         source = producer(source.operands[0])
+    if source is None or source.name != "memref.alloc":
+        raise Refusal(copy, "expected a copy to a tile in shared memory")
     return source
 
 
 class _Load:
-    """One copy on its way to TMA: the tile it fills, the ring that replaces the tile, the descriptor it reads by."""
+    """A copy that becomes TMA loads.
 
-    def __init__(self, copy, launch, first, stages: int):
+    Attributes:
+        tile: the alloc that the copy fills.
+        buffer: the stages that replace the tile: stages x boxes x rows x columns.
+        descriptor: of the matrix that is loaded.
+        bytes: of a stage.
+
+    Args:
+        copy: the `linalg.copy`.
+        launch: the launch around it.
+        first: the first of all copies.
+        stages: of the pipeline.
+    """
+
+    def __init__(self, copy: ir.Operation, launch: ir.Operation, first: ir.Operation, stages: int) -> None:
         self.copy = copy
         self.mark = next(mark for mark in _OPERANDS if mark in copy.attributes)
-        self.tile = _whole_tile(copy.operands[1])
-        if self.tile is None or self.tile.name != "memref.alloc":
-            raise Refusal(copy, "expected a copy into a tile in shared memory")
+        self.tile = _shared_tile(copy)
         type_ = ir.MemRefType(self.tile.results[0].type)
         self.rows, columns = type_.shape
         self.element_type = type_.element_type
-        bits = self.element_type.width
-        swizzle = tma.row_swizzle(columns * bits // 8)
+        width = types.byte_width(self.element_type)
+        swizzle = tma.row_swizzle(columns * width)
         matrix = _OPERANDS[self.mark]
         if swizzle is None:
             raise Refusal(
-                copy, f"rows of the tile of {matrix} are {columns * bits // 8} bytes, and TMA swizzles multiples of 32"
+                copy, f"rows of the tile of {matrix} are {columns * width} bytes, and TMA swizzles multiples of 32"
             )
         if self.rows > tma.BOX_LIMIT:
             raise Refusal(copy, f"the tile of {matrix} has {self.rows} rows, and a box of TMA at most {tma.BOX_LIMIT}")
-        self.columns = swizzle * 8 // bits
+        self.columns = swizzle // width
         self.boxes = columns // self.columns
-        self.bytes = self.rows * columns * bits // 8
-        with ir.InsertionPoint(first), copy.location:  # in front of all loads
+        self.bytes = self.rows * columns * width
+        with ir.InsertionPoint(first), copy.location:  # before all loads
             self.origin = tma.global_tile(copy, copy.operands[0])
         tma.check_buffer(copy, self.origin.buffer, matrix)
-        self.descriptor_type = tma.descriptor_type(self.rows, self.columns, self.element_type, swizzle)
+        descriptor_type = types.tensor_map(self.rows, self.columns, self.element_type, swizzle)
         with ir.InsertionPoint(launch), launch.location:
-            self.descriptor = tma.create_descriptor(self.origin.buffer, self.descriptor_type, self.rows, self.columns)
+            self.descriptor = tma.create_descriptor(self.origin.buffer, descriptor_type, self.rows, self.columns)
         with ir.InsertionPoint(self.tile), self.tile.location:
-            self.ring = memref.alloc(
-                ir.MemRefType.get(
-                    [stages, self.boxes, self.rows, self.columns], self.element_type, memory_space=type_.memory_space
-                ),
-                [],
-                [],
+            shape = [stages, self.boxes, self.rows, self.columns]
+            self.buffer: ir.Value = memref.alloc(
+                ir.MemRefType.get(shape, self.element_type, memory_space=type_.memory_space), [], []
             )
-            self.ring.owner.attributes[self.mark] = ir.UnitAttr.get()
+            defining_op(self.buffer).attributes[self.mark] = ir.UnitAttr.get()
 
-    def slot(self, number):
-        """Returns the tile in slot `number`: boxes x rows x columns."""
-        return building.view(self.ring, [number, 0, 0, 0], [1, self.boxes, self.rows, self.columns], drop=1)
+    def stage(self, stage: ir.Value) -> ir.Value:
+        """Returns the tile of a stage: boxes x rows x columns."""
+        return memory.subview(self.buffer, [stage, 0, 0, 0], [1, self.boxes, self.rows, self.columns], drop=1)
 
-    def issue(self, full, number) -> None:
-        """Writes the loads of one tile, a box each."""
+    def issue(self, full: ir.Value, stage: ir.Value) -> None:
+        """Creates the loads of a stage, one per box."""
         for box in range(self.boxes):
-            place = building.view(self.ring, [number, box, 0, 0], [1, 1, self.rows, self.columns], drop=2)
+            destination = memory.subview(self.buffer, [stage, box, 0, 0], [1, 1, self.rows, self.columns], drop=2)
             column = self.origin.column
             if box:
-                column = building.apply(lambda x: x + box * self.columns, column)
-            nvgpu.tma_async_load(place, full, self.descriptor, [column, self.origin.row], number)
+                column = apply(lambda x: x + box * self.columns, column)  # noqa: B023 (called at once)
+            nvgpu.tma_async_load(destination, full, self.descriptor, [column, self.origin.row], stage)
 
 
-def _product_of(launch, copies):
-    """Returns the matmul that reads what the copies write and stands beside them, in the loop over k or in none."""
+def _matmul_of(launch: ir.Operation, copies: list[ir.Operation]) -> ir.Operation:
+    """Returns the matmul that reads the tiles and is in the same block as the copies."""
     if not copies:
-        raise Refusal(launch, "no copies of A and B into shared memory in the launch")
-    products = [op for op in walk(launch, "linalg.matmul")]
-    if len(products) != 1:
-        raise Refusal(launch, f"expected one linalg.matmul in the launch, found {len(products)}")
-    if any(copy.block != products[0].block for copy in copies):
-        raise Refusal(copies[0], "expected the copies of A and B beside the product that reads them")
-    return products[0]
+        raise Refusal(launch, "no copies of A and B to shared memory in the launch")
+    matmuls = walk(launch, "linalg.matmul")
+    if len(matmuls) != 1:
+        raise Refusal(launch, f"expected one linalg.matmul in the launch, found {len(matmuls)}")
+    if any(copy.block != matmuls[0].block for copy in copies):
+        raise Refusal(copies[0], "expected the copies of A and B in the same block as the linalg.matmul")
+    return matmuls[0]
 
 
-def _begin(launch, loads, stages: int, warpgroups: int):
-    """Writes what a block does first: barriers made and initialised by one thread, seen by all."""
-    rings = [load.ring.owner.operation for load in loads]
-    following = _following(next(ring for ring in rings if not any(ring.is_before_in_block(other) for other in rings)))
-    with ir.InsertionPoint(following), launch.location:
-        leader = building.equal(building.thread_number(), index(0))
-        full = nvgpu.mbarrier_create(tma.barriers_type(stages))
-        empty = nvgpu.mbarrier_create(tma.barriers_type(stages))
-        with building.if_(leader):
-            every = scf.ForOp(index(0), index(stages), index(1))
-            with ir.InsertionPoint(every.body):
-                nvgpu.mbarrier_init(full, index(1), every.induction_variable)
-                nvgpu.mbarrier_init(empty, index(warpgroups), every.induction_variable)
+def _create_prologue(
+    launch: ir.Operation, loads: list[_Load], stages: int, warpgroups: int
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Creates the mbarriers, their initialization by one thread, and the barrier after it.
+
+    Returns:
+        Whether a thread is the one that issues loads, and the groups of mbarriers `full` and `empty`.
+    """
+    buffers = [defining_op(load.buffer) for load in loads]
+    last = next(buffer for buffer in buffers if not any(buffer.is_before_in_block(other) for other in buffers))
+    with ir.InsertionPoint(next_op(last)), launch.location:
+        is_leader = equal(threads.thread_id(), index(0))
+        full = nvgpu.mbarrier_create(types.mbarrier_group(stages))
+        empty = nvgpu.mbarrier_create(types.mbarrier_group(stages))
+        with create_if(is_leader):
+            loop = scf.ForOp(index(0), index(stages), index(1))
+            with ir.InsertionPoint(loop.body):
+                nvgpu.mbarrier_init(full, index(1), loop.induction_variable)
+                nvgpu.mbarrier_init(empty, index(warpgroups), loop.induction_variable)
                 scf.yield_([])
             nvvm.fence_mbarrier_init()
             for load in loads:
                 nvgpu.tma_prefetch_descriptor(load.descriptor)
         gpu.barrier()
-    return leader, full, empty
+    return is_leader, full, empty
 
 
-def _following(op):
-    operations = [other.operation for other in op.block.operations]
-    return operations[operations.index(op) + 1]
-
-
-def _advance(slot, parity, stages: int):
-    """Returns the slot behind `slot`, and the parity of its barriers."""
+def _advance(stage: ir.Value, parity: ir.Value, stages: int) -> tuple[ir.Value, ir.Value]:
+    """Returns the next state of the pipeline: the index of the stage after `stage`, and its parity."""
     if stages == 1:
-        return slot, arith.xori(parity, boolean(True))
-    following = arith.addi(slot, index(1))
-    wraps = building.equal(following, index(stages))
+        return stage, arith.xori(parity, boolean(True))
+    following = arith.addi(stage, index(1))
+    wraps = equal(following, index(stages))
     return arith.select(wraps, index(0), following), arith.select(wraps, arith.xori(parity, boolean(True)), parity)
 
 
 @transform_op(LoadByTma)
-def load_by_tma(payload, op, rewriter) -> None:
+def load_by_tma(payload: ir.Operation, op: LoadByTma, rewriter: Rewriter) -> None:
     """Rewrites the copies of the one launch below `payload`; see the op."""
-    launch = building.find_launch(payload)
+    launch = launches.find_launch(payload)
     stages, warpgroups = op.stages.value, op.warpgroups.value
     copies = _copies(launch)
-    product = _product_of(launch, copies)
+    matmul = _matmul_of(launch, copies)
     loads = [_Load(copy, launch, copies[0], stages) for copy in copies]
     for load in reversed(loads):
-        load.ring.owner.operation.move_before(launch.regions[0].blocks[0].operations[0])
-    building.set_launch_sizes(launch, building.BLOCK, [warpgroups * building.WARPGROUP, 1, 1])
-    leader, full, empty = _begin(launch, loads, stages, warpgroups)
+        defining_op(load.buffer).move_before(body_of(launch).operations[0])
+    launches.set_launch_sizes(launch, launches.BLOCK, [warpgroups * threads.WARPGROUP, 1, 1])
+    is_leader, full, empty = _create_prologue(launch, loads, stages, warpgroups)
 
-    # The place in the ring travels through all loops.
-    loops = building.loops_around(product)
+    # All enclosing loops carry the state of the pipeline.
+    loops = enclosing_loops(matmul)
     with ir.InsertionPoint(loops[0] if loops else copies[0]), launch.location:
-        carried = [index(0), boolean(False)]
+        state: list[ir.Value] = [index(0), boolean(False)]
     for number, loop in enumerate(loops):
-        loops[number], carried = building.with_carried(loop, carried, rewriter)
-        carried = list(carried)
-    slot, parity = carried
+        loops[number], arguments = add_iter_args(loop, state, rewriter)
+        state = list(arguments)
+    stage, parity = state
     for outer, inner in zip(loops, loops[1:]):
-        building.extend_yield(outer, list(inner.results)[-2:])
+        extend_yield(outer, list(inner.results)[-2:])
 
     with ir.InsertionPoint(copies[0]), copies[0].location:
-        with building.if_(leader):
-            nvgpu.mbarrier_try_wait_parity(empty, arith.xori(parity, boolean(True)), index(tma.TICKS), slot)
-            nvgpu.mbarrier_arrive_expect_tx(full, index(sum(load.bytes for load in loads)), slot)
+        with create_if(is_leader):
+            nvgpu.mbarrier_try_wait_parity(empty, arith.xori(parity, boolean(True)), index(tma.TRY_WAIT_TICKS), stage)
+            nvgpu.mbarrier_arrive_expect_tx(full, index(sum(load.bytes for load in loads)), stage)
             for load in loads:
-                load.issue(full, slot)
+                load.issue(full, stage)
     for load in loads:
-        with ir.InsertionPoint(product), load.copy.location:
-            cast = builtin.unrealized_conversion_cast([load.tile.results[0].type], [load.slot(slot)])
+        with ir.InsertionPoint(matmul), load.copy.location:
+            cast = builtin.unrealized_conversion_cast([load.tile.results[0].type], [load.stage(stage)])
         _replace_tile(load, cast, rewriter)
-    with ir.InsertionPoint(product), product.location:
-        nvgpu.mbarrier_try_wait_parity(full, parity, index(tma.TICKS), slot)
-    with ir.InsertionPoint(_following(product)), product.location:
-        with building.if_(building.equal(building.thread_in_warpgroup(), index(0))):
-            nvgpu.mbarrier_arrive(empty, slot)
+    with ir.InsertionPoint(matmul), matmul.location:
+        nvgpu.mbarrier_try_wait_parity(full, parity, index(tma.TRY_WAIT_TICKS), stage)
+    with ir.InsertionPoint(next_op(matmul)), matmul.location:
+        with create_if(equal(threads.thread_in_warpgroup(), index(0))):
+            nvgpu.mbarrier_arrive(empty, stage)
     if loops:
-        with ir.InsertionPoint(building.terminator_of(building.body_of(loops[-1]))), launch.location:
-            following = _advance(slot, parity, stages)
-        building.extend_yield(loops[-1], list(following))
+        with ir.InsertionPoint(terminator_of(body_of(loops[-1]))), launch.location:
+            following = _advance(stage, parity, stages)
+        extend_yield(loops[-1], following)
 
 
-def _replace_tile(load: _Load, cast, rewriter) -> None:
-    target = load.copy.operands[1]
+def _replace_tile(load: _Load, cast: ir.Value, rewriter: Rewriter) -> None:
+    """Replaces the tile that a copy fills by a cast of the stage, and erases the copy and the fills."""
+    view = defining_op(load.copy.operands[1])
     rewriter.erase_op(load.copy)
-    views = [producer(target)] if producer(target) != load.tile else []
-    for use in list(load.tile.results[0].uses):
-        user = use.owner.operation
+    for user in users_of(load.tile.results[0]):
         if user.name == "linalg.fill":
             rewriter.erase_op(user)
-    for view in views:
-        if not list(view.results[0].uses):
-            rewriter.erase_op(view)
+    if view != load.tile and not list(view.results[0].uses):
+        rewriter.erase_op(view)
     load.tile.results[0].replace_all_uses_with(cast)
     rewriter.erase_op(load.tile)

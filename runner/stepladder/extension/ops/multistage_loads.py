@@ -1,100 +1,104 @@
-"""`tc.multistage_loads`: the loads of the ring's slots run ahead of the products that read them."""
+"""`tc.multistage_loads`: issues the loads of a pipeline ahead of the MMAs that read them."""
 
-from stepladder.extension.lib import building, pipeline, tma
-from stepladder.extension.lib.building import index
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.mlir.bindings import arith, ext, ir, scf, transform
-from stepladder.mlir.traverse import walk
+from stepladder.extension.lib import pipeline, tma
+from stepladder.extension.lib.arithmetic import index, less_than
+from stepladder.extension.lib.control_flow import (
+    BOUNDS,
+    add_iter_args,
+    body_of,
+    bounds_over_k,
+    extend_yield,
+    operations_of,
+    terminator_of,
+)
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.launches import find_launch
+from stepladder.mlir.bindings import arith, ir, scf
+from stepladder.mlir.traverse import defining_op, producer
 
 
 class MultistageLoads(Tc.Operation, name="multistage_loads"):
-    """Issues the loads of a step of k as many steps earlier as the ring has slots, less one.
+    """Issues the loads of a k step as many steps ahead as the pipeline has stages, less one.
 
-    In front of the loop the first slots are filled; in the loop, behind the product and the release of a slot, the next
-    is, as long as there are steps left. The place in the ring where loads go travels beside that where products read.
+    A loop before the main loop fills the first stages. In the main loop, after the MMA and the release of a stage, the
+    loads of a later step are issued while there are steps left. The state of the pipeline that loads are issued with is
+    carried in addition to the state that MMAs read with.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: stages, slots of the ring; with one nothing can run ahead, and nothing changes.
-    Refuses: a main loop whose bounds are not constant, or that issues no loads.
+    Attributes: stages, of the pipeline; with one stage the op does nothing.
+    Refuses: a main loop whose bounds are not constant, or that does not issue loads in one place.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
     stages: ir.IntegerAttr
 
 
-def _next_place(loop, issue):
-    """Returns the numbers, among the iter_args of a loop, of the slot and the parity that its loads are issued for."""
-    wait = next(op.operation for op in issue.regions[0].blocks[0].operations if op.operation.name == tma.WAIT)
-    arguments = list(building.body_of(loop).arguments)[1:]
-    slot = next(operand for operand in wait.operands if operand in arguments)
-    parity = wait.operands[1].owner.operation.operands[0]  # that of `empty` is the opposite
-    return arguments.index(slot), arguments.index(parity)
+def _state_positions(loop: ir.Operation, issue: ir.Operation) -> tuple[int, int]:
+    """Returns the positions, among the iter_args of a loop, of the stage and the parity that loads are issued with."""
+    wait = next(op for op in operations_of(body_of(issue)) if op.name == tma.WAIT)
+    arguments = [ir.Value(argument) for argument in body_of(loop).arguments][1:]
+    stage = next(operand for operand in wait.operands if operand in arguments)
+    parity = defining_op(wait.operands[1]).operands[0]  # `empty` has the opposite parity
+    return arguments.index(stage), arguments.index(parity)
 
 
-def _replace_inside(root, replaced: dict) -> None:
-    for inner in walk(root):
-        for position, operand in enumerate(inner.operands):
-            if operand in replaced:
-                inner.operation.operands[position] = replaced[operand]
-
-
-def _backward(value, block, found: list) -> list:
-    """Returns the ops of a block that a value is computed by, in order."""
-    source = None if isinstance(value.owner, ir.Block) else value.owner.operation
+def _backward_slice(value: ir.Value, block: ir.Block, found: list[ir.Operation]) -> list[ir.Operation]:
+    """Appends to `found` the ops of a block that compute a value, in order; returns `found`."""
+    source = producer(value)
     if source is not None and source.block == block and source not in found:
         for operand in source.operands:
-            _backward(operand, block, found)
+            _backward_slice(operand, block, found)
         found.append(source)
     return found
 
 
 @transform_op(MultistageLoads)
-def multistage_loads(payload, op, rewriter) -> None:
-    """Treats the main loop of the one launch below `payload`; see the op."""
+def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewriter) -> None:
+    """Rewrites the main loop of the one launch below `payload`; see the op."""
     stages = op.stages.value
     if stages == 1:
         return
-    loop = pipeline.main_loop(building.find_launch(payload))
+    loop = pipeline.main_loop(find_launch(payload))
     if loop is None:
         return
     issues = pipeline.issues_below(loop)
     if len(issues) != 1:
         raise Refusal(loop, f"expected one place where loads are issued in the loop, found {len(issues)}")
     issue = issues[0]
-    first, last, step = (building.static_value(loop.operands[number]) for number in range(3))
-    if None in (first, last, step):
-        raise Refusal(loop, "the bounds of the loop over k are not constant")
+    lower, upper, step = bounds_over_k(loop)
     ahead = (stages - 1) * step
 
-    places = _next_place(loop, issue)
-    body = building.body_of(loop)
-    terminator = building.terminator_of(body)
-    following = [terminator.operands[place] for place in places]
-    advance = _backward(following[1], body, _backward(following[0], body, []))
-    carried = [list(body.arguments)[1 + place] for place in places]
-    initial = [loop.operands[3 + place] for place in places]
+    positions = _state_positions(loop, issue)
+    body = body_of(loop)
+    terminator = terminator_of(body)
+    next_state = [terminator.operands[position] for position in positions]
+    advance = _backward_slice(next_state[1], body, _backward_slice(next_state[0], body, []))
+    state: list[ir.Value] = [body.arguments[1 + position] for position in positions]
+    initial = [loop.operands[BOUNDS + position] for position in positions]
 
-    # In front of the loop: as many steps as the ring takes, less one.
+    # The prologue fills all stages but one.
     with ir.InsertionPoint(loop), loop.location:
-        filling = scf.ForOp(loop.operands[0], index(min(first + ahead, last)), loop.operands[2], initial)
-        replaced = dict(zip([body.arguments[0], *carried], [filling.induction_variable, *filling.inner_iter_args]))
-        with ir.InsertionPoint(filling.body):
-            copied = pipeline.copies_inside([issue, *advance], filling.body)
-            scf.yield_([copied[value] for value in following])
-        _replace_inside(filling, replaced)
+        fill = scf.ForOp(loop.operands[0], index(min(lower + ahead, upper)), loop.operands[2], initial)
+        replaced: dict[ir.Value, ir.Value] = dict(
+            zip([body.arguments[0], *state], [fill.induction_variable, *fill.inner_iter_args])
+        )
+        with ir.InsertionPoint(fill.body):
+            cloned = pipeline.clone_ops([issue, *advance])
+            scf.yield_([cloned[value] for value in next_state])
+        pipeline.replace_operands(fill.operation, replaced)
 
-    # In the loop: the step that is that far ahead.
-    loop, arguments = building.with_carried(loop, list(filling.operation.results), rewriter)
-    body = building.body_of(loop)
-    terminator = building.terminator_of(body)
+    # The loop issues the loads of the step that is `ahead` later.
+    loop, arguments = add_iter_args(loop, list(fill.operation.results), rewriter)
+    body = body_of(loop)
+    terminator = terminator_of(body)
     with ir.InsertionPoint(terminator), loop.location:
         later = arith.addi(body.arguments[0], index(ahead))
-        is_there = arith.cmpi(arith.CmpIPredicate.ult, later, loop.operands[1])
-        condition = arith.andi(issue.operands[0], is_there)
-        copied = pipeline.copies_inside(advance, body)
+        has_step = less_than(later, loop.operands[1])
+        condition = arith.andi(issue.operands[0], has_step)
+        cloned = pipeline.clone_ops(advance)
     issue.move_before(terminator)
-    _replace_inside(issue.regions[0].blocks[0].owner, dict(zip([body.arguments[0], *carried], [later, *arguments])))
+    pipeline.replace_operands(issue, dict(zip([body.arguments[0], *state], [later, *arguments])))
     issue.operands[0] = condition
-    for value in copied.values():
-        _replace_inside(value.owner, dict(zip(carried, arguments)))
-    building.extend_yield(loop, [copied[value] for value in following])
+    for value in cloned.values():
+        pipeline.replace_operands(defining_op(value), dict(zip(state, arguments)))
+    extend_yield(loop, [cloned[value] for value in next_state])

@@ -1,108 +1,117 @@
-"""`tc.normalize_payload`: every way to write a matmul function becomes the one that pipelines start from."""
+"""`tc.normalize_payload`: converts a matmul function to the form that pipelines start from."""
 
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.mlir.bindings import bufferization, ext, ir, transform
-from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.extension.lib.control_flow import operations_of, terminator_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.mlir.bindings import bufferization, ir
+from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 
 
 class NormalizePayload(Tc.Operation, name="normalize_payload"):
-    """Gives a matmul function buffers at its boundary and tensors inside.
+    """Converts a matmul function to memref arguments and linalg ops on tensors.
 
-    Accepts a function on memrefs (`linalg.matmul` writes C in place), on tensors with a result (the result goes where
-    the accumulator came from, or to a new last argument where it started from nothing), and the normal form itself:
-    `bufferization.to_tensor` of memref arguments, ops on tensors, `bufferization.materialize_in_destination`. Arguments
-    of the last may be tensors too, which become buffers.
+    The op accepts a function on memrefs, whose `linalg.matmul` writes C in place; a function on tensors with a result,
+    which is written to the argument that the accumulator is initialized from, or to a new last argument if there is
+    none; and the normal form: `bufferization.to_tensor` of memref arguments, ops on tensors, and
+    `bufferization.materialize_in_destination`. Arguments of the normal form may be tensors too, which become buffers.
 
-    Operands: a handle to the module, which holds one function.
-    Refuses: several functions; linalg ops on buffers that are no arguments; a tensor function that returns something
-        other than one tensor.
+    Operands: a handle to the module, which has one function.
+    Refuses: several functions; linalg ops on buffers that are not arguments; a function on tensors that does not return
+        one tensor.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
-def _to_tensor(buffer, *, writable: bool):
+def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
     type_ = ir.MemRefType(buffer.type)
     tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
     return bufferization.to_tensor(tensor, buffer, restrict=True, writable=writable)
 
 
-def _materialize(value, buffer) -> None:
+def _materialize(value: ir.Value, buffer: ir.Value) -> None:
     bufferization.materialize_in_destination(None, value, buffer, restrict=True, writable=True)
 
 
-def _is_memref(value) -> bool:
+def _is_memref(value: ir.Value) -> bool:
     return isinstance(value.type, ir.MemRefType)
 
 
-def _lift_buffer_ops(func, rewriter) -> None:
-    """Rewrites linalg ops on memref arguments to tensors, and writes each result back once, at the end."""
+def _destination_of(op: ir.Operation) -> ir.Value:
+    """Returns the last operand of a linalg op: its destination."""
+    return op.operands[len(op.operands) - 1]
+
+
+def _argument_number(op: ir.Operation, buffer: ir.Value) -> int:
+    """Returns which argument of the function a buffer that `op` uses is."""
+    if producer(buffer) is not None:
+        raise Refusal(op, "a linalg op on a buffer that is not an argument of the function")
+    return ir.BlockArgument(buffer).arg_number
+
+
+def _lift_to_tensors(func: ir.Operation, rewriter: Rewriter) -> None:
+    """Converts linalg ops on memref arguments to tensors, and writes each result back once, at the end."""
     body = func.regions[0].blocks[0]
     ops = [
-        op.operation
-        for op in body.operations
-        if op.operation.name.startswith("linalg.") and any(_is_memref(operand) for operand in op.operands)
+        op
+        for op in operations_of(body)
+        if op.name.startswith("linalg.") and any(_is_memref(operand) for operand in op.operands)
     ]
     if not ops:
         return
-    current: dict[int, object] = {}
+    current: dict[int, ir.Value] = {}
     destinations = {
-        ir.BlockArgument(op.operands[len(op.operands) - 1]).arg_number
-        for op in ops
-        if isinstance(op.operands[len(op.operands) - 1].owner, ir.Block)
+        ir.BlockArgument(_destination_of(op)).arg_number for op in ops if producer(_destination_of(op)) is None
     }
 
-    def tensor_of(operand, op):
+    def tensor_of(operand: ir.Value, op: ir.Operation) -> ir.Value:
         if not _is_memref(operand):
             return operand
-        if not isinstance(operand.owner, ir.Block):
-            raise Refusal(op, "a linalg op on a buffer that is no argument of the function")
-        number = ir.BlockArgument(operand).arg_number
+        number = _argument_number(op, operand)
         if number not in current:
             with ir.InsertionPoint(op), op.location:
                 current[number] = _to_tensor(operand, writable=number in destinations)
         return current[number]
 
     for op in ops:
-        last = len(op.operands) - 1
         operands = [tensor_of(operand, op) for operand in op.operands]
-        if not isinstance(op.operands[last].owner, ir.Block):
-            raise Refusal(op, "a linalg op on a buffer that is no argument of the function")
+        number = _argument_number(op, _destination_of(op))
         attributes = attributes_of(op)
         with ir.InsertionPoint(op), op.location:
             lifted = ir.Operation.create(
-                op.name, results=[operands[last].type], operands=operands, attributes=attributes, regions=1
+                op.name, results=[operands[-1].type], operands=operands, attributes=attributes, regions=1
             )
         op.regions[0].blocks[0].append_to(lifted.regions[0])
-        current[ir.BlockArgument(op.operands[last]).arg_number] = lifted.results[0]
+        current[number] = lifted.results[0]
         rewriter.erase_op(op)
-    terminator = body.operations[len(body.operations) - 1]
+    terminator = terminator_of(body)
     with ir.InsertionPoint(terminator), terminator.location:
         for number in sorted(destinations):
             _materialize(current[number], body.arguments[number])
 
 
-def _accumulator_origin(value):
-    """Follows a result back through linalg ops to the value that the first of them started from."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name.startswith("linalg."):
-        value = value.owner.operands[len(value.owner.operands) - 1]
+def _initial_value(value: ir.Value) -> ir.Value:
+    """Follows the destinations of linalg ops from a result to the value that it is initialized from."""
+    source = producer(value)
+    while source is not None and source.name.startswith("linalg."):
+        value = _destination_of(source)
+        source = producer(value)
     return value
 
 
-def _lower_boundary(func) -> None:
-    """Turns tensor arguments and results of a function into buffers."""
+def _bufferize_boundary(func: ir.Operation) -> None:
+    """Converts tensor arguments and results of a function to buffers."""
     body = func.regions[0].blocks[0]
-    terminator = body.operations[len(body.operations) - 1]
+    terminator = terminator_of(body)
     returned = list(terminator.operands)
     if not returned and not any(isinstance(a.type, ir.RankedTensorType) for a in body.arguments):
         return
     stores = walk(func, "bufferization.materialize_in_destination")
     if [isinstance(value.type, ir.RankedTensorType) for value in returned] != ([] if stores else [True]):
         raise Refusal(func, "a function on tensors returns one tensor, the product")
-    origin = _accumulator_origin(returned[0]) if returned else None
+    origin = _initial_value(returned[0]) if returned else None
 
     arguments = list(body.arguments)
-    destination = None
+    destination: ir.Value | None = None
     for argument in arguments:
         if not isinstance(argument.type, ir.RankedTensorType):
             continue
@@ -111,7 +120,7 @@ def _lower_boundary(func) -> None:
         argument.set_type(ir.MemRefType.get(type_.shape, type_.element_type))
         with ir.InsertionPoint.at_block_begin(body), func.location:
             tensor = _to_tensor(argument, writable=written)
-        argument.replace_all_uses_except(tensor, tensor.owner.operation)
+        argument.replace_all_uses_except(tensor, defining_op(tensor))
         if written:
             destination = argument
     if destination is None and returned:
@@ -131,13 +140,12 @@ def _lower_boundary(func) -> None:
     )
 
 
-def _start_in_destination(func) -> None:
-    """Lets an accumulator that starts from `tensor.empty` start in the buffer that it ends up in."""
+def _initialize_in_destination(func: ir.Operation) -> None:
+    """Replaces a `tensor.empty` that an accumulator is initialized from by the buffer that the result is written to."""
     for store in walk(func, "bufferization.materialize_in_destination"):
-        origin = _accumulator_origin(store.operands[0])
-        if isinstance(origin.owner, ir.Block) or origin.owner.name != "tensor.empty":
+        empty = producer(_initial_value(store.operands[0]))
+        if empty is None or empty.name != "tensor.empty":
             continue
-        empty = origin.owner
         with ir.InsertionPoint(empty), empty.location:
             tensor = _to_tensor(store.operands[1], writable=True)
         empty.results[0].replace_all_uses_with(tensor)
@@ -145,11 +153,11 @@ def _start_in_destination(func) -> None:
 
 
 @transform_op(NormalizePayload)
-def normalize_payload(payload, op, rewriter) -> None:
+def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rewriter) -> None:
     """Normalizes the one function below `payload`; see the op."""
     functions = walk(payload, "func.func")
     if len(functions) != 1 or not functions[0].regions[0].blocks:
         raise Refusal(payload, f"expected one function with a body, found {len(functions)}")
-    _lift_buffer_ops(functions[0], rewriter)
-    _lower_boundary(functions[0])
-    _start_in_destination(functions[0])
+    _lift_to_tensors(functions[0], rewriter)
+    _bufferize_boundary(functions[0])
+    _initialize_in_destination(functions[0])

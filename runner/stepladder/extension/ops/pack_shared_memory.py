@@ -1,18 +1,18 @@
-"""`tc.pack_shared_memory`: all tiles of a block in one array of shared memory, static or dynamic."""
+"""`tc.pack_shared_memory`: packs all shared tiles of a block in one array, static or dynamic."""
 
-from stepladder.extension.lib import building, tma
-from stepladder.extension.lib.dialect import (
-    Refusal,
-    Tc,
-    is_workgroup_memory,
-    transform_op,
-)
-from stepladder.mlir.bindings import ext, ir, memref, transform
+import math
+
+from stepladder.extension.lib import launches, memory, tma
+from stepladder.extension.lib.arithmetic import integer
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.mlir import types
+from stepladder.mlir.bindings import ir, memref
 from stepladder.mlir.traverse import walk
 
-# Tiles start on a 128-byte boundary: the width of one shared-memory wavefront.
+# Bytes. A wavefront of shared memory is 128 bytes wide.
 _TILE_ALIGNMENT = 128
-# The boundary that TMA's 128-byte swizzle counts from: tiles that TMA moves start there, and a dynamic array.
+# Bytes. The pattern of TMA's 128-byte swizzle repeats every 1024 bytes: tiles that TMA accesses, and a dynamic array,
+# are aligned to it.
 _SWIZZLE_ALIGNMENT = 1024
 _SYMBOL = "shared_memory"
 
@@ -20,48 +20,39 @@ _SYMBOL = "shared_memory"
 class PackSharedMemory(Tc.Operation, name="pack_shared_memory"):
     """Replaces the workgroup `memref.alloc` ops of each `gpu.launch` by views of one shared array.
 
-    Up to `static_limit` bytes the array is a static `memref.global`. Above, it is dynamic: an external global of no
-    size, whose bytes the launch provides (`dynamic_shared_memory_size` of `gpu.launch` says how many). Upstream's
-    `gpu.dynamic_shared_memory` cannot stand here: it lowers to an internal global, which LLVM places statically, over
-    whatever else lies in shared memory.
+    Up to `static_limit` bytes the array is a static `memref.global`. Above that, it is dynamic: an external global of
+    zero size, for which the launch allocates memory (`dynamic_shared_memory_size` of `gpu.launch`). Upstream's
+    `gpu.dynamic_shared_memory` lowers to an internal global, which LLVM places statically, where it overlaps with other
+    shared memory.
 
     Operands: a handle to the module.
     Attributes: static_limit, in bytes.
     Refuses: an alloc whose shape is not static; more than one launch.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
     static_limit: ir.IntegerAttr
 
 
-def _bytes(type_) -> int:
-    bits = type_.element_type.width
-    count = 1
-    for size in type_.shape:
-        count *= size
-    return count * bits // 8
-
-
-def _layout(tiles, alignment: int) -> tuple[list[int], int]:
-    offsets, end = [], 0
+def _layout(tiles: list[ir.Operation], alignment: int) -> tuple[list[int], int]:
+    """Returns the offset of each tile in the array, and the size of the array, in bytes."""
+    offsets: list[int] = []
+    end = 0
     for tile in tiles:
         type_ = ir.MemRefType(tile.results[0].type)
         if not type_.has_static_shape:
-            raise Refusal(tile, "a shared tile of dynamic shape has no place in a packed array")
+            raise Refusal(tile, "a shared tile of dynamic shape has no offset in a packed array")
         start = -(-end // alignment) * alignment
         offsets.append(start)
-        end = start + _bytes(type_)
+        end = start + math.prod(type_.shape) * types.bit_width(type_.element_type) // 8
     return offsets, end
 
 
 @transform_op(PackSharedMemory)
-def pack_shared_memory(payload, op, rewriter) -> None:
+def pack_shared_memory(payload: ir.Operation, op: PackSharedMemory, rewriter: Rewriter) -> None:
     """Packs the shared tiles of the one launch below `payload`; see the op."""
-    launches = walk(payload, "gpu.launch")
-    if len(launches) != 1:
-        raise Refusal(payload, f"expected one gpu.launch, found {len(launches)}")
-    launch = launches[0]
-    tiles = [alloc for alloc in walk(launch, "memref.alloc") if is_workgroup_memory(alloc.results[0].type)]
+    launch = launches.find_launch(payload)
+    tiles = [alloc for alloc in walk(launch, "memref.alloc") if types.is_workgroup_memory(alloc.results[0].type)]
     if not tiles:
         return
     alignment = _SWIZZLE_ALIGNMENT if walk(launch, tma.LOAD, tma.STORE) else _TILE_ALIGNMENT
@@ -72,9 +63,9 @@ def pack_shared_memory(payload, op, rewriter) -> None:
     declared = ir.MemRefType.get([0 if is_dynamic else total], i8, memory_space=space)
     whole = ir.MemRefType.get([total], i8, memory_space=space)
 
-    symbol = building.free_symbol(payload, _SYMBOL)
+    symbol = memory.unique_symbol(payload, _SYMBOL)
     with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
-        attributes = {
+        attributes: dict[str, ir.Attribute] = {
             "sym_name": ir.StringAttr.get(symbol),
             "type": ir.TypeAttr.get(declared),
             "alignment": ir.IntegerAttr.get(i64, _SWIZZLE_ALIGNMENT if is_dynamic else alignment),
@@ -100,5 +91,5 @@ def pack_shared_memory(payload, op, rewriter) -> None:
         rewriter.replace_op(tile, [view])
     if is_dynamic:
         with ir.InsertionPoint(launch), launch.location:
-            amount = building.integer(total, 32)
-        building.relaunch(launch, building.DYNAMIC_SIZE, [amount], rewriter)
+            size = integer(total, 32)
+        launches.add_launch_operands(launch, launches.DYNAMIC_SIZE, [size], rewriter)

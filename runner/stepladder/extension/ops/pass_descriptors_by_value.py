@@ -1,30 +1,31 @@
-"""`tc.pass_descriptors_by_value`: TMA descriptors become pointers, to parameters of the kernel."""
+"""`tc.pass_descriptors_by_value`: converts TMA descriptor arguments of kernels to pointers."""
 
-from stepladder.extension.lib.dialect import Tc, transform_op
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tma import DESCRIPTOR_ALIGNMENT
-from stepladder.mlir.bindings import builtin, ext, ir, transform
+from stepladder.mlir.bindings import builtin, ir
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import is_tensor_map
 
 
 class PassDescriptorsByValue(Tc.Operation, name="pass_descriptors_by_value"):
-    """Makes the TMA descriptors that a kernel takes pointers, aligned as parameters by value are.
+    """Converts the TMA descriptors that a kernel takes to pointers, with the alignment of by-value descriptors.
 
-    Upstream converts a descriptor to a pointer wherever it is used, and has no conversion for a kernel's argument. That
-    the pointer is to a parameter of the kernel itself is said once the kernel is lowered, by `tc.mark_grid_constants`.
+    Upstream converts a descriptor to a pointer at each use, and has no conversion for the argument of a kernel. After
+    the kernel is lowered, `tc.mark_grid_constants` makes the pointers by-value parameters.
 
-    Operands: a handle to any op; all kernels below are treated.
+    Operands: a handle to any op; all kernels below are rewritten.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
 @transform_op(PassDescriptorsByValue)
-def pass_descriptors_by_value(payload, op, rewriter) -> None:
-    """Treats every kernel below `payload`; see the op."""
+def pass_descriptors_by_value(payload: ir.Operation, op: PassDescriptorsByValue, rewriter: Rewriter) -> None:
+    """Rewrites every kernel below `payload`; see the op."""
     pointer = ir.Type.parse("!llvm.ptr")
     for kernel in walk(payload, "gpu.func"):
         block = kernel.regions[0].blocks[0]
-        descriptors = [argument for argument in block.arguments if "nvgpu.tensormap" in str(argument.type)]
+        descriptors = [argument for argument in block.arguments if is_tensor_map(argument.type)]
         if not descriptors:
             continue
         aligned = ir.Attribute.parse(f"{{llvm.align = {DESCRIPTOR_ALIGNMENT} : i64}}")
@@ -41,6 +42,6 @@ def pass_descriptors_by_value(payload, op, rewriter) -> None:
         kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
     for launch in walk(payload, "gpu.launch_func"):
         for position, operand in enumerate(launch.operands):
-            if "nvgpu.tensormap" in str(operand.type):
+            if is_tensor_map(operand.type):
                 with ir.InsertionPoint(launch), launch.location:
                     launch.operands[position] = builtin.unrealized_conversion_cast([pointer], [operand])

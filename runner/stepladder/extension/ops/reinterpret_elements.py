@@ -1,33 +1,35 @@
-"""`tc.reinterpret_elements`: values of one element type become values of another of the same width."""
+"""`tc.reinterpret_elements`: replaces an element type by another of the same width."""
 
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.mlir.bindings import ext, ir, transform
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import bit_width
 
 
 class ReinterpretElements(Tc.Operation, name="reinterpret_elements"):
-    """Gives every value below an op that has elements of type `old` elements of type `new`, without touching bits.
+    """Replaces the element type `old` by `new` in the type of every value below an op; the bits stay the same.
 
-    For conversions that know one 16-bit type and not the other: where only data moves and whole fragments multiply, f16
-    and bf16 are alike, and only the instructions at the end differ. Applied twice, around such a conversion, it leaves
-    no trace.
+    Some conversions support f16 and not bf16. Ops that move data, or multiply whole fragments, do not depend on which
+    of the two the elements are; only the instructions that they are lowered to do. Applied before and after such a
+    conversion, with `old` and `new` swapped, the op restores the original type.
 
-    Operands: a handle to functions. Attributes: old, new; where they are equal, nothing is done.
+    Operands: a handle to functions.
+    Attributes: old, new; where they are equal, the op does nothing.
     Refuses: types of different width; arithmetic on elements; constants other than zero.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
     old: ir.TypeAttr
     new: ir.TypeAttr
 
 
-# Ops whose meaning depends on what an element is. Contractions are not among them: their type is their operands'.
+# Dialects whose ops depend on the element type. Contractions are not among them: their operands determine their type.
 _ARITHMETIC = ("arith.", "math.")
 _CONSTANTS = ("arith.constant",)
 
 
-def _retyped(type_, old, new):
-    """Returns a type with its elements replaced, or None where it has no such elements."""
+def _retyped(type_: ir.Type, old: ir.Type, new: ir.Type) -> ir.Type | None:
+    """Returns a type with the element type `new`, or None where its element type is not `old`."""
     if type_ == old:
         return new
     match type_:
@@ -38,22 +40,21 @@ def _retyped(type_, old, new):
     return None
 
 
-def _retype_constant(op, old, new) -> None:
+def _retype_constant(op: ir.Operation, old: ir.Type, new: ir.Type) -> None:
     value = op.attributes["value"]
     match value:
         case ir.FloatAttr() if value.value == 0.0:
             op.attributes["value"] = ir.FloatAttr.get(new, 0.0)
         case ir.DenseElementsAttr() if value.is_splat and value.get_splat_value().value == 0.0:
-            op.attributes["value"] = ir.DenseElementsAttr.get_splat(
-                _retyped(value.type, old, new), ir.FloatAttr.get(new, 0.0)
-            )
+            type_ = _retyped(value.type, old, new) or value.type
+            op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(new, 0.0))
         case _:
             raise Refusal(op, f"a constant other than zero of type {old}")
 
 
-def _retype_op(op, old, new) -> None:
-    changed = [(result, _retyped(result.type, old, new)) for result in op.results]
-    changed = [(result, type_) for result, type_ in changed if type_ is not None]
+def _retype_op(op: ir.Operation, old: ir.Type, new: ir.Type) -> None:
+    retyped = [(result, _retyped(result.type, old, new)) for result in op.results]
+    changed = [(result, type_) for result, type_ in retyped if type_ is not None]
     if changed and op.name in _CONSTANTS:
         _retype_constant(op, old, new)
     elif changed and op.name.startswith(_ARITHMETIC) and op.name != "arith.select":
@@ -75,12 +76,12 @@ def _retype_op(op, old, new) -> None:
 
 
 @transform_op(ReinterpretElements)
-def reinterpret_elements(payload, op, rewriter) -> None:
-    """Retypes everything below `payload`; see the op."""
+def reinterpret_elements(payload: ir.Operation, op: ReinterpretElements, rewriter: Rewriter) -> None:
+    """Retypes all values below `payload`; see the op."""
     old, new = op.old.value, op.new.value
     if old == new:
         return
-    if old.width != new.width:
+    if bit_width(old) != bit_width(new):
         raise Refusal(payload, f"{old} and {new} differ in width")
     for inner in walk(payload):
         _retype_op(inner, old, new)

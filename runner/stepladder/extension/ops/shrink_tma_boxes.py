@@ -1,86 +1,81 @@
-"""`tc.shrink_tma_boxes`: TMA loads no rows beyond a matrix that is shorter than a tile."""
+"""`tc.shrink_tma_boxes`: shrinks the TMA boxes of a matrix with fewer rows than a tile."""
 
-from stepladder.extension.lib import building, pipeline, tma
-from stepladder.extension.lib.building import index
-from stepladder.extension.lib.dialect import Tc, producer, transform_op
-from stepladder.mlir.bindings import arith, ext, ir, nvgpu, nvvm, scf, transform
-from stepladder.mlir.traverse import walk
+from stepladder.extension.lib import launches, memory, pipeline, threads, tma
+from stepladder.extension.lib.arithmetic import apply, constant_value, index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm, scf
+from stepladder.mlir.traverse import defining_op, walk
 
 
 class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
-    """Makes the boxes of a matrix with fewer rows than a tile as short as the matrix.
+    """Makes the boxes of a matrix with fewer rows than a tile as high as the matrix.
 
-    A load then brings, and its slot's barrier expects, the rows that there are. What the other rows of the tile hold is
-    zero from the start and stays so: threads write it once, in front of the barrier behind which mbarriers are known.
+    A load then transfers only the rows of the matrix, and the barrier of its stage expects only their bytes. The other
+    rows of the tile are zero: threads write them once, before the barrier at the end of the prologue, and no load
+    overwrites them.
 
-    A tile that blocks of a cluster load for each other, a part each, stays as it is.
+    A tile that blocks of a cluster load for each other, by multicast, does not change.
 
     Operands: a handle to any op with one `gpu.launch` below.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
 
 
-_UNIT = 16  # bytes that a thread writes at once
-# Operands of a load that is not multicast: tile, barrier, descriptor, column and row, number of the barrier.
-_PLAIN = 6
+_ACCESS_BYTES = 16  # of a thread's store
+# Operands of a load without multicast: tile, barrier, descriptor, column and row, index of the barrier.
+_OPERANDS = 6
 
 
-def _shared_tile(value):
-    """Returns the ring that a load writes to."""
-    source = producer(value)
-    while source.name != "memref.alloc":
-        source = producer(source.operands[0])
-    return source.results[0]
-
-
-def _shorten(load, descriptor, rows: int) -> int:
-    """Replaces a load by one of `rows` rows, and lets its barrier expect so many bytes; returns by how many fewer."""
-    place, barrier, _, column, row, slot = load.operands
-    before, columns = ir.MemRefType(place.type).shape
-    bits = ir.MemRefType(place.type).element_type.width
+def _shrink(load: ir.Operation, descriptor: ir.Value, rows: int) -> int:
+    """Replaces a load by one of `rows` rows; returns by how many bytes the new load is smaller."""
+    tile, barrier, _, column, row, stage = load.operands
+    type_ = ir.MemRefType(tile.type)
+    before, columns = type_.shape
     with ir.InsertionPoint(load), load.location:
-        nvgpu.tma_async_load(building.view(place, [0, 0], [rows, columns]), barrier, descriptor, [column, row], slot)
-    return (before - rows) * columns * bits // 8
+        destination = memory.subview(tile, [0, 0], [rows, columns])
+        nvgpu.tma_async_load(destination, barrier, descriptor, [column, row], stage)
+    return (before - rows) * columns * types.byte_width(type_.element_type)
 
 
-def _expect_less(block, barrier, by: int) -> None:
-    """Lowers the bytes that the loads in a block say to a barrier will come."""
-    for op in block.operations:
-        expect = op.operation
+def _expect_less(block: ir.Block, barrier: ir.Value, bytes_: int) -> None:
+    """Reduces the bytes that the ops of a block make a barrier expect by `bytes_`."""
+    for expect in operations_of(block):
         if expect.name == tma.EXPECT and expect.operands[0] == barrier:
+            expected = constant_value(expect.operands[1])
+            assert expected is not None, "tc.load_by_tma creates constant byte counts"
             with ir.InsertionPoint(expect), expect.location:
-                expect.operands[1] = index(building.static_value(expect.operands[1]) - by)
+                expect.operands[1] = index(expected - bytes_)
 
 
-def _fill_rest(launch, tiles, rows: int) -> None:
-    """Writes zeros to the rows of all slots of a ring from number `rows` on, for the matrix unit to read."""
-    type_ = ir.MemRefType(tiles.type)
-    slots, boxes, all_rows, columns = type_.shape
-    width = _UNIT * 8 // type_.element_type.width
+def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
+    """Writes zeros to the rows from `rows` on of all stages of a pipeline buffer, in the prologue."""
+    type_ = ir.MemRefType(buffer.type)
+    stages, boxes, all_rows, columns = type_.shape
+    width = _ACCESS_BYTES // types.byte_width(type_.element_type)
     per_row, rest = columns // width, all_rows - rows
-    threads = building.launch_sizes(launch, building.BLOCK)[0]
-    barrier = pipeline.block_of_prologue(launch)
-    operations = [op.operation for op in barrier.block.operations]
+    thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
+    barrier = pipeline.prologue_barrier(launch)
+    operations = operations_of(barrier.block)
     before = operations[operations.index(barrier) - 1]
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:
         zero_type = ir.VectorType.get([width], type_.element_type)
         zeros = arith.constant(
             zero_type, ir.DenseElementsAttr.get_splat(zero_type, ir.FloatAttr.get(type_.element_type, 0.0))
         )
-        loop = scf.ForOp(building.thread_number(), index(slots * boxes * rest * per_row), index(threads))
+        loop = scf.ForOp(threads.thread_id(), index(stages * boxes * rest * per_row), index(thread_count))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
             divided = ir.AffineExpr.get_floor_div
-            place = [
-                building.apply(lambda n: divided(n, per_row * rest * boxes), number),
-                building.apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row * rest), boxes), number),
-                building.apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row), rest) + rows, number),
-                building.apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, number),
+            coordinates = [
+                apply(lambda n: divided(n, per_row * rest * boxes), number),
+                apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row * rest), boxes), number),
+                apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row), rest) + rows, number),
+                apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, number),
             ]
-            ir.Operation.create(
-                "vector.store", operands=[zeros, tiles, *place], attributes=building.aligned(zeros.type)
-            )
+            memory.store_vector(zeros, buffer, *coordinates)
             scf.yield_([])
         nvvm.fence_proxy(
             ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
@@ -88,25 +83,25 @@ def _fill_rest(launch, tiles, rows: int) -> None:
 
 
 @transform_op(ShrinkTmaBoxes)
-def shrink_tma_boxes(payload, op, rewriter) -> None:
-    """Treats the loads of the one launch below `payload`; see the op."""
-    launch = building.find_launch(payload)
-    loads: dict = {}
+def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewriter) -> None:
+    """Rewrites the loads of the one launch below `payload`; see the op."""
+    launch = launches.find_launch(payload)
+    loads: dict[ir.Operation, list[ir.Operation]] = {}
     for load in walk(launch, tma.LOAD):
-        loads.setdefault(producer(load.operands[2]), []).append(load)
+        loads.setdefault(defining_op(load.operands[2]), []).append(load)
     for create, group in loads.items():
-        buffer = producer(create.operands[0]).operands[0]
-        rows = ir.MemRefType(buffer.type).shape[0]
+        matrix = ir.MemRefType(defining_op(create.operands[0]).operands[0].type)
+        rows = matrix.shape[0]
         box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
-        if rows >= box_rows or any(len(load.operands) != _PLAIN for load in group):
+        if rows >= box_rows or any(len(load.operands) != _OPERANDS for load in group):
             continue
-        element_type = ir.MemRefType(buffer.type).element_type
-        type_ = tma.descriptor_type(rows, columns, element_type, tma.swizzle_of(create.results[0].type))
+        swizzle = types.tensor_map_swizzle(create.results[0].type)
+        type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle)
         with ir.InsertionPoint(create), create.location:
-            fresh = nvgpu.tma_create_descriptor(type_, create.operands[0], [index(rows), index(columns)])
-        tiles = _shared_tile(group[0].operands[0])
+            descriptor = nvgpu.tma_create_descriptor(type_, create.operands[0], [index(rows), index(columns)])
+        buffer = memory.shared_tile_of(group[0], group[0].operands[0]).results[0]
         for load in group:
-            _expect_less(load.block, load.operands[1], _shorten(load, fresh, rows))
+            _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))
             rewriter.erase_op(load)
-        rewriter.replace_op(create, [fresh])
-        _fill_rest(launch, tiles, rows)
+        rewriter.replace_op(create, [descriptor])
+        _zero_rest(launch, buffer, rows)

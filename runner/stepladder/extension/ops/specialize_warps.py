@@ -1,34 +1,37 @@
-"""`tc.specialize_warps`: one warpgroup issues loads, the others multiply."""
+"""`tc.specialize_warps`: splits a block into a producer warpgroup and consumer warpgroups."""
 
-from stepladder.extension.lib import building, pipeline, tma
-from stepladder.extension.lib.building import WARPGROUP, index
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS, STORES, ZERO
-from stepladder.mlir.bindings import ext, ir, nvvm, scf, transform
+from stepladder.extension.lib import launches, pipeline, threads, tma
+from stepladder.extension.lib.arithmetic import equal, index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.fragments import poison
+from stepladder.extension.lib.threads import WARPGROUP
+from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS, INIT_ACCUMULATOR, STORES
+from stepladder.mlir.bindings import ir, nvvm, scf
 from stepladder.mlir.traverse import walk
 
 
 class SpecializeWarps(Tc.Operation, name="specialize_warps"):
-    """Gives a block one warpgroup more, which does nothing but issue loads: the producer; the others are consumers.
+    """Adds a producer warpgroup to a block, which issues all loads; the other warpgroups become consumers.
 
-    Behind the initialisation of the barriers, the program splits by warpgroup. Both roles run the same loops. The
-    producer's copy keeps what issues loads, run by one thread; the consumers' copy keeps all else. The barriers of the
-    ring are all that they share, so that loads run ahead as far as the ring reaches, through the end of a tile too.
+    After the prologue, the body of the launch is split by warpgroup. Both roles run the same loops. The producer's copy
+    keeps the ops that issue loads, run by one thread; the consumers' copy keeps all other ops. The roles synchronize
+    through the barriers of the pipeline only, so that loads run ahead by the depth of the pipeline, across tiles too.
 
-    The register file is divided anew: the producer gives registers back, the consumers take them for their sums.
+    The register file is reallocated: the producer releases registers, and the consumers use them for accumulators.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: producer_registers and consumer_registers a thread, multiples of 8.
-    Refuses: a launch without loads that a thread issues, or whose roles are divided already.
+    Attributes: producer_registers and consumer_registers per thread, multiples of 8.
+    Refuses: a launch that does not issue loads in one place, such as one with specialized warps.
     """
 
-    target: ext.Operand[transform.AnyOpType]
+    target: Handle
     producer_registers: ir.IntegerAttr
     consumer_registers: ir.IntegerAttr
 
 
-# What consumers do and the producer does not.
-_OF_CONSUMERS = (
+# Ops that only consumers run, besides warpgroup MMAs and their operands.
+_CONSUMER_OPS = (
     *STORES,
     "linalg.copy",
     "linalg.add",
@@ -43,66 +46,63 @@ _OF_CONSUMERS = (
 )
 
 
-def _keep_loads(block, rewriter) -> None:
-    """Leaves in the producer's copy what issues loads."""
-    issues = pipeline.issues_below(block.owner)
-    issues = [issue for issue in issues if pipeline.is_inside(issue, block.owner)]
-    for release in pipeline.releases_below(block.owner):
+def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
+    """Erases from the producer's branch all ops that do not issue loads."""
+    issues = pipeline.issues_below(role)
+    issues = [issue for issue in issues if pipeline.is_inside(issue, role)]
+    for release in pipeline.releases_below(role):
         rewriter.erase_op(release)
-    for wait in walk(block.owner, tma.WAIT):
+    for wait in walk(role, tma.WAIT):
         if not any(pipeline.is_inside(wait, issue) for issue in issues):
             rewriter.erase_op(wait)
-    for op in reversed(walk(block.owner, *_OF_CONSUMERS)):  # uses before what they use
+    for op in reversed(walk(role, *_CONSUMER_OPS)):  # users before the ops that they use
         rewriter.erase_op(op)
-    for product in pipeline.products_below(block.owner):
-        rewriter.replace_op(product, [product.operands[2]])
-    for descriptor in walk(block.owner, *DESCRIPTORS):
+    for mma in pipeline.mmas_below(role):
+        rewriter.replace_op(mma, [mma.operands[2]])
+    for descriptor in walk(role, *DESCRIPTORS):
         rewriter.erase_op(descriptor)
-    # What consumers' values begin with: canonicalization drops what uses it, and would keep these two themselves.
-    for begin in walk(block.owner, ZERO, "nvvm.mapa"):
-        with ir.InsertionPoint(begin), begin.location:
-            none = ir.Operation.create(
-                "ub.poison", results=[begin.results[0].type], attributes={"value": ir.Attribute.parse("#ub.poison")}
-            )
-        rewriter.replace_op(begin, [none.results[0]])
+    # Canonicalization erases the users of these ops, but not the ops, which have side effects.
+    for origin in walk(role, INIT_ACCUMULATOR, "nvvm.mapa"):
+        with ir.InsertionPoint(origin), origin.location:
+            none = poison(origin.results[0].type)
+        rewriter.replace_op(origin, [none])
     for issue in issues:
-        inner = [op.operation for op in issue.regions[0].blocks[0].operations][:-1]
-        for op in inner:
+        for op in operations_of(issue.regions[0].blocks[0])[:-1]:
             op.move_before(issue)
         rewriter.erase_op(issue)
 
 
 @transform_op(SpecializeWarps)
-def specialize_warps(payload, op, rewriter) -> None:
-    """Divides the roles in the one launch below `payload`; see the op."""
-    launch = building.find_launch(payload)
+def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewriter) -> None:
+    """Rewrites the one launch below `payload`; see the op."""
+    launch = launches.find_launch(payload)
     issues = pipeline.issues_below(launch)
     if len(issues) != 1:
         raise Refusal(launch, f"expected one place where loads are issued, found {len(issues)}")
-    threads = building.launch_sizes(launch, building.BLOCK)[0]
-    building.set_launch_sizes(launch, building.BLOCK, [threads + WARPGROUP, 1, 1])
-    barrier = pipeline.block_of_prologue(launch)
-    both = pipeline.ops_behind(barrier)
-    # A tile in shared memory is one, whoever uses it.
-    tiles = [op for op in both if op.name == "memref.alloc"]
+    thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
+    launches.set_launch_sizes(launch, launches.BLOCK, [thread_count + WARPGROUP, 1, 1])
+    barrier = pipeline.prologue_barrier(launch)
+    both = pipeline.ops_after(barrier)
+    # Both roles use the same tiles in shared memory.
+    tiles = [inner for inner in both if inner.name == "memref.alloc"]
     for tile in tiles:
         tile.move_before(barrier)
-    both = [op for op in both if op not in tiles]
+    both = [inner for inner in both if inner not in tiles]
     with ir.InsertionPoint(both[0]), launch.location:
-        is_producer = building.equal(building.uniform_warpgroup_number(), index(threads // WARPGROUP))
+        is_producer = equal(threads.uniform_warpgroup_id(), index(thread_count // WARPGROUP))
         roles = scf.IfOp(is_producer, has_else=True)
         with ir.InsertionPoint(roles.then_block):
             nvvm.setmaxregister(op.producer_registers.value, ir.Attribute.parse("#nvvm<action decrease>"))
-            one = scf.IfOp(building.equal(building.thread_number(), index(threads)))
-            with ir.InsertionPoint(one.then_block):
-                pipeline.copies_inside(both, one.then_block)
+            leader = scf.IfOp(equal(threads.thread_id(), index(thread_count)))
+            with ir.InsertionPoint(leader.then_block):
+                pipeline.clone_ops(both)
                 scf.yield_([])
             scf.yield_([])
         with ir.InsertionPoint(roles.else_block):
             nvvm.setmaxregister(op.consumer_registers.value, ir.Attribute.parse("#nvvm<action increase>"))
             end = scf.yield_([])
-    for moved in both:
-        moved.move_before(end.operation)
-    _keep_loads(one.then_block, rewriter)
+    for inner in both:
+        inner.move_before(end.operation)
+    _keep_loads(leader.operation, rewriter)
     for issue in pipeline.issues_below(launch):
         rewriter.erase_op(issue)

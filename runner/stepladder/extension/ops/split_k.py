@@ -1,154 +1,150 @@
-"""`tc.split_k`: several blocks divide a tile's reduction, and sum their parts in the end (split-K)."""
+"""`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
-from stepladder.extension.lib import building
-from stepladder.extension.lib.building import index
-from stepladder.extension.lib.dialect import Refusal, Tc, producer, transform_op
+from stepladder.extension.lib import launches, memory, threads
+from stepladder.extension.lib.arithmetic import apply, index, times
+from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogue import extents_of
-from stepladder.extension.lib.split_k_workspace import WIDTH, InCluster, InMemory
-from stepladder.mlir.bindings import (
-    affine,
-    arith,
-    ext,
-    ir,
-    linalg,
-    scf,
-    transform,
-    vector,
-)
-from stepladder.mlir.traverse import walk
+from stepladder.extension.lib.split_k_workspace import WIDTH, ClusterWorkspace, GlobalWorkspace, Workspace
+from stepladder.mlir.bindings import affine, arith, ir, linalg, scf, vector
+from stepladder.mlir.traverse import defining_op, walk
 
 
 class SplitK(Tc.Operation, name="split_k"):
-    """Lets `parts` blocks compute a tile, each a part of the steps of k.
+    """Makes `splits` blocks compute a tile, each a slice of the k steps.
 
-    Each block writes its sums to a tile of its own. When all have, each block takes a share of the tile's elements,
-    sums them over the parts, in order, and writes or adds them to C, rounded to its type. So a result does not depend
-    on who is first.
+    Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
+    the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. The result
+    does not depend on the order in which blocks arrive.
 
-    Where the tiles of sums are: in shared memory (`within = "cluster"`; the blocks form a cluster, behind whose barrier
-    they read each other's; a second barrier keeps blocks from ending while others read their sums), or in a workspace
-    in global memory (`"memory"`; the blocks are neighbours in the grid, or one of each of neighbouring clusters, and a
-    counter for each tile says how many have written). Blocks that wait for each other must all run: they start in the
-    order of their numbers, and those of a tile must fit on the card together.
+    The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
+    first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
+    from exiting while others read its shared memory. In the second case they are adjacent in the grid, or one of each
+    of adjacent clusters, and synchronize by a semaphore for each tile. Blocks that wait for each other must be resident
+    together: they start in the order of their ids, and the blocks of a tile must fit on the GPU at once.
 
     Operands: a handle to any op with one `gpu.launch` below, on buffers, with a loop over k.
-    Attributes: parts; threads, that sum; within, "cluster" or "memory".
-    Refuses: fewer steps of k than parts; more parts than a cluster may have blocks, or blocks that form clusters
-        already, for sums in shared memory; rows of C that four neighbours do not divide.
+    Attributes: splits; threads of a block, that reduce; workspace, "cluster" or "memory".
+    Refuses: fewer k steps than splits; for the workspace "cluster", more splits than a portable cluster has blocks, or
+        a launch with clusters; rows of C that are not a multiple of four elements.
     """
 
-    target: ext.Operand[transform.AnyOpType]
-    parts: ir.IntegerAttr
+    target: Handle
+    splits: ir.IntegerAttr
     threads: ir.IntegerAttr
-    within: ir.StringAttr
+    workspace: ir.StringAttr
 
 
-_PLACES = {"cluster": InCluster, "memory": InMemory}
+_WORKSPACES = {"cluster": ClusterWorkspace, "memory": GlobalWorkspace}
 
 
 @transform_op(SplitK)
-def split_k(payload, op, rewriter) -> None:
-    """Treats the one launch below `payload`; see the op."""
-    parts, threads = op.parts.value, op.threads.value
-    if parts == 1:
+def split_k(payload: ir.Operation, op: SplitK, rewriter: Rewriter) -> None:
+    """Rewrites the one launch below `payload`; see the op."""
+    splits, thread_count = op.splits.value, op.threads.value
+    if splits == 1:
         return
-    launch = building.find_launch(payload)
-    product = next(iter(walk(launch, "linalg.matmul")), None)
-    loops = building.loops_around(product) if product is not None else []
-    if not loops:
-        raise Refusal(launch, f"k has one step, which cannot be split into {parts} parts")
+    launch = launches.find_launch(payload)
+    if op.workspace.value not in _WORKSPACES:
+        raise Refusal(launch, f"workspace = '{op.workspace.value}' is none of {', '.join(_WORKSPACES)}")
+    matmul = next(iter(walk(launch, "linalg.matmul")), None)
+    loops = enclosing_loops(matmul) if matmul is not None else []
+    if matmul is None or not loops:
+        raise Refusal(launch, f"k has one step, which {splits} blocks cannot split")
     loop = loops[-1]
-    first, last, step = (building.static_value(loop.operands[number]) for number in range(3))
-    steps = (last - first) // step
-    share = -(-steps // parts)
-    if share * (parts - 1) >= steps:
-        raise Refusal(loop, f"k has {steps} steps, and {parts} parts of {share} leave some without any")
-    sums = product.operands[2]
-    rows, columns = ir.MemRefType(sums.type).shape
+    lower, upper, step = bounds_over_k(loop)
+    steps = (upper - lower) // step
+    per_split = -(-steps // splits)
+    if per_split * (splits - 1) >= steps:
+        raise Refusal(loop, f"k has {steps} steps, and {splits} splits of {per_split} steps leave some splits empty")
+    accumulator = matmul.operands[2]
+    rows, columns = ir.MemRefType(accumulator.type).shape
     if columns % WIDTH:
-        raise Refusal(product, f"rows of a tile of {rows} x {columns} cannot be summed {WIDTH} neighbours at once")
+        raise Refusal(matmul, f"rows of a tile of {rows} x {columns} are not a multiple of {WIDTH} elements")
 
-    place = _PLACES[op.within.value](launch, parts, threads, rewriter)
-    # The threads that will compute the tile are there to sum its parts from here on.
-    building.set_launch_sizes(place.launch, building.BLOCK, [threads, 1, 1])
-    with ir.InsertionPoint.after(producer(place.part)), place.launch.location:
-        begin = building.times(place.part, share * step)
+    workspace: Workspace = _WORKSPACES[op.workspace.value](launch, splits, thread_count, rewriter)
+    # The reduction uses all threads that the mapping to warpgroups will launch.
+    launches.set_launch_sizes(workspace.launch, launches.BLOCK, [thread_count, 1, 1])
+    with ir.InsertionPoint.after(defining_op(workspace.split)), workspace.launch.location:
+        begin = times(workspace.split, per_split * step)
         end = affine.AffineMinOp(
-            ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0) + share * step, ir.AffineExpr.get_constant(last)]),
+            ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0) + per_split * step, ir.AffineExpr.get_constant(upper)]),
             [begin],
         ).result
-        # No part is empty. Where that is not known, the sums have two beginnings, with a loop and without, and what
-        # they are merged by stands between products (C7515).
+        # No split is empty. Without this assumption, LLVM merges the accumulators of a loop that runs and one that does
+        # not, and the moves between MMAs make ptxas serialize wgmma (C7515).
         _assume(arith.cmpi(arith.CmpIPredicate.slt, begin, end))
     loop.operands[0], loop.operands[1] = begin, end
-    _sum_parts(place, sums, threads, rewriter)
+    _reduce_splits(workspace, accumulator, thread_count, rewriter)
 
 
-def _assume(condition) -> None:
-    """Promises a condition to LLVM."""
+def _assume(condition: ir.Value) -> None:
+    """Creates an `llvm.intr.assume`."""
     ir.Operation.create(
         "llvm.intr.assume", operands=[condition], attributes={"op_bundle_sizes": ir.DenseI32ArrayAttr.get([])}
     )
 
 
-def _reader_of(sums):
-    """Returns the linalg op that takes the sums to C."""
-    for user, position in building.linalg_uses(sums):
+def _writer_of_c(accumulator: ir.Value) -> ir.Operation:
+    """Returns the linalg op that writes the accumulator tile to C."""
+    for user, position in memory.linalg_uses(accumulator):
         if user.name in ("linalg.copy", "linalg.generic") and position == 0:
             return user
-    raise Refusal(producer(sums), "nothing takes the sums to C")
+    raise Refusal(defining_op(accumulator), "no linalg.copy or linalg.generic writes the accumulator tile to C")
 
 
-def _start_from_zero(sums, rewriter) -> bool:
-    """Lets sums that start from a copy of C start from zero: C is added once, when the parts are summed.
+def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
+    """Replaces an initialization of the accumulator from C by one to zero: C is added once, by the reduction.
 
     Returns:
-        Whether they started from C.
+        Whether the accumulator was initialized from C.
     """
-    copies = [user for user, position in building.linalg_uses(sums) if user.name == "linalg.copy" and position == 1]
+    copies = [
+        user for user, position in memory.linalg_uses(accumulator) if user.name == "linalg.copy" and position == 1
+    ]
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
-            element_type = ir.MemRefType(sums.type).element_type
-            linalg.fill(arith.constant(element_type, 0.0), outs=[sums])
+            element_type = ir.MemRefType(accumulator.type).element_type
+            linalg.fill(arith.constant(element_type, 0.0), outs=[accumulator])
         rewriter.erase_op(copy)
     return bool(copies)
 
 
-def _sum_parts(place, sums, threads: int, rewriter) -> None:
-    """Replaces what takes the sums to C: to the block's own tile first, then, a share a block, summed to C."""
-    reader = _reader_of(sums)
-    adds = _start_from_zero(sums, rewriter)
-    c_tile = reader.operands[len(reader.operands) - 1]
-    rows, columns = ir.MemRefType(sums.type).shape
+def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: int, rewriter: Rewriter) -> None:
+    """Replaces the op that writes the accumulator tile to C by a store to the workspace and a reduction to C."""
+    writer = _writer_of_c(accumulator)
+    accumulates = _initialize_to_zero(accumulator, rewriter)
+    c_tile = writer.operands[len(writer.operands) - 1]
+    rows, columns = ir.MemRefType(accumulator.type).shape
     pitch = ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0]
     if pitch % WIDTH:
         raise Refusal(
-            reader,
-            f"rows of C have {pitch} elements, and parts are summed {WIDTH} neighbours at once: "
+            writer,
+            f"rows of C have {pitch} elements, and splits are reduced {WIDTH} adjacent elements at a time: "
             f"make its rows a multiple of {WIDTH} elements",
         )
-    with ir.InsertionPoint(reader), reader.location:
-        place.keep(sums)
-        place.meet()
+    with ir.InsertionPoint(writer), writer.location:
+        workspace.store(accumulator)
+        workspace.arrive_and_wait()
         rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
-        # Neighbouring threads, and then neighbouring blocks, take neighbouring units.
-        first = building.apply(lambda p, t: p * threads + t, place.part, building.thread_number())
-        loop = scf.ForOp(first, index(place.units), index(place.parts * threads))
+        # Adjacent threads, then adjacent blocks, reduce adjacent vectors.
+        first = apply(lambda s, t: s * thread_count + t, workspace.split, threads.thread_id())
+        loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
         with ir.InsertionPoint(loop.body):
-            unit = loop.induction_variable
-            row, column_numbers = place.locate(unit)
-            with building.if_below(row, rows_of_c):
-                total = _sum(place.load(unit), c_tile)
-                length = WIDTH // len(column_numbers)
-                for number, column in enumerate(column_numbers):
-                    with building.if_below(column, columns_of_c):
-                        _write(_run(total, number * length, length), c_tile, row, column, adds)
+            number = loop.induction_variable
+            row, column_of_run = workspace.coordinates(number)
+            with create_if_below(row, rows_of_c):
+                total = _sum(workspace.load(number), c_tile)
+                length = WIDTH // len(column_of_run)
+                for run, column in enumerate(column_of_run):
+                    with create_if_below(column, columns_of_c):
+                        _write(_slice(total, run * length, length), c_tile, row, column, accumulates)
             scf.yield_([])
-        place.leave()
-    rewriter.erase_op(reader)
+        workspace.release()
+    rewriter.erase_op(writer)
 
 
-def _sum(values: list, c_tile):
+def _sum(values: list[ir.Value], c_tile: ir.Value) -> ir.Value:
     """Returns the sum of vectors, in order, rounded to C's type."""
     total, *others = values
     for value in others:
@@ -157,17 +153,13 @@ def _sum(values: list, c_tile):
     return total if total.type == rounded else arith.truncf(rounded, total)
 
 
-def _run(total, first: int, length: int):
-    """Returns some neighbours of a vector."""
+def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
+    """Returns adjacent elements of a vector."""
     return total if length == WIDTH else vector.shuffle(total, total, list(range(first, first + length)))
 
 
-def _write(value, c_tile, row, column, adds: bool) -> None:
-    """Writes neighbours to C, or adds them to it."""
-    attributes = building.aligned(value.type)
-    if adds:
-        old = ir.Operation.create(
-            "vector.load", results=[value.type], operands=[c_tile, row, column], attributes=attributes
-        ).results[0]
-        value = arith.addf(old, value)
-    ir.Operation.create("vector.store", operands=[value, c_tile, row, column], attributes=attributes)
+def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, accumulates: bool) -> None:
+    """Writes a vector to C, or adds it to C."""
+    if accumulates:
+        value = arith.addf(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
+    memory.store_vector(value, c_tile, row, column)

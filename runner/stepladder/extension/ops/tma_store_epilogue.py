@@ -1,194 +1,199 @@
-"""`tc.tma_store_epilogue`: the sums go to C through shared memory, in boxes that TMA stores."""
+"""`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
-from stepladder.extension.lib import building, epilogue, tma
-from stepladder.extension.lib.building import WARPGROUP, index, integer
-from stepladder.extension.lib.dialect import Refusal, Tc, transform_op
-from stepladder.extension.lib.tma_stores import add_by_tma, shared_address
-from stepladder.extension.lib.warpgroup_ops import ROWS
-from stepladder.mlir.bindings import (
-    arith,
-    ext,
-    ir,
-    llvm,
-    memref,
-    nvgpu,
-    nvvm,
-    transform,
-    vector,
-)
+from stepladder.extension.lib import epilogue, launches, memory, threads, tma
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
+from stepladder.extension.lib.control_flow import body_of, create_if, enclosing_loops
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.epilogue import MATRIX, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.threads import WARP, WARPGROUP
+from stepladder.extension.lib.tma_stores import reduce_add, shared_address
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm, vector
+from stepladder.mlir.traverse import defining_op
 
 
 class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
-    """Writes C from the accumulators by way of shared memory: a warpgroup's sums in boxes up to 128 bytes wide.
+    """Writes C from the accumulators through shared memory, in boxes of a warpgroup's rows and up to 128 bytes.
 
-    Each warpgroup has `buffers` boxes. It writes the sums of one box, swizzled as TMA expects it, 16-bit ones by
-    `stmatrix`; one thread has TMA store it, or add it to C; and the next box is written while TMA reads this one. TMA
-    leaves out what is beyond the edges of C. The last boxes are waited for before the block ends, not before the next
-    tile.
+    Each warpgroup has `stages` buffers of one box. It writes the elements of a box to a buffer, swizzled as TMA
+    expects, 16-bit elements by `stmatrix`. One thread issues the TMA store, or the TMA reduction that adds to C, and
+    the next box is written to the next buffer while TMA reads this one. TMA leaves out elements beyond the edges of C.
+    The last stores are waited for before the block exits, not before the next tile.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: buffers, boxes of a warpgroup; warpgroups, that store.
-    Refuses: sums that go another way than to C by a copy, a rounding or an addition; a matrix whose rows are no
-        multiple of 16 bytes; a tile whose rows are no multiple of 32 bytes.
+    Attributes: stages, of each warpgroup; warpgroups, that store.
+    Refuses: accumulators that reach C in another way than by a copy, a rounding or an addition; a matrix whose rows are
+        not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
     """
 
-    target: ext.Operand[transform.AnyOpType]
-    buffers: ir.IntegerAttr
+    target: Handle
+    stages: ir.IntegerAttr
     warpgroups: ir.IntegerAttr
 
 
-_UNIT = 16  # bytes that the swizzle moves as one
-_WAVEFRONT = 128  # bytes that lie in different banks
-_FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the block
+_UNIT = 16  # bytes that the swizzle permutes as one
+_WAVEFRONT = 128  # bytes, one in each bank
+_FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
 
 
 class _Store:
-    """One epilogue on its way to TMA."""
+    """The stores of one epilogue.
 
-    def __init__(self, found, launch, buffers: int, warpgroups: int):
+    Args:
+        found: the epilogue.
+        launch: the `gpu.launch`.
+        stages: buffers of each warpgroup.
+        warpgroups: that store.
+    """
+
+    def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int) -> None:
         self.found = found
         self.rows, self.columns = found.shape
-        self.element_type = found.c_type
-        self.bytes = found.c_type.width // 8
-        self.swizzle = tma.row_swizzle(self.columns * self.bytes)
-        if self.swizzle is None:
+        self.stages = stages
+        self.bytes = types.byte_width(found.c_type)
+        swizzle = tma.row_swizzle(self.columns * self.bytes)
+        if swizzle is None:
             raise Refusal(
                 found.consumer,
                 f"rows of the tile of C are {self.columns} x {found.c_type}, and TMA stores "
                 f"multiples of {min(tma.SWIZZLES) // self.bytes}",
             )
-        self.width = self.swizzle // self.bytes
+        self.swizzle = swizzle
+        self.width = swizzle // self.bytes
         if self.rows > tma.BOX_LIMIT:
             raise Refusal(
                 found.consumer, f"a warpgroup's {self.rows} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
             )
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            self.origin = tma.global_tile(found.consumer, found.tile)
+            self.origin = tma.global_tile(found.consumer, found.c_tile)
         tma.check_buffer(found.consumer, self.origin.buffer, "C")
-        type_ = tma.descriptor_type(self.rows, self.width, self.element_type, self.swizzle)
+        type_ = types.tensor_map(self.rows, self.width, found.c_type, swizzle)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.rows, self.width)
-        self.buffers = buffers
-        with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), launch.location:
-            shape = [warpgroups, buffers, self.rows, self.width]
-            space = ir.MemRefType(found.sums.results[0].type).memory_space
-            self.boxes = memref.alloc(ir.MemRefType.get(shape, self.element_type, memory_space=space), [], [])
-            self.boxes.owner.attributes["operand_c"] = ir.UnitAttr.get()
+        with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
+            shape = [warpgroups, stages, self.rows, self.width]
+            space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
+            self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, found.c_type, memory_space=space), [], [])
+            defining_op(self.buffers).attributes["operand_c"] = ir.UnitAttr.get()
 
-    def emit(self) -> None:
-        """Writes the stores of all boxes, at the current insertion point."""
+    def create(self) -> None:
+        """Creates the stores of all boxes, at the current insertion point."""
         i32 = ir.IntegerType.get_signless(32)
-        sums = self.found.held_sums()
-        warpgroup = building.warpgroup_number()
-        is_first = building.equal(building.thread_in_warpgroup(), index(0))
+        fragment = self.found.fragment()
+        warpgroup = threads.warpgroup_id()
+        is_leader = equal(threads.thread_in_warpgroup(), index(0))
         barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(_FIRST_BARRIER, 32))
-        threads = integer(WARPGROUP, 32)
+        thread_count = integer(WARPGROUP, 32)
         row = arith.addi(self.origin.row, self.found.first_row())
-        places = self._places()
+        coordinates = self._coordinates()
         for number in range(self.columns // self.width):
-            box = building.view(
-                self.boxes, [warpgroup, number % self.buffers, 0, 0], [1, 1, self.rows, self.width], drop=2
+            box = memory.subview(
+                self.buffers, [warpgroup, number % self.stages, 0, 0], [1, 1, self.rows, self.width], drop=2
             )
-            with building.if_(is_first):  # what TMA read this box for before is done
-                nvvm.cp_async_bulk_wait_group(self._stores_since(number), read=True)
-            nvvm.barrier(barrier_id=barrier, number_of_threads=threads)
-            self._write(sums, box, number, places)
+            with create_if(is_leader):  # TMA has read what the buffer held before
+                nvvm.cp_async_bulk_wait_group(self._stores_in_flight(number), read=True)
+            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            self._write(fragment, box, number, coordinates)
             nvvm.fence_proxy(
                 ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
                 space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
             )
-            nvvm.barrier(barrier_id=barrier, number_of_threads=threads)
+            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
             column = self.origin.column
             if number:
                 column = arith.addi(column, index(number * self.width))
-            with building.if_(is_first):
-                if self.found.adds:
-                    add_by_tma(box, self.descriptor, column, row)
+            with create_if(is_leader):
+                if self.found.accumulates:
+                    reduce_add(box, self.descriptor, column, row)
                 else:
                     nvgpu.tma_async_store(box, self.descriptor, [column, row])
                 nvvm.cp_async_bulk_commit_group()
 
-    def _stores_since(self, number: int) -> int:
-        """Returns how many stores have begun since the one that used the place of store `number` before.
+    def _stores_in_flight(self, number: int) -> int:
+        """Returns how many stores were issued after the previous store from the buffer that store `number` uses.
 
-        That is one less than there are places; but where the last store of a tile and the first of the next share one
-        (three boxes in two places), there are none.
+        The buffers are used in turn, so that this is one less than their number. Where the number of boxes is not a
+        multiple of it, the last store of a tile and the first of the next may use the same buffer, and it is less.
         """
         boxes = self.columns // self.width
-        if number >= self.buffers:
-            return self.buffers - 1
-        last = number + (boxes - 1 - number) // self.buffers * self.buffers  # of the tile before, in the same place
+        if number >= self.stages:
+            return self.stages - 1
+        last = number + (boxes - 1 - number) // self.stages * self.stages  # store of the previous tile, same buffer
         return boxes - 1 - last + number
 
-    def finish(self) -> None:
-        """Writes the wait for the last boxes, at the current insertion point."""
-        with building.if_(building.equal(building.thread_in_warpgroup(), index(0))):
+    def create_final_wait(self) -> None:
+        """Creates the wait for the last stores, at the current insertion point."""
+        with create_if(equal(threads.thread_in_warpgroup(), index(0))):
             nvvm.cp_async_bulk_wait_group(0, read=True)
 
-    def _places(self) -> list:
-        """Returns where a thread writes in a box: for each two fragments of 16-bit sums, or each of 32-bit sums, the
-        row and the column, without the rows that a multiple of 8 adds."""
-        thread = building.thread_number()
-        lane = building.apply(lambda t: ir.AffineExpr.get_mod(t, epilogue.WARP), thread)
+    def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns the row and the column of a box that a thread accesses.
+
+        The list has an entry for each matrix of 32-bit elements, or each two matrices of 16-bit elements. The rows of
+        other matrices differ by multiples of 8, which are not included.
+        """
+        thread = threads.thread_id()
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
         if self.bytes == 4:
             row = epilogue.thread_row()
-            in_swizzle = self._exchange(building.apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
-            unit = building.apply(lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, 4), 2), lane)
-            within = building.apply(lambda x: ir.AffineExpr.get_mod(x, 2) * 2, lane)
+            permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
+            unit = apply(lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, 4), 2), lane)
+            within = apply(lambda x: ir.AffineExpr.get_mod(x, 2) * 2, lane)
         else:
-            # Lane l gives the address of row l mod 8 of matrix l / 8: two matrices below each other, then two beside.
-            warp_row = building.apply(
-                lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), epilogue.WARP) * 16, thread
+            # Lane l provides the address of row l mod 8 of matrix l / 8: the upper and lower left, then the right ones.
+            warp_row = apply(
+                lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), WARP) * 16, thread
             )
-            in_matrices = building.apply(lambda x: ir.AffineExpr.get_mod(x, 16), lane)
+            in_matrices = apply(lambda x: ir.AffineExpr.get_mod(x, 16), lane)
             row = arith.addi(warp_row, in_matrices)
-            in_swizzle = self._exchange(building.apply(lambda x: ir.AffineExpr.get_mod(x, epilogue.FRAGMENT), lane))
-            unit = building.apply(lambda x: ir.AffineExpr.get_floor_div(x, 16), lane)
+            permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_mod(x, MATRIX), lane))
+            unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, 16), lane)
             within = index(0)
-        places = []
+        coordinates: list[tuple[ir.Value, ir.Value]] = []
         for pair in range(self.swizzle // (2 * _UNIT)):
-            swizzled = arith.xori(arith.addi(unit, index(2 * pair)), in_swizzle)
-            places.append((row, arith.addi(building.times(swizzled, _UNIT // self.bytes), within)))
-        return places
+            swizzled = arith.xori(arith.addi(unit, index(2 * pair)), permutation)
+            coordinates.append((row, arith.addi(times(swizzled, _UNIT // self.bytes), within)))
+        return coordinates
 
-    def _exchange(self, row):
-        """Returns what the units of a row are exchanged by: rows that share 128 bytes are by the same."""
+    def _permutation(self, row: ir.Value) -> ir.Value:
+        """Returns what the swizzle XORs the units of a row with: the same for rows in one wavefront."""
         rows, units = _WAVEFRONT // self.swizzle, self.swizzle // _UNIT
-        return building.apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
+        return apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
 
-    def _write(self, sums, box, number: int, places) -> None:
-        """Writes the sums of box `number`."""
-        fragments = self.width // epilogue.FRAGMENT
-        for block in range(self.rows // ROWS):
-            for place, (row, column) in enumerate(places):
+    def _write(
+        self,
+        fragment: AccumulatorFragment,
+        box: ir.Value,
+        number: int,
+        coordinates: list[tuple[ir.Value, ir.Value]],
+    ) -> None:
+        """Writes the elements of box `number` to its buffer."""
+        matrices = self.width // MATRIX
+        for block in range(self.rows // MMA_ROWS):
+            for position, (row, column) in enumerate(coordinates):
                 if self.bytes == 4:
                     for half in (0, 1):
-                        pair = sums.pair(block, number * fragments + place, half)
-                        own = arith.addi(row, index(ROWS * block + epilogue.FRAGMENT * half))
-                        ir.Operation.create(
-                            "vector.store", operands=[pair, box, own, column], attributes=building.aligned(pair.type)
-                        )
+                        pair = fragment.pair(block, number * matrices + position, half)
+                        own = arith.addi(row, index(MMA_ROWS * block + MATRIX * half))
+                        memory.store_vector(pair, box, own, column)
                 else:
-                    first = number * fragments + 2 * place
-                    pairs = [sums.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
-                    own = arith.addi(row, index(ROWS * block))
+                    first = number * matrices + 2 * position
+                    pairs = [fragment.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
+                    own = arith.addi(row, index(MMA_ROWS * block))
                     _store_matrices(box, own, column, pairs)
 
 
-def _store_matrices(box, row, column, pairs: list) -> None:
-    """Stores four 8 x 8 matrices of 16-bit elements, of which each lane holds a pair and gives the address of a row."""
+def _store_matrices(box: ir.Value, row: ir.Value, column: ir.Value, pairs: list[ir.Value]) -> None:
+    """Stores four 8 x 8 matrices of 16-bit elements by `stmatrix`.
+
+    Args:
+        box: the buffer.
+        row, column: of the matrix row whose address the lane provides.
+        pairs: the lane's pair of each matrix.
+    """
     i32 = ir.IntegerType.get_signless(32)
-    registers = []
-    for pair in pairs:
-        one = vector.bitcast(ir.VectorType.get([1], i32), pair)
-        registers.append(
-            ir.Operation.create(
-                "vector.extract",
-                results=[i32],
-                operands=[one],
-                attributes={"static_position": ir.DenseI64ArrayAttr.get([0])},
-            ).results[0]
-        )
+    registers = [memory.extract(vector.bitcast(ir.VectorType.get([1], i32), pair), [0], i32) for pair in pairs]
     pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), shared_address(box, row, column))
     nvvm.stmatrix(
         pointer,
@@ -200,14 +205,14 @@ def _store_matrices(box, row, column, pairs: list) -> None:
 
 
 @transform_op(TmaStoreEpilogue)
-def tma_store_epilogue(payload, op, rewriter) -> None:
-    """Writes the epilogue of the one launch below `payload`; see the op."""
-    launch = building.find_launch(payload)
+def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Rewriter) -> None:
+    """Rewrites the epilogues of the one launch below `payload`; see the op."""
+    launch = launches.find_launch(payload)
     for found in epilogue.find_epilogues(launch):
-        store = _Store(found, launch, op.buffers.value, op.warpgroups.value)
-        around = building.loops_around(found.consumer)
+        store = _Store(found, launch, op.stages.value, op.warpgroups.value)
+        loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            store.emit()
-        with ir.InsertionPoint.after(around[0] if around else found.consumer), found.consumer.location:
-            store.finish()
+            store.create()
+        with ir.InsertionPoint.after(loops[0] if loops else found.consumer), found.consumer.location:
+            store.create_final_wait()
         found.erase(rewriter)

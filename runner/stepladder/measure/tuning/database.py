@@ -15,14 +15,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import write_json
-
-if TYPE_CHECKING:  # payloads are read by MLIR, which the machine that measures need not have
-    from stepladder.payload.problem import Problem
-    from stepladder.runtime.bundle import Problem as BundleProblem
+from stepladder.runtime.problem import Problem
 
 SCHEMA_VERSION = 1
 VARIABLE = "STEPLADDER_TUNING_DATABASE"
@@ -75,7 +71,7 @@ class Entry:
         return self.gpu, self.target, self.problem, self.digest, tuple(sorted(self.tool_versions.items()))
 
 
-def problem_key(problem: Problem | BundleProblem) -> str:
+def problem_key(problem: Problem) -> str:
     """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates."""
     return (
         f"{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"

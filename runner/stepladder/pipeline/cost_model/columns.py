@@ -1,6 +1,6 @@
 """Expressions of a pipeline evaluated for thousands of knob settings at once.
 
-`stepladder.pipeline.expressions` evaluates an expression for one setting; here each knob is a column, an array with one value a
+`pipeline.expressions` evaluates an expression for one setting; here each knob is a column, an array with one value a
 setting, and an expression gives a column. The language is the same. A division that leaves a remainder is an error for
 one setting only, so that every result carries a mask of the settings it is valid for.
 """
@@ -85,7 +85,7 @@ class Columns:
         count: the number of settings.
     """
 
-    def __init__(self, values: Mapping[str, Column], derived: Mapping[str, str], count: int):
+    def __init__(self, values: Mapping[str, Column], derived: Mapping[str, str], count: int) -> None:
         self.values = dict(values)
         self.derived = derived
         self.count = count

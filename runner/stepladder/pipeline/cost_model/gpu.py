@@ -66,6 +66,12 @@ class Gpu:
         """Returns the time of so many clocks."""
         return np.asarray(clocks, float) / self.clock_mhz
 
+    def multiply_adds(self, family: str, sums: str) -> float:
+        """Returns the multiply-adds of 16-bit operands that a multiprocessor computes a clock, by family of kernels and
+        accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts."""
+        rates = self.macs_per_clock[family]
+        return rates.get(sums, rates["f32"])
+
     def blocks_at_once(self, cluster: int) -> int:
         """Returns how many blocks run at once in clusters of `cluster` blocks, one block a multiprocessor.
 

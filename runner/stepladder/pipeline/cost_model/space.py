@@ -82,7 +82,7 @@ def _expand(columns: Columns, name: str, values: Sequence[int | str | Array]) ->
 class _Rules:
     """Rules that are still to be checked, each with the knobs it depends on."""
 
-    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str]):
+    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str]) -> None:
         self.pending = [
             (rule, (set(scope.roots(rule.requires)) | set(scope.roots(rule.runs_if or "1"))) & knobs) for rule in rules
         ]

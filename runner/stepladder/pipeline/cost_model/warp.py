@@ -48,7 +48,7 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
     mma.sync as measured, times a fitted factor."""
-    rate = gpu.macs_per_clock[WARP][size.sums] * 2.0 / size.in_bytes
+    rate = gpu.multiply_adds(WARP, size.sums) * 2.0 / size.in_bytes
     return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
 
 

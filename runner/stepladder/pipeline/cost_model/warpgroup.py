@@ -97,7 +97,7 @@ def loads(
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step. Source: peak rate of the data sheet, times a fitted factor for
     the clock that power allows."""
-    rate = gpu.macs_per_clock[WARPGROUP][size.sums] * 2.0 / size.in_bytes
+    rate = gpu.multiply_adds(WARPGROUP, size.sums) * 2.0 / size.in_bytes
     return gpu.microseconds(block_m * block_n * block_k / rate) * factor
 
 

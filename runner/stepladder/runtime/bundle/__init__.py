@@ -20,11 +20,11 @@ from stepladder.runtime.bundle.manifest import (
     Argument,
     Bundle,
     Manifest,
-    Problem,
     TmaDescriptor,
 )
 from stepladder.runtime.bundle.reading import read_bundle
 from stepladder.runtime.bundle.writing import check_output, write_bundle
+from stepladder.runtime.problem import Problem
 
 __all__ = [
     "CUBIN",

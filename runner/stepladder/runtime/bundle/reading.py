@@ -25,11 +25,11 @@ from stepladder.runtime.bundle.manifest import (
     Argument,
     Bundle,
     Manifest,
-    Problem,
     TmaDescriptor,
 )
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
 from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import REFERENCE, from_text
 from stepladder.runtime.targets import TARGETS
 

@@ -1,0 +1,210 @@
+"""Runs one of LLVM's integration tests on the emulator, in a process of its own.
+
+    python benchmarks/upstream_case.py TEST ENTRY FINDINGS.json [EDITED]
+
+What the program prints goes to standard output, what the emulator finds to FINDINGS.json. EDITED is read in place of
+TEST where a copy has been changed. A test in Python runs as it is, with `mlir` standing for the bindings at hand, and
+the emulator for the execution engine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.machinery
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import traceback
+import types
+from pathlib import Path
+
+import numpy as np
+
+from stepladder.emulator.core.emulation import Emulation, Outcome
+from stepladder.mlir import bindings
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.runtime.errors import StepladderError
+
+MAX_STEPS = 20_000_000
+_MLIR_OPT = ("mlir-opt-22", "mlir-opt")
+_SCHEDULE = re.compile(r"^ *module (@\w+ )?attributes \{ ?transform\.with_named_sequence ?\} ", re.MULTILINE)
+
+
+def scheduled(text: str, name: str) -> str:
+    """Returns a module that its own schedule, where it has one and asks for it, has been applied to."""
+    if "-transform-interpreter" not in text or not _SCHEDULE.search(text):
+        return text
+    tool = next(filter(None, map(shutil.which, _MLIR_OPT)), None)
+    if tool is None:
+        raise StepladderError("the schedule of this test needs a stock mlir-opt, and there is none", location=name)
+    done = subprocess.run(
+        [tool, "-", "--transform-interpreter", "--mlir-print-debuginfo"], input=text, text=True, capture_output=True
+    )
+    if done.returncode:
+        raise StepladderError(f"{tool} does not apply the schedule: {done.stderr.splitlines()[0]}", location=name)
+    body = done.stdout
+    found = _SCHEDULE.search(body)
+    start, place, depth = found.start(), found.end(), 0
+    for end in range(place, len(body)):
+        depth += (body[end] == "{") - (body[end] == "}")
+        if depth == 0:
+            break
+    # The location behind the closing brace goes as well.
+    return body[:start] + re.sub(r"\A loc\(#\w+\)", "", body[end + 1 :])
+
+
+def run_text(text: str, name: str, entry: str) -> Outcome:
+    """Returns the outcome of a module's function."""
+    verified = "-generate-runtime-verification" in text
+    continues = "-test-cf-assert" in text
+    with mlir_context():
+        module = parse_payload(scheduled(text, name), name)
+        if verified:
+            manager = importlib.import_module(f"{bindings.ir.__name__.rpartition('.')[0]}.passmanager").PassManager
+            manager.parse("builtin.module(generate-runtime-verification)").run(module.operation)
+        emulation = Emulation(module, entry, name=name)
+        return emulation.run(
+            emulation.random_inputs(0), count=False, max_steps=MAX_STEPS, stops_at_assertions=not continues
+        )
+
+
+# Tests in Python.
+
+
+class _Bindings:
+    """`mlir` and its modules, as tests in Python import them."""
+
+    def __init__(self):
+        self.arrays: list[np.ndarray] = []
+        self.findings: list[dict] = []
+        self.name = bindings.ir.__name__.rpartition(".")[0]
+
+    def find_spec(self, name: str, path=None, target=None):
+        """Finds `mlir` and what is in it: the module of the bindings at hand with the same name."""
+        return importlib.machinery.ModuleSpec(name, self) if name == "mlir" or name.startswith("mlir.") else None
+
+    def create_module(self, spec):
+        """Returns the module of a name."""
+        rest = spec.name.removeprefix("mlir")
+        if rest in ("", ".dialects"):  # what is in them is found one by one
+            made = types.ModuleType(spec.name)
+            made.__path__ = []
+            return made
+        if rest == ".execution_engine":
+            return self._engine()
+        if rest == ".runtime":
+            made = types.ModuleType(spec.name)
+            made.get_ranked_memref_descriptor = self._descriptor
+            return made
+        if rest == ".passmanager":
+            made = types.ModuleType(spec.name)
+            # The emulator runs what the pass pipeline would lower.
+            made.PassManager = types.SimpleNamespace(
+                parse=lambda text: types.SimpleNamespace(run=lambda operation: None, enable_ir_printing=lambda: None)
+            )
+            return made
+        module = importlib.import_module(self.name + rest)
+        if rest == ".dialects.gpu":
+            made = types.ModuleType(spec.name)
+            vars(made).update(vars(module))
+            generated = importlib.import_module(f"{self.name}.dialects._gpu_ops_gen")
+
+            def adapted(name: str):
+                """Returns an op that older tests build with the token's type first, as the generated class takes it."""
+
+                def build(*operands, **options):
+                    older = operands and isinstance(operands[0], bindings.ir.Type)
+                    return getattr(generated if older else module, name)(*operands, **options)
+
+                return build
+
+            made.wait, made.LaunchOp = adapted("wait"), adapted("LaunchOp")
+            return made
+        return module
+
+    def exec_module(self, module) -> None:
+        """Nothing: the module is there."""
+
+    def _descriptor(self, array: np.ndarray) -> ctypes.Structure:
+        """Returns what stands for the descriptor of an array: its number, and its shape."""
+        self.arrays.append(array)
+        made = type(
+            "Descriptor",
+            (ctypes.Structure,),
+            {"_fields_": [("number", ctypes.c_int64), ("shape", ctypes.c_int64 * array.ndim)]},
+        )
+        return made(len(self.arrays) - 1, array.shape)
+
+    def _engine(self):
+        made = types.ModuleType("mlir.execution_engine")
+        owner = self
+
+        class ExecutionEngine:
+            """Runs functions on the emulator."""
+
+            def __init__(self, module, **options):
+                self.module = module
+
+            def initialize(self) -> None:
+                """Nothing."""
+
+            def invoke(self, name: str, *arguments) -> None:
+                """Calls a function with pointers to its arguments, and changes arrays as it does."""
+                owner.invoke(self.module, name, arguments)
+
+        made.ExecutionEngine = ExecutionEngine
+        return made
+
+    def invoke(self, module, name: str, arguments) -> None:
+        """Runs a function of a module that a test has built."""
+        emulation = Emulation(module, name)
+        given = [
+            self.arrays[argument.contents.contents.number] if isinstance(argument, ctypes._Pointer) else argument[0]
+            for argument in arguments
+        ]
+        outcome = emulation.run(given, count=False, max_steps=MAX_STEPS)
+        print(outcome.output, end="")
+        self.findings += [finding.as_dict() for finding in outcome.findings]
+        for array, after in zip(given, outcome.arguments):
+            if after is not None:
+                np.copyto(array, after)
+
+
+def run_python(path: Path) -> tuple[list[dict], bool]:
+    """Runs a test in Python; returns the findings, and whether it ended without an exception."""
+    given = _Bindings()
+    sys.meta_path.insert(0, given)
+    sys.path.insert(0, str(path.parent))
+    os.environ.setdefault("SUPPORT_LIB", str(path))
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except AssertionError:  # wrong numbers, by the test's own reference
+        traceback.print_exc()
+        return given.findings, False
+    return given.findings, True
+
+
+def main(path: str, entry: str, findings: str, edited: str | None = None) -> int:
+    """Runs a test; returns the exit status: 2 where the emulator does not know something."""
+    ended = True
+    try:
+        if path.endswith(".py"):
+            found, ended = run_python(Path(edited or path))
+        else:
+            outcome = run_text(Path(edited or path).read_text(), Path(path).name, entry)
+            print(outcome.output, end="")
+            found = [finding.as_dict() for finding in outcome.findings]
+    except StepladderError as error:
+        print(error.render(), file=sys.stderr)
+        return 2
+    Path(findings).write_text(json.dumps(found))
+    return 0 if ended else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""`--split-input-file`: one file of several payloads, each run on its own, as in mlir-opt."""
+
+from __future__ import annotations
+
+MARKER = "// -----"
+
+
+def split(text: str) -> list[str]:
+    """Returns the chunks of a file, which lines of `// -----` separate.
+
+    A chunk begins with as many empty lines as stand in front of it in the file: line numbers in messages about the
+    chunk are those of the file.
+    """
+    chunks: list[list[str]] = [[]]
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.rstrip() == MARKER:
+            chunks.append([""] * number)
+        else:
+            chunks[-1].append(line)
+    return ["\n".join([*chunk, ""]) for chunk in chunks]
+
+
+def join(chunks: list[str]) -> str:
+    """Returns the text of chunks in one file; the inverse of `split`, but for the empty lines."""
+    return f"{MARKER}\n".join(chunks)

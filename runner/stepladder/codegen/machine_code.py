@@ -1,0 +1,161 @@
+"""Machine code of a kernel: PTX, cubin, and the resources that a block of it takes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from stepladder.codegen import cache as code_cache
+from stepladder.codegen import ptx
+from stepladder.codegen.kernel import Kernel, check_lowered
+from stepladder.codegen.toolchain import find_tool, tool_versions
+from stepladder.mlir import bindings
+from stepladder.runtime import targets
+from stepladder.runtime.errors import StepladderError
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """PTX and cubin of a kernel, and what ptxas reports.
+
+    Attributes:
+        ptx: text.
+        cubin: the content of the file.
+        registers: a thread.
+        spill_stores, spill_loads: bytes a thread.
+        static_shared_memory: bytes a block.
+        cached: whether it comes from the cache.
+    """
+
+    ptx: str
+    cubin: bytes
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    static_shared_memory: int
+    cached: bool
+
+
+# The fields in the cache, with the cubin in base64.
+_STORED = {
+    "ptx": str,
+    "cubin": str,
+    "registers": int,
+    "spill_stores": int,
+    "spill_loads": int,
+    "static_shared_memory": int,
+    "cached": bool,
+}
+
+
+def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
+    """Returns the machine code of a kernel.
+
+    Args:
+        kernel: lowered to the NVVM and LLVM dialects.
+        use_cache: reuse machine code made before from the same LLVM IR by the same tools.
+
+    Raises:
+        StepladderError: ptxas is missing, or LLVM or ptxas refuse the kernel (status FAILED).
+    """
+    ptxas = find_tool("ptxas")
+    check_lowered(kernel)
+    llvm_ir = bindings.translate_to_llvm_ir(kernel.module)
+    backend = Path(__file__).with_name("llvm_backend.py").read_text()  # its optimization options belong to the key
+    key = hashlib.sha256(
+        "\n".join([llvm_ir, backend, kernel.target, ptxas, *map(str, tool_versions().values())]).encode()
+    ).hexdigest()
+    if use_cache:
+        stored = code_cache.lookup(key, _STORED)
+        if stored is not None:
+            return _from_cache(stored)
+    text = ptx.to_ptx(llvm_ir, kernel.target)
+    cubin, log = ptx.assemble(text, kernel.target)
+    code = MachineCode(
+        text,
+        cubin,
+        _figure(log, r"Used (\d+) registers"),
+        _figure(log, r"(\d+) bytes spill stores"),
+        _figure(log, r"(\d+) bytes spill loads"),
+        _figure(log, r"(\d+) bytes smem"),
+        False,
+    )
+    if use_cache:
+        code_cache.store(key, {**asdict(code), "cubin": base64.b64encode(cubin).decode()})
+    return code
+
+
+def _from_cache(stored: code_cache.Value) -> MachineCode:
+    return MachineCode(
+        str(stored["ptx"]),
+        base64.b64decode(str(stored["cubin"])),
+        int(stored["registers"]),
+        int(stored["spill_stores"]),
+        int(stored["spill_loads"]),
+        int(stored["static_shared_memory"]),
+        True,
+    )
+
+
+def check_resources(kernel: Kernel, code: MachineCode) -> None:
+    """Checks that a block of the kernel fits the target.
+
+    Args:
+        kernel: its block size, dynamic shared memory and target.
+        code: its registers and static shared memory.
+
+    Raises:
+        StepladderError: more shared memory, registers or threads than a block of the target may have.
+    """
+    target = targets.find(kernel.target)
+    threads = kernel.block[0] * kernel.block[1] * kernel.block[2]
+    shared = code.static_shared_memory + kernel.dynamic_shared_memory
+    if shared > target.shared_memory:
+        raise StepladderError(
+            f"a block needs {shared} bytes of shared memory, and {target.name} has {target.shared_memory}"
+        )
+    if code.registers * threads > targets.REGISTER_FILE:
+        raise StepladderError(
+            f"a block needs {code.registers} x {threads} registers, and {target.name} has {targets.REGISTER_FILE}"
+        )
+
+
+def describe_spills(code: MachineCode, block: Sequence[int]) -> str:
+    """Returns the message about a kernel whose registers spill, or an empty string where none do.
+
+    Where a thread has all the registers that it can have, the tiles are too large. Where it has fewer, ptxas spills to
+    fit more blocks on a multiprocessor, and smaller tiles need not help.
+
+    Args:
+        code: the kernel.
+        block: extents of a block, in threads.
+    """
+    if not code.spill_stores and not code.spill_loads:
+        return ""
+    threads = math.prod(block)
+    most = targets.registers_of_thread(threads)
+    what = f"a thread spills {code.spill_stores} bytes and reads {code.spill_loads} back"
+    if "setmaxnreg" in code.ptx:
+        return f"warning: {what}; the warpgroups of a block divide its registers among them (setmaxnreg)"
+    if code.registers < most:
+        return (
+            f"note: {what}: ptxas gives it {code.registers} of the {most} registers that it can have, to fit more "
+            "blocks on a multiprocessor"
+        )
+    if most < targets.REGISTERS:
+        return (
+            f"warning: {what}: with {threads} threads a block, each can have {most} registers; a smaller block "
+            "leaves more to each"
+        )
+    return f"warning: {what}: it has all {most} registers that a thread can have; a smaller warp tile needs fewer"
+
+
+def _figure(log: str, pattern: str) -> int:
+    """Returns the number that a pattern finds in the log of ptxas, or 0."""
+    found = re.search(pattern, log)
+    return int(found.group(1)) if found else 0

@@ -1,0 +1,73 @@
+"""LLVM IR to PTX (`llvm_backend`, in a child process), and PTX to a cubin (ptxas)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from stepladder.codegen.toolchain import find_tool
+from stepladder.mlir.diagnostics import shorten
+from stepladder.runtime.errors import FAILED, StepladderError
+
+_MAX_LOG_LINES = 3
+
+
+def to_ptx(llvm_ir: str, chip: str) -> str:
+    """Returns the PTX of an LLVM IR module.
+
+    Args:
+        llvm_ir: its text.
+        chip: the target, such as "sm_80".
+
+    Raises:
+        StepladderError: LLVM refuses the module (status FAILED).
+    """
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    child = subprocess.run(
+        [sys.executable, "-m", "stepladder.codegen.llvm_backend", chip],
+        input=llvm_ir,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if child.returncode:
+        last = [shorten(line) for line in child.stderr.strip().splitlines()[-_MAX_LOG_LINES:]]
+        raise StepladderError(f"LLVM cannot make PTX for {chip}", notes=last, status=FAILED)
+    foreign = re.search(r"llvm\.nvvm\.[\w.]+", child.stdout)
+    if foreign:
+        raise StepladderError(f"this LLVM does not know the intrinsic {foreign.group(0)}", status=FAILED)
+    return child.stdout
+
+
+def assemble(ptx: str, chip: str) -> tuple[bytes, str]:
+    """Returns the cubin of PTX, and what ptxas logs.
+
+    Args:
+        ptx: its text.
+        chip: the target, such as "sm_80".
+
+    Raises:
+        StepladderError: ptxas is missing, or refuses the PTX (status FAILED).
+    """
+    with tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
+        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        result = subprocess.run(
+            [find_tool("ptxas"), "-v", f"-arch={chip}", str(source), "-o", str(target)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        log = result.stderr + result.stdout
+        if result.returncode:
+            lines = [shorten(line) for line in log.splitlines() if "error" in line or "fatal" in line]
+            raise StepladderError(f"ptxas refuses the kernel for {chip}", notes=lines[:_MAX_LOG_LINES], status=FAILED)
+        return target.read_bytes(), log

@@ -1,0 +1,61 @@
+"""The tools that machine code is made with: where they are, and their versions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from stepladder import __version__
+from stepladder.mlir import bindings
+from stepladder.runtime.errors import StepladderError
+
+
+def find_tool(name: str) -> str:
+    """Returns the path of one of NVIDIA's command-line tools.
+
+    The environment variable STEPLADDER_PTXAS (or STEPLADDER_NVDISASM) comes first, then pip packages, then PATH.
+
+    Args:
+        name: "ptxas" or "nvdisasm".
+
+    Raises:
+        StepladderError: the tool is in none of these places.
+    """
+    variable = f"STEPLADDER_{name.upper()}"
+    if variable in os.environ:
+        if shutil.which(os.environ[variable]) is None:
+            raise StepladderError(f"{variable} is '{os.environ[variable]}', which is no program")
+        return os.environ[variable]
+    for folder in sys.path:
+        for found in sorted(Path(folder or ".").glob(f"nvidia/*/bin/{name}")):
+            if os.access(found, os.X_OK):
+                return str(found)
+    found = shutil.which(name)
+    if found is None:
+        package = "nvidia-cuda-nvcc" if name == "ptxas" else "nvidia-cuda-nvdisasm"
+        raise StepladderError(
+            f"{name} is missing",
+            notes=[f"install it with: pip install '{package}==13.0.*'", f"or point {variable} at it"],
+        )
+    return found
+
+
+def tool_versions() -> dict[str, str]:
+    """Returns name -> version of every tool between the payload and the cubin.
+
+    Raises:
+        StepladderError: ptxas is missing.
+    """
+    release = subprocess.run([find_tool("ptxas"), "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"V(\d+\.\d+\.\d+)", release)
+    return {
+        "stepladder": __version__,
+        "mlir": bindings.version(),
+        "llvmlite": importlib.metadata.version("llvmlite"),
+        "ptxas": version.group(1) if version else "unknown",
+    }

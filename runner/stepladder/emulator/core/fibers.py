@@ -1,0 +1,192 @@
+"""Threads that run in step, how they part, and where they come together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.program import Body, Instruction
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.machine import Group
+
+
+class Unsupported(StepladderError):
+    """A form of an op that the emulator does not know; says where it stands."""
+
+    def __init__(self, op: Instruction, text: str):
+        super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
+
+
+class Blocked(Exception):
+    """The op cannot go on yet, and is executed again later.
+
+    Args:
+        reason: what it waits for, for the message about a deadlock.
+        ready: bool array (T,) of lanes that could go on without the others, or None.
+        pauses: whether it could go on, and lets others go first: that is no progress.
+    """
+
+    def __init__(self, reason: str, ready: np.ndarray | None = None, *, pauses: bool = False):
+        super().__init__(reason)
+        self.reason = reason
+        self.ready = ready
+        self.pauses = pauses
+
+
+class Left(Exception):
+    """The fiber is no longer what runs: it ended, parted, or waits for others to come together with."""
+
+
+class Stopped(Exception):
+    """The program has ended before its end."""
+
+
+class Convergence:
+    """Where threads that parted come together: behind a branch or a loop.
+
+    Attributes:
+        place: of the instruction that they meet at.
+        expected, arrived: bool arrays (T,).
+        parts: the lanes that came together, with their values for `slots`.
+    """
+
+    __slots__ = ("group", "place", "slots", "expected", "arrived", "parts", "last")
+
+    def __init__(self, group: Group, place: int, slots: Sequence[int], expected: np.ndarray):
+        self.group = group
+        self.place = place
+        self.slots = slots
+        self.expected = expected.copy()
+        self.arrived = np.zeros_like(expected)
+        self.parts: list[tuple[np.ndarray, list]] = []
+        self.last: Fiber | None = None
+        group.convergences.append(self)
+
+    def arrive(self, fiber: Fiber, mask: np.ndarray, arrived: list) -> None:
+        """Lets lanes of a fiber arrive, with their values; goes on with all when the last are here."""
+        self.arrived |= mask
+        self.parts.append((mask, arrived))
+        self.last = fiber
+        if (self.arrived == self.expected).all():
+            self._go_on(self.expected)
+
+    def release(self) -> bool:
+        """Lets those warps go on of which all threads have arrived; returns whether there are any."""
+        group = self.group
+        missing = np.zeros(group.warps, bool)
+        missing[group.warp_of_lane[self.expected & ~self.arrived]] = True
+        ready = self.arrived & ~missing[group.warp_of_lane]
+        if not ready.any():
+            return False
+        self._go_on(ready)
+        return True
+
+    def _go_on(self, mask: np.ndarray) -> None:
+        group, last = self.group, self.last
+        env = list(last.env)
+        masks = [part & mask for part, _ in self.parts]
+        here = [number for number, part in enumerate(masks) if part.any()]
+        for number, slot in enumerate(self.slots):
+            env[slot] = values.merge(
+                [self.parts[part][1][number] for part in here],
+                [masks[part] for part in here],
+                group.count,
+                group.rank_of(slot),
+            )
+        stack = last.stack[: last.stack.index(self)] if self in last.stack else list(last.stack)
+        group.ready.append(Fiber(group, last.code, self.place + 1, env, mask, stack))
+        self.parts = [(part & ~mask, arrived) for part, arrived in self.parts if (part & ~mask).any()]
+        self.expected = self.expected & ~mask
+        self.arrived = self.arrived & ~mask
+        if not self.expected.any():
+            group.convergences.remove(self)
+
+
+class Fiber:
+    """Threads of one group that run in step.
+
+    Attributes:
+        group: the blocks that they belong to.
+        count: T, the number of lanes, active or not.
+        mask: bool array (T,) of those that are active, or None for all.
+        lanes: their numbers.
+        warps: the numbers of their warps, each once.
+        env: values by slot.
+        stack: where they will come together with others, the outermost first.
+        pending: what the op that waits has done already; it is executed again.
+    """
+
+    __slots__ = ("group", "code", "place", "env", "stack", "pending", "blocked", "count", "mask", "lanes", "warps")
+
+    def __init__(
+        self,
+        group: Group,
+        code: list[Instruction],
+        place: int,
+        env: list,
+        mask: np.ndarray | None,
+        stack: list | None = None,
+    ):
+        self.group = group
+        self.code = code
+        self.place = place
+        self.env = env
+        self.stack = stack or []
+        self.pending = None
+        self.blocked: Blocked | None = None
+        self.count = group.count
+        self.narrow(mask)
+
+    def narrow(self, mask: np.ndarray | None) -> None:
+        """Makes these lanes the active ones."""
+        self.mask = None if mask is None or mask.all() else mask
+        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(mask)
+        self.warps = np.unique(self.group.warp_of_lane[self.lanes])
+
+    @property
+    def active(self) -> np.ndarray:
+        """The active lanes as a bool array (T,)."""
+        return np.ones(self.count, bool) if self.mask is None else self.mask
+
+    def split(self, mask: np.ndarray) -> Fiber:
+        """Parts from these lanes; returns the fiber that they are."""
+        other = Fiber(self.group, self.code, self.place, list(self.env), mask, list(self.stack))
+        other.pending = self.pending
+        self.narrow(self.active & ~mask)
+        return other
+
+    def representatives(self) -> Fiber:
+        """Returns the same fiber with one thread a warp: for what a warp does as one."""
+        mask = np.zeros(self.count, bool)
+        mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
+        return Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
+
+    def first(self, value, rank: int = 0):
+        """Returns what the first active lane has of a value."""
+        return value if values.is_uniform(value, rank) else value[self.lanes[0]]
+
+    def agreed(self, value):
+        """Returns a number as a uniform one if all active lanes have the same, else as it is."""
+        if not isinstance(value, np.ndarray):
+            return value
+        own = value[self.lanes]
+        return own[0].item() if (own == own[0]).all() else value
+
+    def evaluate(self, body: Body, arguments: Sequence) -> list:
+        """Returns what a body without control flow yields for values of its arguments."""
+        env = self.env
+        for slot, value in zip(body.arguments, arguments):
+            env[slot] = value
+        for op in body.code:
+            result = op.execute(self, op, *[env[slot] for slot in op.operands])
+            if len(op.results) == 1:
+                env[op.results[0]] = result
+            elif op.results:
+                for slot, value in zip(op.results, result):
+                    env[slot] = value
+        return [env[slot] for slot in body.yields]

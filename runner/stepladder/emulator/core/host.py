@@ -1,0 +1,149 @@
+"""Functions that programs declare and MLIR's runner libraries bring along: what the emulator runs in their place.
+
+A function registers under the names that it is declared with (`@brings("printMemrefF32")`), and is called as one that
+executes an op: with the fiber, the instruction, and the values of the operands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core.elements import unsigned
+from stepladder.emulator.core.fibers import Fiber, Stopped, Unsupported
+from stepladder.emulator.core.printing import memref_data, memref_head, number_text
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.types import INDEX, Scalar
+from stepladder.emulator.core.values import MemRef, Value
+from stepladder.emulator.memory import memory
+
+FUNCTIONS: dict[str, Callable] = {}
+
+# Relative errors that `verifyMemRef` takes as equal, by element type.
+_CLOSE = {"f32": 1e-6, "f64": 1e-12}
+_LISTED_ERRORS = 10
+_SUFFIXES = ("I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "Ind", "C32", "C64")
+
+
+def brings(*names: str) -> Callable[[Callable], Callable]:
+    """Registers what runs in place of the functions with these names, and of their C interface wrappers."""
+
+    def decorator(function: Callable) -> Callable:
+        for name in names:
+            FUNCTIONS[name] = FUNCTIONS[f"_mlir_ciface_{name}"] = function
+        return function
+
+    return decorator
+
+
+def say(fiber: Fiber, text: str) -> None:
+    """Prints a text."""
+    fiber.group.machine.output.append(text)
+
+
+def array_of(fiber: Fiber, op: Instruction, value: Value) -> np.ndarray:
+    """Returns the elements of a memref or a tensor."""
+    if not isinstance(value, MemRef):
+        return np.asarray(value)
+    shape = tuple(int(fiber.first(size)) for size in value.sizes)
+    places = np.ix_(*(np.arange(size) for size in shape))
+    return np.asarray(memory.read(fiber, op, value, places, shape))
+
+
+def _head(fiber: Fiber, value: Value) -> str:
+    if isinstance(value, MemRef):
+        numbers = [int(fiber.first(number)) for number in (value.offset, *value.sizes, *value.strides)]
+        rank = value.rank
+        return memref_head(value.memory.address + value.start, numbers[0], numbers[1 : 1 + rank], numbers[1 + rank :])
+    value = np.asarray(value)
+    strides = [int(np.prod(value.shape[axis + 1 :], dtype=int)) for axis in range(value.ndim)]
+    return memref_head(0, 0, value.shape, strides)
+
+
+def _element(op: Instruction, value: Value) -> Scalar:
+    type_ = op.operand_types[0]
+    return value.element if isinstance(value, MemRef) else type_.element
+
+
+def _text_of(element: Scalar) -> Callable:
+    if element == INDEX:
+        return lambda number: str(int(unsigned(int(number), 64)))
+    if element.width == 8 and not element.is_float:
+        return lambda number: chr(int(number) & 0xFF)  # as C++ prints an int8_t
+    return lambda number: number_text(number, element)
+
+
+@brings(*(f"printMemref{suffix}" for suffix in _SUFFIXES))
+def print_memref(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Prints a memref and its elements."""
+    (value,) = _unranked(op, operands)
+    say(fiber, _head(fiber, value) + " data = \n")
+    say(fiber, memref_data(array_of(fiber, op, value), _text_of(_element(op, value))) + "\n")
+
+
+@brings(*(f"printMemrefShape{suffix}" for suffix in _SUFFIXES))
+def print_memref_shape(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Prints what a memref is, without its elements."""
+    (value,) = _unranked(op, operands)
+    say(fiber, _head(fiber, value) + "\n")
+
+
+def _unranked(op: Instruction, operands: Value) -> tuple:
+    """Returns the memrefs or tensors that a function of the runner libraries is called with."""
+    if not all(isinstance(operand, (MemRef, np.ndarray, np.generic)) for operand in operands):
+        raise Unsupported(op, "of descriptors in memory: run the module before finalize-memref-to-llvm")
+    return operands
+
+
+@brings(*(f"verifyMemRef{suffix}" for suffix in _SUFFIXES))
+def verify_memref(fiber: Fiber, op: Instruction, actual: Value, expected: Value) -> int:
+    """Returns how many elements of two memrefs differ, -1 where their shapes do."""
+    left, right = array_of(fiber, op, actual), array_of(fiber, op, expected)
+    if left.shape != right.shape:
+        return -1
+    relative = _CLOSE.get(_element(op, actual).name)
+    with np.errstate(all="ignore"):
+        same = (
+            left == right
+            if relative is None
+            else np.isfinite(left) & np.isfinite(right) & (np.abs(left - right) <= relative * np.abs(right))
+        )
+    return int((~same).sum())
+
+
+@brings("printI64", "printU64", "printF16", "printBF16", "printF32", "printF64")
+def print_number(fiber: Fiber, op: Instruction, value: Value) -> None:
+    """Prints a number."""
+    element = op.operand_types[0]
+    is_unsigned = op.attributes["callee"].endswith("U64")
+    say(fiber, str(int(unsigned(int(value), element.width))) if is_unsigned else number_text(value, element))
+
+
+for _name, _text in {"printOpen": "( ", "printClose": " )", "printComma": ", ", "printNewline": "\n"}.items():
+    brings(_name)(lambda fiber, op, text=_text: say(fiber, text))
+
+
+@brings("nanoTime")
+def nano_time(fiber: Fiber, op: Instruction) -> int:
+    """Returns the time in nanoseconds."""
+    return time.time_ns()
+
+
+@brings("rtclock")
+def clock(fiber: Fiber, op: Instruction) -> np.float64:
+    """Returns the time in seconds."""
+    return np.float64(time.time())
+
+
+@brings("printFlops")
+def print_flops(fiber: Fiber, op: Instruction, value: Value) -> None:
+    """Prints a speed; the library does so on standard error."""
+
+
+@brings("abort")
+def abort(fiber: Fiber, op: Instruction) -> None:
+    """Ends the program."""
+    fiber.group.machine.stopped = True
+    raise Stopped

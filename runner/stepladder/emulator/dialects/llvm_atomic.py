@@ -1,0 +1,145 @@
+"""llvm: atomic loads, stores and updates, with the order that each says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core.elements import plain
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Opaque, Scalar
+from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.hardware.reductions import SAME, combined
+from stepladder.emulator.memory import atomics, memory, pointers
+
+# Of `llvm.atomicrmw`, in the order of their numbers.
+_KINDS = (
+    "xchg",
+    "add",
+    "sub",
+    "_and",
+    "nand",
+    "_or",
+    "_xor",
+    "max",
+    "min",
+    "umax",
+    "umin",
+    "fadd",
+    "fsub",
+    "fmax",
+    "fmin",
+    "uinc_wrap",
+    "udec_wrap",
+    "usub_cond",
+    "usub_sat",
+    "fmaximum",
+    "fminimum",
+)
+_POINTER = Scalar("i64", np.dtype(np.int64), 64)
+
+
+def update(
+    fiber: Fiber, op: Instruction, pointer: Value, element: Scalar, function: Callable, *, ordering: int
+) -> np.ndarray:
+    """Updates the numbers that pointers are of; returns what stood there, (T,).
+
+    Args:
+        function: returns from a lane's number, and what stands there, what is put there.
+        ordering: of LLVM, by its number.
+    """
+    before = np.zeros(fiber.count, element.dtype)
+    shared = pointers.is_shared(op.operand_types[0])
+    pointers.check_alignment(fiber, op, pointer, element.bytes)
+    for part, allocation, start in pointers.parts(fiber, op, pointer, shared=shared):
+        view, place = pointers.elements(allocation, start, element, 0, 0)
+        access = memory.locate(part, op, view, [place])
+        found = atomics.update(
+            part,
+            op,
+            access,
+            lambda number, old, part=part: function(part.lanes[number], old),
+            acquires=ordering in atomics.ACQUIRES,
+            releases=ordering in atomics.RELEASES,
+        )
+        before[part.lanes] = found
+    return before
+
+
+def load(fiber: Fiber, op: Instruction, pointer: Value, element: Scalar) -> Value:
+    """An atomic load."""
+    found = update(fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"])
+    return plain(found[0]) if fiber.group.is_host else found
+
+
+def store(fiber: Fiber, op: Instruction, pointer: Value, value: Value, element: Scalar) -> None:
+    """An atomic store."""
+    own = lanes(np.asarray(value, element.dtype), fiber.count)
+    before = np.zeros(fiber.count, element.dtype)
+    for part, allocation, start in pointers.parts(fiber, op, pointer, shared=pointers.is_shared(op.operand_types[1])):
+        view, place = pointers.elements(allocation, start, element, 0, 0)
+        access = memory.locate(part, op, view, [place])
+        ordering = op.attributes["ordering"]
+        before[part.lanes] = atomics.update(
+            part,
+            op,
+            access,
+            lambda number, old, part=part: own[part.lanes[number]],
+            acquires=False,
+            releases=ordering in atomics.RELEASES,
+        )
+
+
+@executes("llvm.atomicrmw")
+def atomicrmw(fiber: Fiber, op: Instruction, pointer: Value, value: Value) -> Value:
+    """Combines a number with one in memory; what stood there."""
+    element = op.operand_types[1]
+    if isinstance(element, Opaque) or element.rank:
+        raise Unsupported(op, f"of {op.operand_types[1]}")
+    kind = _KINDS[op.attributes["bin_op"]]
+    own = lanes(np.asarray(value, element.dtype), fiber.count)
+
+    def after(lane: int, old: Value) -> Value:
+        return _combined(op, kind, element, old, own[lane])
+
+    found = update(fiber, op, pointer, element, after, ordering=op.attributes["ordering"])
+    return plain(found[0]) if fiber.group.is_host else found
+
+
+def _combined(op: Instruction, kind: str, element: Scalar, old: Value, own: Value) -> Value:
+    match kind:
+        case "xchg":
+            return own
+        case "sub" | "fsub":
+            return old - own
+        case "nand":
+            return ~(old & own)
+    if kind not in SAME and kind != "add":
+        raise Unsupported(op, f"of {kind}")
+    return combined(SAME.get(kind, kind), element, old, own)
+
+
+@executes("llvm.cmpxchg")
+def cmpxchg(fiber: Fiber, op: Instruction, pointer: Value, expected: Value, value: Value) -> Value:
+    """Replaces a number where it is the expected one; what stood there, and whether it was."""
+    type_ = op.operand_types[1]
+    element = _POINTER if isinstance(type_, Opaque) else type_
+    wanted, own = (lanes(np.asarray(number, element.dtype), fiber.count) for number in (expected, value))
+    found = update(
+        fiber,
+        op,
+        pointer,
+        element,
+        lambda lane, old: own[lane] if old == wanted[lane] else old,
+        ordering=op.attributes["success_ordering"],
+    )
+    return Struct((found, found == wanted))
+
+
+@executes("llvm.fence")
+def fence(fiber: Fiber, op: Instruction) -> None:
+    """Nothing: what orders accesses are the atomic ones on either side of it."""

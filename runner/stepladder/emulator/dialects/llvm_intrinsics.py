@@ -1,0 +1,298 @@
+"""llvm: intrinsics on numbers, vectors and blocks of memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core.elements import plain, rounded, signed, unsigned, wrapped
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import EXECUTED, executes
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import Value, in_lanes, lanes
+from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.reductions import combined
+from stepladder.emulator.memory import pointers
+
+_BYTE = Scalar("i8", np.dtype(np.int8), 8)
+
+# By the op of math that each is; some have an operand more, which says what a zero or a least number gives.
+_MATH = {
+    "acos": "acos",
+    "asin": "asin",
+    "atan": "atan",
+    "atan2": "atan2",
+    "copysign": "copysign",
+    "cosh": "cosh",
+    "log10": "log10",
+    "nearbyint": "roundeven",
+    "pow": "powf",
+    "powi": "fpowi",
+    "rint": "roundeven",
+    "round": "round",
+    "roundeven": "roundeven",
+    "sinh": "sinh",
+    "tan": "tan",
+    "tanh": "tanh",
+    "trunc": "trunc",
+    "abs": "absi",
+    "ctlz": "ctlz",
+    "cttz": "cttz",
+    "ctpop": "ctpop",
+}
+
+
+def _first_operands(function: Value, count: int) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        return function(fiber, op, *operands[:count])
+
+    return execute
+
+
+for _name, _other in _MATH.items():
+    _count = 2 if _name in ("atan2", "copysign", "pow", "powi") else 1
+    executes(f"llvm.intr.{_name}")(_first_operands(EXECUTED[f"math.{_other}"], _count))
+
+
+@executes("llvm.intr.exp10")
+def exp10(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Ten to a power."""
+    return rounded(np.power(10.0, np.asarray(value).astype(np.float64)), op.result_types[0].element)
+
+
+@executes(
+    "llvm.intr.launder.invariant.group",
+    "llvm.intr.strip.invariant.group",
+    "llvm.intr.ssa.copy",
+    "llvm.intr.expect.with.probability",
+    "llvm.intr.arithmetic.fence",
+    "llvm.intr.annotation",
+    "llvm.intr.ptr.annotation",
+    "llvm.intr.threadlocal.address",
+)
+def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
+    """The same value."""
+    return value
+
+
+@executes("llvm.intr.fake.use", "llvm.intr.invariant.end", "llvm.intr.debugtrap")
+def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Nothing."""
+
+
+@executes("llvm.intr.invariant.start")
+def invariant_start(fiber: Fiber, op: Instruction, pointer: Value) -> int:
+    """A token, which nobody uses."""
+    return 0
+
+
+@executes("llvm.intr.trap", "llvm.intr.ubsantrap")
+def trap(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """What no thread may come to."""
+    fiber.group.sanitizer.report("assertion", f"{fiber.group.thread_name(fiber.lanes[0])} comes to a trap", op)
+
+
+# Integers.
+
+
+def _exact(value: Value, element: Scalar, *, without_sign: bool) -> Value:
+    """Returns an integer as Python's, or an array of them: wide enough for any product."""
+    value = unsigned(value, element.width) if without_sign else signed(value, element.width)
+    return value.astype(object) if isinstance(value, np.ndarray) else int(value)
+
+
+_EXACT = {
+    "add": lambda left, right: left + right,
+    "sub": lambda left, right: left - right,
+    "mul": lambda left, right: left * right,
+    "shl": lambda left, right: left << right,
+}
+
+
+def _limits(element: Scalar, without_sign: bool) -> tuple[int, int]:
+    half = 1 << (element.width - 1)
+    return (0, 2 * half - 1) if without_sign else (-half, half - 1)
+
+
+def _as_type(value: Value, element: Scalar) -> Value:
+    if not isinstance(value, np.ndarray):
+        return wrapped(value, element)
+    mask = (1 << element.width) - 1
+    kind = np.dtype(f"u{element.bytes}") if element.width > 1 else np.uint8
+    return wrapped((value & mask).astype(kind), element)
+
+
+def _overflowing(name: str, without_sign: bool) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+        """The wrapped result, and whether it is another than the exact one."""
+        element = op.operand_types[0].element
+        exact = _EXACT[name](*(_exact(value, element, without_sign=without_sign) for value in (left, right)))
+        low, high = _limits(element, without_sign)
+        beyond = (exact < low) | (exact > high)
+        beyond = beyond.astype(bool) if isinstance(beyond, np.ndarray) else bool(beyond)
+        return Struct((_as_type(exact, element), beyond))
+
+    return execute
+
+
+def _saturating(name: str, without_sign: bool) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+        """The exact result, or the nearest that there is."""
+        element = op.operand_types[0].element
+        exact = _EXACT[name](
+            _exact(left, element, without_sign=without_sign),
+            _exact(right, element, without_sign=without_sign or name == "shl"),
+        )
+        low, high = _limits(element, without_sign)
+        near = np.minimum(np.maximum(exact, low), high) if isinstance(exact, np.ndarray) else min(max(exact, low), high)
+        return _as_type(near, element)
+
+    return execute
+
+
+for _letter, _without in (("s", False), ("u", True)):
+    for _name in ("add", "sub", "mul"):
+        executes(f"llvm.intr.{_letter}{_name}.with.overflow")(_overflowing(_name, _without))
+    for _name in ("add", "sub", "shl"):
+        executes(f"llvm.intr.{_letter}{_name}.sat")(_saturating(_name, _without))
+
+
+def _funnel(left_shift: bool) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, high: Value, low: Value, amount: Value) -> Value:
+        """Bits of two numbers behind each other, shifted."""
+        element = op.result_types[0].element
+        width = element.width
+        high, low, amount = (_exact(value, element, without_sign=True) for value in (high, low, amount))
+        both, amount = (high << width) | low, amount % width
+        return _as_type(both >> (width - amount) if left_shift else both >> amount, element)
+
+    return execute
+
+
+executes("llvm.intr.fshl")(_funnel(True))
+executes("llvm.intr.fshr")(_funnel(False))
+
+
+def _bits_of(function: Value) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        """The bits of a number in another order."""
+        element = op.result_types[0].element
+        value = _exact(value, element, without_sign=True)
+        if isinstance(value, np.ndarray):
+            each = np.vectorize(lambda one: function(int(one), element.width), otypes=[object])
+            return _as_type(each(value), element)
+        return _as_type(function(value, element.width), element)
+
+    return execute
+
+
+executes("llvm.intr.bitreverse")(_bits_of(lambda value, width: int(f"{value:0{width}b}"[::-1], 2)))
+executes("llvm.intr.bswap")(_bits_of(lambda value, width: int.from_bytes(value.to_bytes(width // 8, "little"), "big")))
+
+
+# Vectors.
+
+
+_REDUCE = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "smax": "maxsi",
+    "smin": "minsi",
+    "umax": "maxui",
+    "umin": "minui",
+    "fmax": "maxnumf",
+    "fmin": "minnumf",
+    "fmaximum": "maximumf",
+    "fminimum": "minimumf",
+    "fadd": "add",
+    "fmul": "mul",
+}
+
+
+def _reduction(kind: str) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        """The elements of a vector combined, from the first to the last."""
+        *initial, value = operands
+        element = op.operand_types[-1].element
+        value = np.asarray(value)
+        parts = [*initial, *(value[..., number] for number in range(value.shape[-1]))]
+        return plain(np.asarray(functools.reduce(lambda left, right: combined(kind, element, left, right), parts)))
+
+    return execute
+
+
+for _name, _kind in _REDUCE.items():
+    executes(f"llvm.intr.vector.reduce.{_name}")(_reduction(_kind))
+
+
+@executes("llvm.intr.stepvector")
+def stepvector(fiber: Fiber, op: Instruction) -> Value:
+    """0, 1, 2, ..."""
+    type_ = op.result_types[0]
+    return np.arange(type_.shape[0]).astype(type_.element.dtype)
+
+
+@executes("llvm.intr.vector.extract")
+def vector_extract(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Neighbours of a vector."""
+    first = op.attributes["pos"]
+    return value[..., first : first + op.result_types[0].shape[0]]
+
+
+@executes("llvm.intr.vector.insert")
+def vector_insert(fiber: Fiber, op: Instruction, value: Value, part: Value) -> Value:
+    """A vector with other neighbours."""
+    value, part = in_lanes([value, part], [1, 1], fiber.count)
+    result = np.array(value)
+    first = op.attributes["pos"]
+    result[..., first : first + part.shape[-1]] = part
+    return result
+
+
+# Blocks of memory.
+
+
+def _length(fiber: Fiber, op: Instruction, length: Value) -> int:
+    agreed = fiber.agreed(length)
+    if isinstance(agreed, np.ndarray):
+        raise Unsupported(op, "of as many bytes as differ between threads")
+    return int(agreed)
+
+
+@executes("llvm.intr.memcpy", "llvm.intr.memmove", "llvm.intr.memcpy.inline")
+def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length: Value) -> None:
+    """Copies bytes."""
+    shape = (_length(fiber, op, length[0] if length else op.attributes["len"]),)
+    data = pointers.read(fiber, op, source, _BYTE, shape, shared=pointers.is_shared(op.operand_types[1]))
+    pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
+
+
+@executes("llvm.intr.memset", "llvm.intr.memset.inline")
+def memset(fiber: Fiber, op: Instruction, target: Value, value: Value, *length: Value) -> None:
+    """Fills bytes."""
+    shape = (_length(fiber, op, length[0] if length else op.attributes["len"]),)
+    data = np.broadcast_to(lanes(np.asarray(value, np.int8), fiber.count)[:, None], (fiber.count, *shape))
+    pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
+
+
+@executes("llvm.intr.sincos")
+def sincos(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """The sine and the cosine."""
+    element = op.operand_types[0].element
+    exact = np.asarray(value).astype(np.float64)
+    parts = [lanes(np.asarray(rounded(function(exact), element)), fiber.count) for function in (np.sin, np.cos)]
+    return Sums(np.stack(parts, axis=1)) if parts[0].ndim == 1 else Struct(tuple(parts))
+
+
+@executes("llvm.intr.ptrmask")
+def ptrmask(fiber: Fiber, op: Instruction, pointer: Value, mask: Value) -> Value:
+    """An address with some bits cleared."""
+    return pointer & mask

@@ -1,0 +1,50 @@
+"""memref: atomic updates. They acquire and release, as LLVM's instructions that they become do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.elements import plain
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware.reductions import SAME, atomic_kind, combined
+from stepladder.emulator.memory import atomics, memory
+
+
+@executes("memref.atomic_rmw")
+def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indices: Value) -> Value:
+    """Combines a number with one in memory; what stood there."""
+    element = op.result_types[0]
+    access = memory.locate(fiber, op, view, indices)
+    own = values.lanes(np.asarray(value, element.dtype), fiber.count)[fiber.lanes]
+    kind = atomic_kind(op.attributes["kind"])
+
+    def after(number: int, before: Value) -> Value:
+        return own[number] if kind == "assign" else combined(SAME.get(kind, kind), element, before, own[number])
+
+    return spread(fiber, atomics.update(fiber, op, access, after, acquires=True, releases=True))
+
+
+@executes("memref.generic_atomic_rmw")
+def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Value) -> Value:
+    """Puts what its region makes of a number in its place; what the region made."""
+    element = op.result_types[0]
+    access = memory.locate(fiber, op, view, indices)
+    body = op.regions[0]
+    made = np.zeros(fiber.count, element.dtype)
+
+    def after(number: int, before: Value) -> Value:
+        lane = fiber.lanes[number]
+        made[lane] = values.lanes(np.asarray(fiber.evaluate(body, [plain(np.asarray(before))])[0]), fiber.count)[lane]
+        return made[lane]
+
+    atomics.update(fiber, op, access, after, acquires=True, releases=True)
+    return plain(made[0]) if fiber.group.is_host else made
+
+
+def spread(fiber: Fiber, before: np.ndarray) -> Value:
+    """Returns what the active lanes found as a value."""
+    return plain(before[0]) if fiber.group.is_host else memory.spread(fiber, before)

@@ -1,0 +1,133 @@
+"""nvgpu: products of warpgroups."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.dialects.nvgpu import address_of, of_lane
+from stepladder.emulator.hardware import asynchronous, fragments, warpgroups
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
+from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
+from stepladder.emulator.memory import memory
+
+# PTX's names of element types.
+_PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """An operand in shared memory: boxes beside each other, each `box_bytes`, with rows of `swizzle` bytes.
+
+    Attributes:
+        address: of its first byte, uniform or (T,).
+        type: PTX's name of the element type.
+    """
+
+    address: object
+    box_bytes: int
+    swizzle: int
+    type: str
+
+    def at(self, lane: int, *, along_k: bool, block: int, step: int) -> Operand:
+        """Returns what one instruction reads: of 64 rows number `block`, at step `step` of k."""
+        item = np.dtype(TYPES[self.type]).itemsize
+        if along_k:
+            box, within = divmod(step * STEP_BYTES, self.swizzle)
+            offset = block * ROWS * self.swizzle + box * self.box_bytes + within
+        else:
+            offset = block * ROWS * item // self.swizzle * self.box_bytes + step * STEP_BYTES // item * self.swizzle
+        return Operand(
+            MatrixDescriptor(of_lane(self.address, lane) + offset, self.box_bytes, GROUP * self.swizzle, self.swizzle),
+            self.type,
+            along_k,
+        )
+
+
+def _matrix_type(text: str) -> tuple[int, int, str]:
+    rows, columns, element = re.search(r"(?:memref|vector)<(\d+)x(\d+)x(\w+)", text).groups()
+    return int(rows), int(columns), element
+
+
+@executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
+def warpgroup_generate_descriptor(fiber, op, view, descriptor):
+    """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
+    if not descriptor.swizzle:
+        raise Unsupported(op, "of a tile without a swizzle")
+    element = _matrix_type(op.result_types[0].text)[2]
+    box = view.strides[0] * view.element.bytes if view.rank == 3 else view.sizes[0] * descriptor.swizzle
+    return Tile(address_of(view), int(box), descriptor.swizzle, _PTX_TYPES.get(element, element))
+
+
+@executes("nvgpu.warpgroup.mma.init.accumulator")
+def warpgroup_mma_init_accumulator(fiber, op):
+    """Sums of zero."""
+    rows, columns, element = _matrix_type(op.result_types[0].text)
+    kind = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[element]
+    return Sums(np.zeros((fiber.count, rows // ROWS, columns // 2), kind))
+
+
+@executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
+def warpgroup_mma(fiber, op, a, b, sums):
+    """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
+    rows, k, _ = _matrix_type(op.operand_types[0].text)
+    columns = _matrix_type(op.operand_types[1].text)[1]
+    steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
+    result = Sums(sums.array.copy(), sums.products)
+    groups = asynchronous.warpgroups(fiber, op)
+    warpgroups.fence(groups)
+    for warpgroup in groups:
+        lane = warpgroup.lanes.start
+        for block in range(rows // ROWS):
+            for step in range(steps):
+                warpgroups.multiply(
+                    warpgroup,
+                    op,
+                    fiber,
+                    result,
+                    result.array[warpgroup.lanes, block],
+                    columns,
+                    a.at(lane, along_k="transposeA" not in op.attributes, block=block, step=step),
+                    b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
+                )
+        warpgroup.commit()
+        warpgroup.wait(op.attributes.get("waitGroup", 1))
+    return result
+
+
+@executes("nvgpu.warpgroup.mma.store")
+def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef) -> None:
+    """Stores the sums, each thread those that it holds.
+
+    The first warpgroup of a block stores from the view's first row on, and each further one 64 rows below the one
+    before it: the number of the thread along x counts, as it does in what MLIR makes of the op.
+    """
+    _store(fiber, op, sums, view, np.broadcast_to(fiber.group.thread_id[0], fiber.count))
+
+
+@executes("tc.warpgroup_mma_store")
+def own_warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef) -> None:
+    """Stores the sums, each thread those that it holds, to a view that each warpgroup has its own of."""
+    _store(fiber, op, sums, view, fiber.group.thread_of_lane % fragments.WARPGROUP)
+
+
+def _store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef, number: np.ndarray) -> None:
+    """Stores the sums, given the number of each thread, (T,)."""
+    array = sums.read(fiber, op)
+    blocks, held = array.shape[1:]
+    fragment = fragments.accumulator(2 * held)
+    thread = number % fragments.WARPGROUP
+    first = number // fragments.WARPGROUP * ROWS
+    rows = (fragment.rows[thread] + first[:, None])[:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
+    columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
+    # Rows of further warpgroups lie behind those that the view says that it has.
+    last = max(int(fiber.first(view.sizes[0])), int(first[fiber.lanes].max()) + ROWS * blocks)
+    view = view.view(view.offset, (last, view.sizes[1]), view.strides)
+    memory.write(fiber, op, view, [rows, columns], array, (blocks, held))

@@ -1,0 +1,101 @@
+"""nvvm: arithmetic with the rounding of PTX, approximations, dot products and permutations of bytes.
+
+Approximations (`ex2`, `sin`, ...) are computed exactly and rounded once: hardware's are less exact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core.elements import plain, rounded, rounded_sum
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.dialects import math
+
+_NEAREST = re.compile(r"none|rn")
+
+
+def _only_nearest(op: Instruction) -> None:
+    rounding = re.search(r"(\w+)>?$", str(op.attributes.get("rnd", op.attributes.get("rndMode", "none"))))
+    if rounding and not _NEAREST.fullmatch(rounding[1]):
+        raise Unsupported(op, f"with the rounding {rounding[1]}")
+
+
+def _floats(function: Callable) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        """The result, rounded once."""
+        _only_nearest(op)
+        element = op.result_types[0].element
+        return rounded(function(*(np.asarray(operand).astype(np.float64) for operand in operands)), element)
+
+    return execute
+
+
+for _name, _function in {
+    "sin": np.sin,
+    "cos": np.cos,
+    "ex2": np.exp2,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "sqrt.approx": np.sqrt,
+    "rsqrt": lambda value: 1 / np.sqrt(value),
+    "rcp.approx.ftz.f": lambda value: 1 / value,
+    "divf": np.divide,
+    "mulf": np.multiply,
+}.items():
+    executes(f"nvvm.{_name}")(_floats(_function))
+executes("nvgpu.rcp")(_floats(lambda value: 1 / value))
+
+
+@executes("nvvm.addf", "nvvm.subf")
+def addf(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+    """A sum or a difference, rounded once."""
+    _only_nearest(op)
+    left, right = (np.asarray(operand).astype(np.float64) for operand in (left, right))
+    return rounded_sum(left, -right if op.name == "nvvm.subf" else right, op.result_types[0].element)
+
+
+@executes("nvvm.fma")
+def fma(fiber: Fiber, op: Instruction, left: Value, right: Value, addend: Value) -> Value:
+    """A product and a sum, rounded once."""
+    _only_nearest(op)
+    return math.fma(fiber, op, left, right, addend)
+
+
+@executes("nvvm.dot.accumulate.4way", "nvvm.dot.accumulate.2way")
+def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, total: Value) -> Value:
+    """The products of the bytes (or halves and bytes) of vectors, added to a number."""
+    b_type = op.operand_types[1]
+    left, right = (np.asarray(operand) for operand in (left, right))
+    for name, place in (("a_type", 0), ("b_type", 1)):
+        if "unsigned" in str(op.attributes.get(name, "")):
+            part = (left, right)[place]
+            changed = part.view(f"u{part.dtype.itemsize}")
+            left, right = (changed, right) if place == 0 else (left, changed)
+    if op.name.endswith("2way"):
+        half = b_type.shape[0] // 2
+        right = right[..., half:] if op.attributes.get("b_hi") else right[..., :half]
+    products = left.astype(np.int64) * right.astype(np.int64)
+    return plain((products.sum(axis=-1) + np.asarray(total)).astype(np.int32))
+
+
+@executes("nvvm.prmt")
+def prmt(fiber: Fiber, op: Instruction, low: Value, selector: Value, *high: Value) -> Value:
+    """Bytes of two numbers, each chosen by four bits; the highest of the four repeats the byte's sign."""
+    if "default" not in str(op.attributes.get("mode", "default")):
+        raise Unsupported(op, f"of {op.attributes['mode']}")
+    both = [lanes(np.asarray(part), fiber.count).astype(np.int64) & 0xFFFFFFFF for part in (low, *(high or (0,)))]
+    chosen = lanes(np.asarray(selector), fiber.count).astype(np.int64)
+    word = both[0] | both[1] << 32
+    result = np.zeros(fiber.count, np.int64)
+    for number in range(4):
+        nibble = chosen >> (4 * number) & 15
+        byte = word >> (8 * (nibble & 7)) & 0xFF
+        byte = np.where(nibble & 8, np.where(byte & 0x80, 0xFF, 0), byte)
+        result |= byte << (8 * number)
+    return result.astype(np.uint32).view(np.int32)

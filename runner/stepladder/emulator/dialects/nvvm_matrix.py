@@ -1,0 +1,113 @@
+"""nvvm: 8 x 8 matrices of a warp (ldmatrix, stmatrix), and products of fragments (mma.sync)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import lanes
+from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.dialects.nvvm import keyword
+from stepladder.emulator.hardware import fragments, warpgroups
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.memory import memory
+from stepladder.emulator.memory.memory import contiguous
+from stepladder.emulator.memory.sanitizer import WARP
+
+_B16 = Scalar("i16", np.dtype(np.int16), 16)
+
+
+def _window(fiber):
+    """Returns shared memory as elements of 16 bits."""
+    window = fiber.group.window
+    return contiguous(window, _B16, (window.size // _B16.bytes,))
+
+
+@executes("nvvm.ldmatrix")
+def ldmatrix(fiber, op, pointer):
+    """Loads one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
+    _only_16_bits(op)
+    held = nvgpu.load_matrices(
+        fiber,
+        op,
+        _window(fiber),
+        [pointer // _B16.bytes],
+        op.attributes["num"],
+        transposed=keyword(op.attributes["layout"]) == "col",
+    )
+    registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
+    return Sums(registers) if op.attributes["num"] > 1 else registers[:, 0]
+
+
+def _only_16_bits(op) -> None:
+    if "b16" not in op.attributes["eltType"]:
+        raise Unsupported(op, f"of {op.attributes['eltType']}")
+
+
+@executes("nvvm.stmatrix")
+def stmatrix(fiber, op, pointer, *registers) -> None:
+    """Stores one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
+    _only_16_bits(op)
+    group = fiber.group
+    count = len(registers)
+    threads = nvgpu.warps_of(fiber, op)
+    held = np.stack([lanes(register, fiber.count)[threads] for register in registers], axis=1).astype(np.int32)
+    fragment = fragments.matrix(transposed=keyword(op.attributes["layout"]) == "col")
+    matrices = fragment.join(held[..., None].view(np.int16))
+    rows = np.zeros((fiber.count, fragments.MATRIX_ROWS), np.int16)
+    rows[threads[:, : count * fragments.MATRIX_ROWS]] = matrices.reshape(len(threads), -1, fragments.MATRIX_ROWS)
+    gives = group.thread_of_lane % WARP < count * fragments.MATRIX_ROWS
+    address = lanes(pointer, fiber.count)
+    wrong = gives[fiber.lanes] & (address[fiber.lanes] % fragments.ROW_BYTES != 0)
+    if wrong.any():
+        group.sanitizer.misaligned(fiber, op, int(address[fiber.lanes][wrong][0]), fragments.ROW_BYTES)
+    columns = np.arange(fragments.MATRIX_ROWS)
+    memory.write(
+        fiber,
+        op,
+        _window(fiber),
+        [address[:, None] // _B16.bytes + columns],
+        rows,
+        (fragments.MATRIX_ROWS,),
+        np.broadcast_to(gives[:, None], rows.shape),
+    )
+
+
+@executes("nvvm.mma.sync")
+def mma_sync(fiber, op, *operands):
+    """A product of a warp, of fragments in registers."""
+    rows, columns, k = map(int, re.findall(r"= (\d+)", op.attributes["shape"]))
+    kinds = [
+        keyword(op.attributes[name]) if name in op.attributes else None
+        for name in ("multiplicandAPtxType", "multiplicandBPtxType")
+    ]
+    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(nvgpu.segments(op, operands), (*kinds, None)))
+    if kinds[0] not in (None, *warpgroups.TYPES) or a.dtype != b.dtype:
+        raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
+    sums = nvgpu.multiply_in_warps(
+        fiber,
+        op,
+        a,
+        b,
+        c.reshape(fiber.count, -1, 2),
+        (rows, columns, k),
+        tf32=kinds[0] == "tf32",
+        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""),
+    )
+    if c.shape[2] == 2:  # two sums of 16 bits are a vector
+        return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
+    return Sums(sums.reshape(fiber.count, -1))
+
+
+def _registers_of(fiber, registers, kind: str | None) -> np.ndarray:
+    """Returns registers as elements (T, registers, elements of one); integers of 32 bits may stand for a type."""
+    rank = 1 if np.ndim(registers[0]) and np.shape(registers[0])[-1] == 2 and kind is None else 0
+    held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
+    if held.ndim == 2:
+        held = held[..., None]
+    return np.ascontiguousarray(held).view(warpgroups.TYPES[kind]) if kind in warpgroups.TYPES else held

@@ -1,0 +1,102 @@
+"""nvvm: mbarriers: what announces, drops and ends without arriving, and waits that may fail."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.hardware import asynchronous, synchronization
+
+
+@executes("nvvm.mbarrier.expect_tx")
+def expect_tx(fiber: Fiber, op: Instruction, address: Value, count: Value, *predicate: Value) -> None:
+    """Announces bytes, without arriving."""
+    active = nvgpu.where(fiber, predicate)
+    if active is not None:
+        synchronization.arrive_at(active, op, address, expected=count, arrivals=0)
+
+
+@executes("nvvm.mbarrier.complete_tx")
+def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
+    """Counts bytes as come."""
+    for mask, (block, place, number) in synchronization.by_block(fiber, address, count):
+        barrier = synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
+        if barrier is not None:
+            known = fiber.group.sanitizer.release(synchronization.warps_of(fiber, mask))
+            barrier.update(came=number * int(mask.sum()), known=known)
+
+
+@executes("nvvm.mbarrier.inval", "nvvm.mbarrier.inval.shared")
+def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
+    """Ends what an mbarrier is: its place is memory like any other."""
+    for mask, (block, place) in synchronization.by_block(fiber, address):
+        if synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
+            del synchronization.mbarriers(fiber.group)[block, place]
+
+
+@executes("nvvm.mbarrier.arrive.nocomplete", "nvvm.mbarrier.arrive.nocomplete.shared")
+def arrive_nocomplete(fiber: Fiber, op: Instruction, address: Value, count: Value) -> Value:
+    """Arrives `count` times, where the phase does not end by that."""
+    token = nvgpu.phases(fiber, op, address)
+    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
+    return token if op.results else None
+
+
+@executes("nvvm.mbarrier.arrive_drop", "nvvm.mbarrier.arrive_drop.nocomplete")
+def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) -> Value:
+    """Arrives, for this phase and for good: later phases wait for so many less."""
+    token = nvgpu.phases(fiber, op, address)
+    arrivals = int(fiber.first(count[0])) if count else 1
+    for mask, (block, place) in synchronization.by_block(fiber, address):
+        barrier = synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
+        if barrier is not None:
+            barrier.count -= arrivals * int(mask.sum())
+    synchronization.arrive_at(fiber, op, address, arrivals=arrivals)
+    return token if op.results else None
+
+
+@executes("nvvm.mbarrier.try_wait")
+def try_wait(fiber: Fiber, op: Instruction, address: Value, state: Value, *ticks: Value) -> Value:
+    """Whether the phase of a token or a parity has ended: it is waited for, since IR that asks asks again."""
+    synchronization.wait_at(fiber, op, address, lanes(np.asarray(state), fiber.count).astype(np.int64) % 2)
+    return True
+
+
+@executes("nvvm.cp.async.mbarrier.arrive", "nvvm.cp.async.mbarrier.arrive.shared")
+def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
+    """Lets the copies of each thread arrive at an mbarrier when they have landed: here at once."""
+    asynchronous.wait_for_copies(fiber, None)
+    # Without `noinc` the arrival is one more than the mbarrier was initialized for.
+    if "noinc" in op.attributes and op.attributes["noinc"]:
+        synchronization.arrive_at(fiber, op, address)
+
+
+@executes(
+    "nvvm.nanosleep",
+    "nvvm.pmevent",
+    "nvvm.breakpoint",
+    "nvvm.memory.barrier",
+    "nvvm.fence.sync_restrict",
+    "nvvm.fence.proxy.sync_restrict",
+    "nvvm.fence.proxy.acquire",
+    "nvvm.fence.proxy.release",
+    "nvvm.cp.async.bulk.prefetch",
+    "nvvm.cp.async.bulk.tensor.prefetch",
+)
+def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Nothing: there are no caches, and what orders accesses are the atomic ones on either side of a fence."""
+
+
+@executes("nvvm.movmatrix")
+def movmatrix(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """The 8 x 8 matrix of 16 bits that the threads of a warp hold, transposed."""
+    threads = nvgpu.warps_of(fiber, op)
+    held = lanes(np.asarray(value, np.int32), fiber.count)[threads]
+    rows = np.ascontiguousarray(held).view(np.int16).reshape(len(threads), 8, 8).swapaxes(1, 2)
+    result = np.zeros(fiber.count, np.int32)
+    result[threads] = np.ascontiguousarray(rows).reshape(len(threads), -1).view(np.int32)
+    return result

@@ -1,0 +1,123 @@
+"""nvvm: threads among each other, and the numbers of threads, blocks and clusters."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import lanes
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.memory.sanitizer import WARP
+
+
+@executes("nvvm.shfl.sync")
+def shfl_sync(fiber, op, members, value, offset, limits):
+    """The value of another thread of the warp; with whether there is one, where that is asked for.
+
+    Source: PTX ISA, shfl.sync.
+    """
+    thread = fiber.group.thread_of_lane % WARP
+    left_out = (lanes(members, fiber.count) >> thread & 1)[fiber.lanes] == 0
+    if left_out.any():
+        fiber.group.sanitizer.report(
+            "divergent-barrier",
+            f"{fiber.group.thread_name(fiber.lanes[left_out.argmax()])} comes to it, and is not among its members",
+            op,
+        )
+    segment = (limits >> 8) & 31
+    first = thread & segment
+    last = first | (limits & 31 & ~segment)
+    mode = re.search(r"(bfly|up|down|idx)", op.attributes["kind"]).group(1)
+    other = {
+        "bfly": thread ^ offset,
+        "up": thread - offset,
+        "down": thread + offset,
+        "idx": first | (offset & ~segment),
+    }[mode]
+    valid = other >= last if mode == "up" else other <= last
+    source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
+    found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
+    return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
+
+
+@executes("nvvm.elect.sync")
+def elect_sync(fiber, op, *mask):
+    """Whether the thread is the first active one of its warp."""
+    elected = np.zeros(fiber.count, bool)
+    elected[fiber.representatives().lanes] = True
+    return elected
+
+
+def _axis_of(numbers):
+    return {axis: lambda group, number=number: numbers(group)[number] for number, axis in enumerate("xyz")}
+
+
+def _in_cluster(group) -> tuple:
+    return tuple(number % size for number, size in zip(group.block_id, group.cluster_dims))
+
+
+def _lane_mask(group, name: str) -> np.ndarray:
+    """Returns for each thread the bits of the threads of its warp that are before it, behind it, or itself."""
+    own = np.int64(1) << (group.thread_of_lane % WARP)
+    masks = {"eq": own, "lt": own - 1, "le": 2 * own - 1, "ge": (1 << WARP) - own, "gt": (1 << WARP) - 2 * own}
+    return masks[name].astype(np.uint32).view(np.int32)
+
+
+_SPECIAL = {
+    "laneid": lambda group: group.thread_of_lane % WARP,
+    "warpid": lambda group: group.thread_of_lane // WARP,
+    "warpsize": lambda group: WARP,
+    "nwarpid": lambda group: group.warps_per_block,
+    "nsmid": lambda group: 1,
+    "smid": lambda group: 0,
+    "gridid": lambda group: 0,
+    "clock": lambda group: group.machine.steps & 0x7FFFFFFF,
+    "clock64": lambda group: group.machine.steps,
+    "globaltimer": lambda group: group.machine.steps,
+    "globaltimer.lo": lambda group: group.machine.steps & 0x7FFFFFFF,
+    "total.smem.size": lambda group: group.window.size,
+    **{f"lanemask.{name}": lambda group, name=name: _lane_mask(group, name) for name in ("eq", "le", "lt", "ge", "gt")},
+    "cluster.ctarank": lambda group: group.block_of_lane,
+    "cluster.nctarank": lambda group: group.blocks,
+    **{
+        f"{name}.{axis}": get
+        for name, numbers in {
+            "tid": lambda group: group.thread_id,
+            "ntid": lambda group: group.block_dims,
+            "ctaid": lambda group: group.block_id,
+            "nctaid": lambda group: group.grid_dims,
+            "cluster.ctaid": _in_cluster,
+            "cluster.nctaid": lambda group: group.cluster_dims,
+            "nclusterid": lambda group: tuple(size // of for size, of in zip(group.grid_dims, group.cluster_dims)),
+            "clusterid": lambda group: tuple(
+                int(first) // size for first, size in zip(group.block_ids[0], group.cluster_dims)
+            ),
+        }.items()
+        for axis, get in _axis_of(numbers).items()
+    },
+}
+
+
+def _special_register(fiber, op):
+    """The value of a special register."""
+    value = _SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
+    if "range" in op.attributes:
+        _check_range(fiber, op, value)
+    return value.astype(op.result_types[0].dtype) if isinstance(value, np.ndarray) else value
+
+
+def _check_range(fiber, op, value) -> None:
+    """Reports a number that is not in the range that LLVM is told that it is in."""
+    if "range" not in op.cache:
+        op.cache["range"] = [int(number) for number in re.findall(r"-?\d+", op.attributes["range"].split(",", 1)[1])]
+    low, high = op.cache["range"]
+    least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
+    if least < low or most >= high:
+        fiber.group.sanitizer.report(
+            "out-of-bounds", f"is from {least} to {most}, and is said to be from {low} to {high - 1}", op
+        )
+
+
+executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register)

@@ -1,0 +1,100 @@
+"""nvvm: votes, matches and reductions of a warp."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.dialects.gpu_reduce import ballots, over_groups
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.hardware.reductions import combined
+from stepladder.emulator.memory.sanitizer import WARP
+
+_REDUX = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "max": "maxsi",
+    "min": "minsi",
+    "umax": "maxui",
+    "umin": "minui",
+    "fmax": "maxnumf",
+    "fmin": "minnumf",
+}
+
+
+def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
+    """Reports threads that come to an op of a warp and are not among its members, or members that do not come."""
+    group = fiber.group
+    mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
+    own = group.thread_of_lane % WARP
+    left_out = (mask[fiber.lanes] >> own[fiber.lanes] & 1) == 0
+    if left_out.any():
+        lane = fiber.lanes[left_out.argmax()]
+        group.sanitizer.report(
+            "divergent-barrier", f"{group.thread_name(lane)} comes to it, and is not among its members", op
+        )
+    here = ballots(fiber, np.ones(fiber.count, bool))
+    exist = np.bincount(group.warp_of_lane, 1 << own, group.warps).astype(np.int64)[group.warp_of_lane]
+    missing = mask[fiber.lanes] & exist[fiber.lanes] & ~here[fiber.lanes]
+    if missing.any():
+        lane = fiber.lanes[(missing != 0).argmax()]
+        group.sanitizer.report(
+            "divergent-barrier", f"{group.thread_name(lane)} waits for members of its warp that do not come to it", op
+        )
+
+
+@executes("nvvm.vote.ballot.sync", "nvvm.vote.sync")
+def vote(fiber: Fiber, op: Instruction, members: Value, predicate: Value) -> Value:
+    """The bits of the threads for which a predicate holds, or whether it holds for all, for any, or is the same."""
+    check_members(fiber, op, members)
+    found = re.search(r"(any|all|ballot|uni)", str(op.attributes.get("kind", "ballot")))
+    kind = found[1] if found else "ballot"
+    bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count))
+    here = ballots(fiber, np.ones(fiber.count, bool))
+    if kind == "ballot":
+        return bits.astype(np.int32)
+    return {"any": bits != 0, "all": bits == here, "uni": (bits == 0) | (bits == here)}[kind]
+
+
+@executes("nvvm.match.sync")
+def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
+    """The bits of the threads that have the same value; of all threads, and whether it is the same for all."""
+    check_members(fiber, op, members)
+    group = fiber.group
+    own = lanes(np.asarray(value), fiber.count)
+    bits = np.zeros(fiber.count, np.int64)
+    for warp in fiber.warps:
+        mine = fiber.lanes[group.warp_of_lane[fiber.lanes] == warp]
+        same = own[mine][:, None] == own[mine][None, :]
+        bits[mine] = (same.astype(np.int64) << (group.thread_of_lane[mine] % WARP)[None, :]).sum(axis=1)
+    if "any" in str(op.attributes["kind"]):
+        return bits.astype(np.int32)
+    here = ballots(fiber, np.ones(fiber.count, bool))
+    agreed = bits == here
+    return Struct((np.where(agreed, here, 0).astype(np.int32), agreed))
+
+
+@executes("nvvm.redux.sync")
+def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
+    """What the threads of a warp have together."""
+    check_members(fiber, op, members)
+    kind = re.search(r"(\w+)>?$", str(op.attributes["kind"]))[1]
+    if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):
+        raise Unsupported(op, f"of {kind} with these flags")
+    element = op.result_types[0]
+    return over_groups(
+        fiber, op, value, fiber.group.warp_of_lane, lambda left, right: combined(_REDUX[kind], element, left, right)
+    )
+
+
+@executes("nvvm.activemask")
+def activemask(fiber: Fiber, op: Instruction) -> Value:
+    """The bits of the active threads of the warp."""
+    return ballots(fiber, np.ones(fiber.count, bool)).astype(np.int32)

@@ -1,0 +1,128 @@
+"""nvvm: products of warpgroups, of operands that descriptors name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.dialects.nvvm import keyword
+from stepladder.emulator.hardware import asynchronous, warpgroups
+from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
+from stepladder.emulator.hardware.warpgroups import ROWS, Operand
+
+
+@executes("nvvm.wgmma.fence.aligned")
+def wgmma_fence(fiber, op) -> None:
+    """Orders registers before products."""
+    warpgroups.fence(asynchronous.warpgroups(fiber, op))
+
+
+@executes("nvvm.wgmma.commit.group.sync.aligned")
+def wgmma_commit(fiber, op) -> None:
+    """Makes a group of products."""
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        warpgroup.commit()
+
+
+@executes("nvvm.wgmma.wait.group.sync.aligned")
+def wgmma_wait(fiber, op) -> None:
+    """Waits for all groups of products but the latest."""
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        warpgroup.wait(op.attributes["group"])
+
+
+@executes("nvvm.wgmma.mma_async")
+def wgmma_mma_async(fiber, op, sums, a, b):
+    """Begins a product of operands in shared memory."""
+    attributes = op.attributes
+    rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
+    types = [keyword(attributes[f"type{name}"]) for name in "ABD"]
+    form = Product(
+        rows,
+        columns,
+        k,
+        types[0],
+        types[1],
+        types[2],
+        (keyword(attributes["layoutA"]) == "row", keyword(attributes["layoutB"]) == "col"),
+        tuple(keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"),
+        keyword(attributes["scaleD"]) == "one",
+        "satfinite" in str(attributes.get("satfinite", "")),
+    )
+    check_product(op, form)
+    return multiply(fiber, op, form, sums, a, b)
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a wgmma multiplies.
+
+    Attributes:
+        rows, columns, k: of the instruction.
+        a, b, sums: element types, by PTX's names.
+        along_k: of A and B, whether neighbours in memory are neighbours along k; `negated`: whether they are negated.
+        keeps: whether the product is added to the sums; else it replaces them.
+    """
+
+    rows: int
+    columns: int
+    k: int
+    a: str
+    b: str
+    sums: str
+    along_k: tuple[bool, bool]
+    negated: tuple[bool, bool]
+    keeps: bool
+    saturates: bool
+
+
+def check_product(op, form: Product) -> None:
+    """Raises where there are no such types or no such shape."""
+    if (
+        form.rows != ROWS
+        or form.a not in warpgroups.TYPES
+        or form.b not in warpgroups.TYPES
+        or form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES
+    ):
+        raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
+
+
+def multiply(fiber, op, form: Product, sums: Sums, a, b) -> Sums:
+    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
+    result = Sums(sums.array.copy(), sums.products)
+    # Two neighbouring sums of 16 bits are in one register.
+    held = result.array.view(np.float16) if form.sums == "f16" else result.array
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        operands = [
+            Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
+            for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
+        ]
+        warpgroups.multiply(
+            warpgroup,
+            op,
+            fiber,
+            result,
+            held[warpgroup.lanes],
+            form.columns,
+            *operands,
+            keeps=form.keeps,
+            saturates=form.saturates,
+        )
+    return result
+
+
+def _agreed(op, warpgroup, value) -> int:
+    """Returns a matrix descriptor; a finding where the threads of a warpgroup have different ones."""
+    if not isinstance(value, np.ndarray):
+        return int(value)
+    own = value[warpgroup.lanes]
+    if (own != own[0]).any():
+        warpgroup.group.sanitizer.report(
+            "descriptor", "the threads of a warpgroup have different matrix descriptors", op
+        )
+    return int(own[0])

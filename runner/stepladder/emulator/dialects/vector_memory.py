@@ -1,0 +1,238 @@
+"""vector: transfers, loads and stores, gathers and scatters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import MemRef, in_lanes, is_uniform, leading
+from stepladder.emulator.hardware.warps import once_a_warp, varying
+from stepladder.emulator.memory import memory
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import FAILED, StepladderError
+
+
+def offset_by(start, along, rank: int):
+    """Returns coordinates `along` a dimension of a vector, from a start that is a number for all lanes or for each."""
+    if isinstance(start, np.ndarray):
+        start = start.reshape(-1, *(1,) * rank)
+    return start + along
+
+
+def along(shape, axis: int) -> np.ndarray:
+    return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+
+
+def _read(fiber, op, source, coordinates, shape, valid=None, fill=None):
+    """Returns elements of memory or of a tensor; those that are not valid are `fill`."""
+    if isinstance(source, MemRef):
+        return memory.read(fiber, op, source, coordinates, shape, valid, fill)
+    coordinates, valid = _in_tensor(op, source, coordinates, shape, valid)
+    return np.where(valid, source[coordinates], fill).astype(source.dtype)
+
+
+def _write(fiber, op, target, coordinates, value, shape, valid=None):
+    """Writes elements of memory, or returns a tensor with other elements."""
+    if isinstance(target, MemRef):
+        return memory.write(fiber, op, target, coordinates, value, shape, valid)
+    coordinates, valid = _in_tensor(op, target, coordinates, shape, valid)
+    result = target.copy()
+    result[tuple(coordinate[valid] for coordinate in coordinates)] = value[valid]
+    return result
+
+
+def _in_tensor(op, tensor, coordinates, shape, valid) -> tuple[tuple, np.ndarray]:
+    """Returns coordinates that can be used everywhere, and where they should be."""
+    coordinates = [np.broadcast_to(coordinate, shape) for coordinate in coordinates]
+    valid = np.broadcast_to(True if valid is None else valid, shape)
+    inside = np.ones(shape, bool)
+    for coordinate, size in zip(coordinates, tensor.shape):
+        inside &= (coordinate >= 0) & (coordinate < size)
+    if (valid & ~inside).any():
+        raise StepladderError(
+            f"{op.name} goes beyond the {list(tensor.shape)} of a tensor", location=op.location, status=FAILED
+        )
+    return tuple(np.where(inside, coordinate, 0) for coordinate in coordinates), valid
+
+
+def _shape_of(source):
+    return source.sizes if isinstance(source, MemRef) else source.shape
+
+
+class _Transfer:
+    """How a transfer's vector lies in memory.
+
+    Attributes:
+        shape: of the vector.
+        axes: for each of its dimensions, that of the memory, or None where it is broadcast.
+        in_bounds: for each of its dimensions, whether all elements are known to be in the memory.
+    """
+
+    def __init__(self, op, shape):
+        self.shape = shape
+        self.axes = []
+        for expression in op.attributes["permutation_map"].results:
+            if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
+                raise Unsupported(op, "with this map")
+            self.axes.append(expression.position if isinstance(expression, ir.AffineDimExpr) else None)
+        self.in_bounds = op.attributes.get("in_bounds") or [False] * len(shape)
+
+    @staticmethod
+    def of(op, shape) -> _Transfer:
+        if "transfer" not in op.cache:
+            op.cache["transfer"] = _Transfer(op, shape)
+        return op.cache["transfer"]
+
+    def coordinates(self, starts) -> list:
+        """Returns the elements' coordinates, given those of the first."""
+        rank = len(self.shape)
+        places = {axis: along(self.shape, number) for number, axis in enumerate(self.axes) if axis is not None}
+        return [offset_by(start, places.get(axis, 0), rank) for axis, start in enumerate(starts)]
+
+    def valid(self, sizes, coordinates, mask, mask_rank: int):
+        """Returns which elements are to be transferred: those in bounds and in the mask; None for all."""
+        rank = len(self.shape)
+        valid = None if mask is None else self._spread(mask, mask_rank)
+        for number, axis in enumerate(self.axes):
+            if axis is None or self.in_bounds[number]:
+                continue
+            size = offset_by(sizes[axis], 0, rank)
+            inside = (coordinates[axis] >= 0) & (coordinates[axis] < size)
+            valid = inside if valid is None else valid & inside
+        return valid
+
+    def _spread(self, mask, mask_rank: int) -> np.ndarray:
+        """Returns a mask in the vector's shape: its dimensions are in the memory's order, without broadcast ones."""
+        mask = np.asarray(mask)
+        front = len(leading(mask, mask_rank))
+        taken = sorted(axis for axis in self.axes if axis is not None)
+        order = [front + taken.index(axis) for axis in self.axes if axis is not None]
+        mask = mask.transpose(*range(front), *order)
+        for number, axis in enumerate(self.axes):
+            if axis is None:
+                mask = np.expand_dims(mask, front + number)
+        return mask
+
+
+def mask_of(op, mask, type_):
+    """Returns an op's mask, its own or that of the `vector.mask` around it, and the mask's rank."""
+    return op.cache.get("mask", (mask, 0 if type_ is None else type_.rank))
+
+
+@executes("vector.transfer_read")
+def transfer_read(fiber, op, source, *operands):
+    """A vector from memory or a tensor. One of several dimensions is what a warp reads together."""
+    shape = op.result_types[0].shape
+    rank = len(shape)
+    count = op.attributes["operandSegmentSizes"][1]
+    starts, fill, *masks = operands[:count], *operands[count:]
+    transfer = _Transfer.of(op, shape)
+    mask, mask_rank = mask_of(op, *(masks or [None]), op.operand_types[-1] if masks else None)
+    leader = None
+    if rank > 1 and isinstance(source, MemRef):
+        fiber, leader = once_a_warp(fiber, varying(fiber, [source], [*starts, fill, mask]))
+    coordinates = transfer.coordinates(starts)
+    valid = transfer.valid(_shape_of(source), coordinates, mask, mask_rank)
+    value = _read(fiber, op, source, coordinates, shape, valid, fill)
+    return value if leader is None or is_uniform(value, rank) else value[leader]
+
+
+@executes("vector.transfer_write")
+def transfer_write(fiber, op, value, target, *operands):
+    """A vector to memory, or into a tensor. One of several dimensions is what a warp writes together."""
+    shape = op.operand_types[0].shape
+    count = op.attributes["operandSegmentSizes"][2]
+    starts, masks = operands[:count], operands[count:]
+    transfer = _Transfer.of(op, shape)
+    mask, mask_rank = mask_of(op, *(masks or [None]), op.operand_types[-1] if masks else None)
+    if len(shape) > 1 and isinstance(target, MemRef):
+        numbers = [*starts, mask] if is_uniform(value, len(shape)) else [*starts, mask, value]
+        fiber, _ = once_a_warp(fiber, varying(fiber, [target], numbers))
+    coordinates = transfer.coordinates(starts)
+    valid = transfer.valid(_shape_of(target), coordinates, mask, mask_rank)
+    return _write(fiber, op, target, coordinates, value, shape, valid)
+
+
+def contiguous_places(shape, starts) -> list:
+    """Returns the coordinates of a vector that lies along the last dimensions."""
+    rank, outer = len(shape), len(starts) - len(shape)
+    return [
+        offset_by(start, along(shape, axis - outer) if axis >= outer else 0, rank) for axis, start in enumerate(starts)
+    ]
+
+
+def _check_alignment(fiber, op, view, starts) -> None:
+    """Reports a first element whose address is not what the op says of it."""
+    alignment = op.attributes.get("alignment")
+    if alignment is None:
+        return
+    place = view.offset
+    for start, stride in zip(starts, view.strides):
+        place = place + start * stride
+    address = view.memory.address + view.start + place * view.element.bytes
+    own = address[fiber.lanes] if isinstance(address, np.ndarray) else np.array([address])
+    wrong = own[own % alignment != 0]
+    if wrong.size:
+        fiber.group.sanitizer.misaligned(fiber, op, int(wrong[0]), alignment)
+
+
+@executes("vector.load")
+def load(fiber, op, view, *starts):
+    """A vector from consecutive elements."""
+    shape = op.result_types[0].shape
+    _check_alignment(fiber, op, view, starts)
+    return memory.read(fiber, op, view, contiguous_places(shape, starts), shape)
+
+
+@executes("vector.store")
+def store(fiber, op, value, view, *starts) -> None:
+    """A vector to consecutive elements."""
+    shape = op.operand_types[0].shape
+    _check_alignment(fiber, op, view, starts)
+    memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape)
+
+
+def _selected(fiber, op, mask, read, otherwise):
+    """Returns what is read where a mask says so, and else what another vector has."""
+    rank = op.result_types[0].rank
+    mask, read, otherwise = in_lanes([mask, read, otherwise], [rank] * 3, fiber.count)
+    return np.where(mask, read, otherwise).astype(read.dtype)
+
+
+@executes("vector.maskedload")
+def maskedload(fiber, op, view, *operands):
+    """A vector from consecutive elements where a mask says so."""
+    *starts, mask, otherwise = operands
+    shape = op.result_types[0].shape
+    read = memory.read(fiber, op, view, contiguous_places(shape, starts), shape, mask)
+    return _selected(fiber, op, mask, read, otherwise)
+
+
+@executes("vector.maskedstore")
+def maskedstore(fiber, op, view, *operands) -> None:
+    """A vector to consecutive elements where a mask says so."""
+    *starts, mask, value = operands
+    shape = op.operand_types[-1].shape
+    memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape, mask)
+
+
+def _scattered(starts, indices, rank: int) -> list:
+    return [offset_by(start, indices if axis == len(starts) - 1 else 0, rank) for axis, start in enumerate(starts)]
+
+
+@executes("vector.gather")
+def gather(fiber, op, source, *operands):
+    """A vector from elements along the last dimension, each with an index."""
+    *starts, indices, mask, otherwise = operands
+    shape = op.result_types[0].shape
+    read = _read(fiber, op, source, _scattered(starts, indices, len(shape)), shape, mask, 0)
+    return _selected(fiber, op, mask, read, otherwise)
+
+
+@executes("vector.scatter")
+def scatter(fiber, op, target, *operands):
+    """A vector to elements along the last dimension, each with an index."""
+    *starts, indices, mask, value = operands
+    shape = op.operand_types[-1].shape
+    return _write(fiber, op, target, _scattered(starts, indices, len(shape)), value, shape, mask)

@@ -1,0 +1,96 @@
+"""What combines two numbers: the kinds of reductions that ops of several dialects share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core.elements import unsigned, wrapped
+from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import Value
+
+COMBINE: dict[str, Callable] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "minsi": np.minimum,
+    "minui": np.minimum,
+    "minimumf": np.minimum,
+    "minnumf": np.fmin,
+    "maxsi": np.maximum,
+    "maxui": np.maximum,
+    "maximumf": np.maximum,
+    "maxnumf": np.fmax,
+}
+# Other names of the same kinds: of `memref.atomic_rmw` and of the llvm dialect.
+SAME = {
+    "addf": "add",
+    "addi": "add",
+    "mulf": "mul",
+    "muli": "mul",
+    "maximumf": "maximumf",
+    "maxs": "maxsi",
+    "maxu": "maxui",
+    "mins": "minsi",
+    "minu": "minui",
+    "ori": "or",
+    "andi": "and",
+    "xori": "xor",
+    "fadd": "add",
+    "_and": "and",
+    "_or": "or",
+    "_xor": "xor",
+    "max": "maxsi",
+    "min": "minsi",
+    "umax": "maxui",
+    "umin": "minui",
+    "fmax": "maxnumf",
+    "fmin": "minnumf",
+    "fmaximum": "maximumf",
+    "fminimum": "minimumf",
+}
+
+
+# Of `arith::AtomicRMWKind`, in the order of their numbers.
+ATOMIC_KINDS = (
+    "addf",
+    "addi",
+    "assign",
+    "maximumf",
+    "maxs",
+    "maxu",
+    "minimumf",
+    "mins",
+    "minu",
+    "mulf",
+    "muli",
+    "ori",
+    "andi",
+    "maxnumf",
+    "minnumf",
+    "xori",
+)
+
+
+def atomic_kind(attribute: object) -> str:
+    """Returns the name of an `arith::AtomicRMWKind`, given its number or its text."""
+    return ATOMIC_KINDS[attribute] if isinstance(attribute, int) else re.search(r"(\w+)>?$", str(attribute))[1]
+
+
+def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
+    """Returns two numbers or vectors combined, as numbers of a type.
+
+    Args:
+        kind: a key of COMBINE.
+    """
+    if not element.is_integer:
+        return COMBINE[kind](left, right)
+    if element.width == 1:
+        return {"add": np.bitwise_xor, "mul": np.bitwise_and}.get(kind, COMBINE[kind])(left, right)
+    if kind in ("minui", "maxui"):
+        left, right = unsigned(left, element.width), unsigned(right, element.width)
+    return wrapped(COMBINE[kind](left, right), element)

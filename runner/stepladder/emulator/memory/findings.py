@@ -1,0 +1,94 @@
+"""What a program does wrong, as a run reports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Finding:
+    """Something that a program does wrong.
+
+    Attributes:
+        kind: "race", "out-of-bounds", "misaligned", "uninitialized", "in-flight", "deadlock", "divergent-barrier",
+            "assumption", "assertion", "use-after-free", "transaction-bytes", "descriptor", "proxy", "unwaited" or
+            "order".
+        message: what happens, with threads and addresses.
+        op, location: the op that does it.
+        other, other_location: the op that it is at odds with, or empty.
+        count: how often it was seen.
+    """
+
+    kind: str
+    message: str
+    op: str = ""
+    location: str = ""
+    other: str = ""
+    other_location: str = ""
+    count: int = 1
+
+    def render(self) -> str:
+        """Returns the finding as compilers say such things."""
+        prefix = f"{self.location}: " if self.location else ""
+        place = f"{self.op}: " if self.op else ""
+        lines = [f"{prefix}{self.kind}: {place}{self.message}"]
+        if self.other:
+            lines.append(
+                f"{self.other_location}: note: the other is {self.other}"
+                if self.other_location
+                else f"note: the other is {self.other}"
+            )
+        if self.count > 1:
+            lines.append(f"note: seen {self.count} times")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict:
+        """Returns the finding for JSON."""
+        return {
+            name: getattr(self, name)
+            for name in ("kind", "message", "op", "location", "other", "other_location", "count")
+        }
+
+
+@dataclass
+class Findings:
+    """All findings of a run, each once; `limit` different ones are kept."""
+
+    limit: int = 50
+    found: dict[tuple, Finding] = field(default_factory=dict)
+    left_out: int = 0
+
+    def add(self, kind: str, message: str, op=None, other=None) -> None:
+        """Adds a finding about an instruction, and the one that it is at odds with."""
+        key = kind, op.number if op is not None else message, other.number if other is not None else -1
+        if key in self.found:
+            self.found[key].count += 1
+        elif len(self.found) >= self.limit:
+            self.left_out += 1
+        else:
+            self.found[key] = Finding(
+                kind,
+                message,
+                op.name if op is not None else "",
+                op.location if op is not None else "",
+                other.name if other is not None else "",
+                other.location if other is not None else "",
+            )
+
+    def __iter__(self):
+        return iter(self.found.values())
+
+
+class NoSanitizer:
+    """Checks nothing but what would leave memory: those accesses are left out all the same."""
+
+    enabled = False
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _nothing
+
+
+def _nothing(*args, **kwargs) -> None:
+    return None

@@ -1,0 +1,69 @@
+"""What the sanitizer knows of memory: who wrote and read each granule, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class SharedShadow:
+    """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""
+
+    def __init__(self, allocation, granule: int, actors: int):
+        count = -(-len(allocation.data) // granule)
+        self.initialized = np.zeros(count, bool)
+        self.writer = np.full(count, -1, np.int32)
+        self.written_at = np.zeros(count, np.int32)
+        self.written_by = np.full(count, -1, np.int32)  # instruction
+        self.asynchronously = np.zeros(count, bool)
+        self.atomically = np.zeros(count, bool)
+        self.read_at = np.zeros((actors, count), np.int32)
+        self.read_by = np.full(count, -1, np.int32)
+        # Of what runs on its own: which instruction writes, how many read, and which instruction reads.
+        self.busy_writing = np.full(count, -1, np.int32)
+        self.readers = np.zeros(count, np.int16)
+        self.busy_reading = np.full(count, -1, np.int32)
+
+    def room_for(self, actors: int) -> None:
+        """Makes room for more actors."""
+        more = actors - len(self.read_at)
+        self.read_at = np.concatenate([self.read_at, np.zeros((more, self.read_at.shape[1]), np.int32)])
+
+
+class GlobalShadow:
+    """What is known of each granule of global memory: the last write and the last read, by which block and actor."""
+
+    def __init__(self, allocation, granule: int):
+        count = -(-len(allocation.data) // granule)
+
+        def last():
+            return {
+                "group": np.full(count, -1, np.int32),
+                "actor": np.zeros(count, np.int32),
+                "at": np.zeros(count, np.int32),
+                "by": np.full(count, -1, np.int32),
+            }
+
+        self.write = last()
+        self.read = last()
+        self.atomically = np.zeros(count, bool)
+
+
+@dataclass
+class Touch:
+    """What an access touches: for each pair of an actor and a granule, one entry in both arrays (1-D)."""
+
+    memory: object
+    actors: np.ndarray
+    places: np.ndarray
+
+
+def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
+    """Returns what those with the one and those with the other past know together."""
+    if left is None or right is None:
+        return right if left is None else left
+    if len(left) != len(right):
+        size = max(len(left), len(right))
+        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
+    return np.maximum(left, right)

@@ -1,0 +1,52 @@
+"""Constants and index arithmetic, created at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepladder.mlir.bindings import affine, arith, ir
+from stepladder.mlir.traverse import producer
+
+
+def index(value: int) -> ir.Value:
+    """Returns a constant index."""
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def integer(value: int, bits: int) -> ir.Value:
+    """Returns a constant integer of `bits` bits."""
+    return arith.constant(ir.IntegerType.get_signless(bits), value)
+
+
+def boolean(value: bool) -> ir.Value:
+    """Returns a constant i1."""
+    return integer(int(value), 1)
+
+
+def apply(function: Callable[..., ir.AffineExpr], *values: ir.Value) -> ir.Value:
+    """Returns `function` of index values as one `affine.apply`; `function` takes and returns affine expressions."""
+    symbols = [ir.AffineExpr.get_symbol(position) for position in range(len(values))]
+    return affine.apply(ir.AffineMap.get(0, len(values), [function(*symbols)]), list(values))
+
+
+def times(value: ir.Value, factor: int) -> ir.Value:
+    """Returns an index value times a constant."""
+    return apply(lambda x: x * factor, value)
+
+
+def equal(left: ir.Value, right: ir.Value) -> ir.Value:
+    """Returns whether two values are equal, as i1."""
+    return arith.cmpi(arith.CmpIPredicate.eq, left, right)
+
+
+def less_than(left: ir.Value, right: ir.Value) -> ir.Value:
+    """Returns whether an unsigned value is less than another, as i1."""
+    return arith.cmpi(arith.CmpIPredicate.ult, left, right)
+
+
+def constant_value(value: ir.Value) -> int | None:
+    """Returns the value of a constant index, or None for a value that is not constant."""
+    source = producer(value)
+    if source is None or source.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(source.attributes["value"]).value

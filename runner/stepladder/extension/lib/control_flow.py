@@ -1,0 +1,115 @@
+"""`scf.for` and `scf.if`: reading them, and creating them with other values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import constant_value, less_than
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.mlir.bindings import ir, scf
+from stepladder.mlir.traverse import attributes_of
+
+# Operands of an `scf.for` before its iter_args: lower bound, upper bound and step.
+BOUNDS = 3
+
+
+def create_if(condition: ir.Value) -> ir.InsertionPoint:
+    """Returns the insertion point inside a new `scf.if` without results and without an else region."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        end = scf.yield_([])
+    return ir.InsertionPoint(end.operation)
+
+
+def create_if_below(
+    value: ir.Value, extent: ir.Value | None
+) -> contextlib.AbstractContextManager[ir.InsertionPoint | None]:
+    """Returns the insertion point inside a new `scf.if` of `value` less than `extent`.
+
+    Without an extent (None), the insertion point stays.
+    """
+    return contextlib.nullcontext() if extent is None else create_if(less_than(value, extent))
+
+
+def body_of(loop: ir.Operation) -> ir.Block:
+    """Returns the only block of an `scf.for`, or of another op with one region of one block."""
+    return loop.regions[0].blocks[0]
+
+
+def operations_of(block: ir.Block) -> list[ir.Operation]:
+    """Returns the ops of a block, its terminator included."""
+    return [op.operation for op in block.operations]
+
+
+def terminator_of(block: ir.Block) -> ir.Operation:
+    """Returns the last op of a block."""
+    return block.operations[len(block.operations) - 1].operation
+
+
+def next_op(op: ir.Operation) -> ir.Operation:
+    """Returns the op after `op` in its block."""
+    operations = operations_of(op.block)
+    return operations[operations.index(op) + 1]
+
+
+def enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
+    """Returns the `scf.for` ops that an op is nested in, the outermost first."""
+    found: list[ir.Operation] = []
+    parent = op.parent
+    while parent is not None:
+        if parent.name == "scf.for":
+            found.insert(0, parent.operation)
+        parent = parent.parent
+    return found
+
+
+def constant_bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
+    """Returns lower bound, upper bound and step of an `scf.for`, or None where one of them is not constant."""
+    lower, upper, step = (constant_value(loop.operands[number]) for number in range(BOUNDS))
+    return None if lower is None or upper is None or step is None else (lower, upper, step)
+
+
+def bounds_over_k(loop: ir.Operation) -> tuple[int, int, int]:
+    """Returns lower bound, upper bound and step of the loop over k.
+
+    Raises:
+        Refusal: one of them is not constant.
+    """
+    bounds = constant_bounds(loop)
+    if bounds is None:
+        raise Refusal(loop, "the bounds of the loop over k are not constant")
+    return bounds
+
+
+def add_iter_args(
+    loop: ir.Operation, initial: Sequence[ir.Value], rewriter: Rewriter
+) -> tuple[ir.Operation, list[ir.BlockArgument]]:
+    """Replaces an `scf.for` by one with more iter_args; the caller extends its `scf.yield`.
+
+    Returns:
+        The new loop, and the block arguments of the new iter_args.
+    """
+    with ir.InsertionPoint(loop), loop.location:
+        wider = ir.Operation.create(
+            "scf.for",
+            results=[*(result.type for result in loop.results), *(value.type for value in initial)],
+            operands=[*loop.operands, *initial],
+            attributes=attributes_of(loop),
+            regions=1,
+        )
+    block = body_of(loop)
+    block.append_to(wider.regions[0])
+    arguments = [block.add_argument(value.type, loop.location) for value in initial]
+    for old, new in zip(loop.results, wider.results):
+        old.replace_all_uses_with(new)
+    rewriter.erase_op(loop)
+    return wider, arguments
+
+
+def extend_yield(loop: ir.Operation, values: Sequence[ir.Value]) -> None:
+    """Appends values to those that an `scf.for` yields."""
+    old = terminator_of(body_of(loop))
+    with ir.InsertionPoint(old), old.location:
+        scf.yield_([*old.operands, *values])
+    old.erase()

@@ -1,0 +1,199 @@
+"""Buffers: globals, views, and accesses to vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.mlir import types
+from stepladder.mlir.bindings import fill_builtin_region, ir
+from stepladder.mlir.traverse import producer
+
+# Ops that view a buffer, or a slice of it, in another shape.
+VIEWS = ("memref.subview", "memref.expand_shape")
+
+
+def vector_alignment(type_: ir.VectorType) -> dict[str, ir.Attribute]:
+    """Returns the attributes of a load or store of a vector at an address that is a multiple of the vector's size."""
+    bytes_ = type_.shape[0] * types.byte_width(type_.element_type)
+    return {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
+
+
+def load_vector(type_: ir.VectorType, buffer: ir.Value, *indices: ir.Value) -> ir.Value:
+    """Returns a vector that is loaded from an aligned address, at the current insertion point."""
+    return ir.Operation.create(
+        "vector.load", results=[type_], operands=[buffer, *indices], attributes=vector_alignment(type_)
+    ).results[0]
+
+
+def store_vector(value: ir.Value, buffer: ir.Value, *indices: ir.Value) -> None:
+    """Stores a vector to an aligned address, at the current insertion point."""
+    attributes = vector_alignment(ir.VectorType(value.type))
+    ir.Operation.create("vector.store", operands=[value, buffer, *indices], attributes=attributes)
+
+
+def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Value:
+    """Returns the element or the sub-vector at a static position of a vector, as a value of type `type_`."""
+    return ir.Operation.create(
+        "vector.extract",
+        results=[type_],
+        operands=[vector],
+        attributes={"static_position": ir.DenseI64ArrayAttr.get(position)},
+    ).results[0]
+
+
+def linalg_uses(tile: ir.Value) -> list[tuple[ir.Operation, int]]:
+    """Returns (op, operand number) for the linalg ops that use a tile, directly or through views."""
+    views = [tile]
+    for view in views:  # grows in the loop
+        views += [use.owner.results[0] for use in view.uses if use.owner.name in VIEWS]
+    return [
+        (use.owner.operation, use.operand_number)
+        for view in views
+        for use in view.uses
+        if use.owner.name.startswith("linalg.")
+    ]
+
+
+def alloc_of(view: ir.Value) -> ir.Operation | None:
+    """Returns the `memref.alloc` that a value is a chain of views and casts of, or None where it is no such chain."""
+    source = producer(view)
+    while source is not None and source.name != "memref.alloc":
+        source = producer(source.operands[0]) if len(source.operands) else None
+    return source
+
+
+def shared_tile_of(op: ir.Operation, view: ir.Value) -> ir.Operation:
+    """Returns the `memref.alloc` of the buffer in shared memory that an operand of `op` views.
+
+    Raises:
+        Refusal: the operand views no such buffer.
+    """
+    alloc = alloc_of(view)
+    if alloc is None:
+        raise Refusal(op, "expected an operand that views a tile in shared memory")
+    return alloc
+
+
+def add_buffers(left: ir.Value, right: ir.Value, destination: ir.Value) -> None:
+    """Creates a `linalg.add` of two buffers into a third, without upstream's builders, which take long to import."""
+    add = ir.Operation.create(
+        "linalg.add",
+        operands=[left, right, destination],
+        regions=1,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1])},
+    )
+    fill_builtin_region(add)
+
+
+def unique_symbol(module: ir.Operation, name: str) -> str:
+    """Returns `name`, with a number appended where an op of the module has that name already."""
+    block = module.regions[0].blocks[0]
+    taken = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
+    return next(free for free in (name, *(f"{name}_{number}" for number in range(len(taken)))) if free not in taken)
+
+
+def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial: int | None = None) -> str:
+    """Creates a `memref.global` in the module of a launch: one buffer for all blocks and all launches.
+
+    Args:
+        launch: the `gpu.launch`.
+        name: of the global, unless the module has an op of that name.
+        type_: of the buffer, in the global address space.
+        initial: the value of every element, an integer; None leaves them uninitialized.
+
+    Returns:
+        The global's name.
+    """
+    content: ir.Attribute = ir.UnitAttr.get()
+    if initial is not None:
+        tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
+        content = ir.DenseElementsAttr.get_splat(tensor, ir.IntegerAttr.get(type_.element_type, initial))
+    module = launch
+    while module.parent is not None and module.name != "builtin.module":
+        module = module.parent
+    name = unique_symbol(module, name)
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), launch.location:
+        ir.Operation.create(
+            "memref.global",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "type": ir.TypeAttr.get(type_),
+                "initial_value": content,
+            },
+        )
+    return name
+
+
+def strided_metadata(view: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Returns the base buffer of a view, and the view's offset in it, in elements."""
+    type_ = ir.MemRefType(view.type)
+    metadata = ir.Operation.create(
+        "memref.extract_strided_metadata",
+        results=[
+            ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space),
+            *[ir.IndexType.get()] * (1 + 2 * type_.rank),
+        ],
+        operands=[view],
+    )
+    return metadata.results[0], metadata.results[1]
+
+
+def expand_shape(source: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> ir.Value:
+    """Returns a `memref.expand_shape` of a buffer with a static shape and contiguous rows.
+
+    Args:
+        source: the buffer.
+        shape: of the result.
+        groups: for each dimension of the buffer, the dimensions of the result that it is expanded to.
+    """
+    type_ = ir.MemRefType(source.type)
+    strides, offset = type_.get_strides_and_offset()
+    assert strides == types.row_major_strides(type_.shape), "expected contiguous rows"
+    layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, types.row_major_strides(shape))
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.Operation.create(
+        "memref.expand_shape",
+        operands=[source],
+        results=[ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)],
+        attributes={
+            "static_output_shape": ir.DenseI64ArrayAttr.get(shape),
+            "reassociation": ir.ArrayAttr.get(
+                [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group]) for group in groups]
+            ),
+        },
+    ).results[0]
+
+
+def subview(source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence[int], *, drop: int = 0) -> ir.Value:
+    """Returns a `memref.subview` with unit strides and static sizes.
+
+    Args:
+        source: the buffer, with static strides.
+        offsets: an integer or an index value for each dimension.
+        sizes: an extent for each dimension.
+        drop: how many of the outermost dimensions, all of extent 1, the result leaves out.
+    """
+    type_ = ir.MemRefType(source.type)
+    strides, start = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    static = [offset if isinstance(offset, int) else unknown for offset in offsets]
+    dynamic = [offset for offset in offsets if not isinstance(offset, int)]
+    is_static = start != unknown and not dynamic
+    offset = start + sum(o * s for o, s in zip(static, strides)) if is_static else unknown
+    shape = sizes[drop:]
+    is_plain = offset == 0 and strides[drop:] == types.row_major_strides(shape)
+    layout = None if is_plain else ir.StridedLayoutAttr.get(offset, strides[drop:])
+    result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
+    return ir.Operation.create(
+        "memref.subview",
+        results=[result],
+        operands=[source, *dynamic],
+        attributes={
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, 0]),
+            "static_offsets": ir.DenseI64ArrayAttr.get(static),
+            "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
+        },
+    ).results[0]

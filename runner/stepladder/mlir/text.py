@@ -1,0 +1,10 @@
+"""IR as text."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+
+
+def text_of(module: ir.Module) -> str:
+    """Returns a module as MLIR text, with the names of function arguments that locations hold (`ssa_names`)."""
+    return module.operation.get_asm(use_name_loc_as_prefix=True)

@@ -1,0 +1,123 @@
+"""Types and attributes that the bindings have no accessors for: address spaces, and those of `gpu`, `nvgpu` and `nvvm`.
+
+The text of such a type or attribute is its only interface. This module writes and reads it; all others use the
+functions here. A text that has another form than MLIR prints raises `ValueError`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+
+WORKGROUP, GLOBAL = "workgroup", "global"
+# The number of the shared address space of a GPU, which some types of nvgpu are written with.
+_SHARED_SPACE_NUMBER = 3
+
+_ADDRESS_SPACE = re.compile(r"#gpu\.address_space<(\w+)>")
+_DIMENSION = re.compile(r"#gpu<dim ([xyz])>")
+_TENSOR_MAP = re.compile(r"!nvgpu\.tensormap\.descriptor<.*\bswizzle = (?:none|swizzle_(\d+)b)\b.*>")
+_ACCUMULATOR = re.compile(r"!nvgpu\.warpgroup\.accumulator<fragmented = (vector<.*>)>")
+_MATRIX_DESCRIPTOR = re.compile(r"!nvgpu\.warpgroup\.descriptor<tensor = (memref<.*>)>")
+
+
+def bit_width(type_: ir.Type) -> int:
+    """Returns the bits of an integer or floating-point type."""
+    match type_:
+        case ir.IntegerType() | ir.FloatType():
+            return type_.width
+    raise ValueError(f"{type_} has no width")
+
+
+def byte_width(type_: ir.Type) -> int:
+    """Returns the bytes of an integer or floating-point type that fills whole bytes."""
+    return bit_width(type_) // 8
+
+
+def name_of(type_: ir.Type) -> str:
+    """Returns the name of an element type as MLIR writes it, such as `bf16` or `f8E4M3FN`."""
+    return str(type_)
+
+
+def row_major_strides(shape: Sequence[int]) -> list[int]:
+    """Returns the strides, in elements, of a contiguous row-major buffer."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def address_space(name: str) -> ir.Attribute:
+    """Returns the GPU address space `name`: WORKGROUP or GLOBAL."""
+    return ir.Attribute.parse(f"#gpu.address_space<{name}>")
+
+
+def address_space_name(space: ir.Attribute | None) -> str | None:
+    """Returns the name of a GPU address space, or None for another memory space or none."""
+    found = _ADDRESS_SPACE.fullmatch(str(space)) if space is not None else None
+    return found[1] if found else None
+
+
+def is_workgroup_memory(type_: ir.Type) -> bool:
+    """Tells whether a memref type is in the shared memory of a block."""
+    return address_space_name(ir.MemRefType(type_).memory_space) == WORKGROUP
+
+
+def dimension_of(op: ir.Operation) -> str:
+    """Returns the dimension, "x", "y" or "z", of an op such as `gpu.block_id`."""
+    return _match(_DIMENSION, op.attributes["dimension"])[1]
+
+
+def mbarrier_group(count: int) -> ir.Type:
+    """Returns the type of a group of `count` mbarriers in shared memory."""
+    return ir.Type.parse(f"!nvgpu.mbarrier.group<memorySpace = {address_space(WORKGROUP)}, num_barriers = {count}>")
+
+
+def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int) -> ir.Type:
+    """Returns the type of a TMA descriptor with boxes of `rows` x `columns` elements, swizzled over `swizzle` bytes."""
+    return ir.Type.parse(
+        f"!nvgpu.tensormap.descriptor<tensor = memref<{rows}x{columns}x{element_type}, {_SHARED_SPACE_NUMBER}>, "
+        f"swizzle = swizzle_{swizzle}b, l2promo = l2promo_128b, oob = zero, interleave = none>"
+    )
+
+
+def is_tensor_map(type_: ir.Type) -> bool:
+    """Tells whether a type is that of a TMA descriptor."""
+    return _TENSOR_MAP.fullmatch(str(type_)) is not None
+
+
+def tensor_map_swizzle(type_: ir.Type) -> int:
+    """Returns the bytes that the boxes of a TMA descriptor's type are swizzled over, or 0."""
+    return int(_match(_TENSOR_MAP, type_)[1] or 0)
+
+
+def accumulator(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
+    """Returns the type of the accumulator of a warpgroup."""
+    return ir.Type.parse(f"!nvgpu.warpgroup.accumulator<fragmented = vector<{rows}x{columns}x{element_type}>>")
+
+
+def is_accumulator(type_: ir.Type) -> bool:
+    """Tells whether a type is that of a warpgroup's accumulator."""
+    return _ACCUMULATOR.fullmatch(str(type_)) is not None
+
+
+def accumulator_vector(type_: ir.Type) -> ir.VectorType:
+    """Returns the shape and element type of a warpgroup's accumulator, as the vector type rows x columns."""
+    return ir.VectorType(ir.Type.parse(_match(_ACCUMULATOR, type_)[1]))
+
+
+def matrix_descriptor(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
+    """Returns the type of the matrix descriptor of a tile in shared memory."""
+    space = address_space(WORKGROUP)
+    return ir.Type.parse(f"!nvgpu.warpgroup.descriptor<tensor = memref<{rows}x{columns}x{element_type}, {space}>>")
+
+
+def matrix_descriptor_tile(type_: ir.Type) -> ir.MemRefType:
+    """Returns the type of the tile, rows x columns, that a matrix descriptor describes."""
+    return ir.MemRefType(ir.Type.parse(_match(_MATRIX_DESCRIPTOR, type_)[1]))
+
+
+def _match(pattern: re.Pattern[str], printed: ir.Type | ir.Attribute) -> re.Match[str]:
+    found = pattern.fullmatch(str(printed))
+    if found is None:
+        raise ValueError(f"'{printed}' is not of the form {pattern.pattern}")
+    return found

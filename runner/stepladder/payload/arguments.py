@@ -1,0 +1,52 @@
+"""Checks the types of a payload's function arguments."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.payload.refusal import refuse
+
+
+def is_memref(value: ir.Value) -> bool:
+    """Tells whether a value is a memref."""
+    return isinstance(value.type, ir.MemRefType)
+
+
+def check_operand(argument: ir.BlockArgument, number: int) -> None:
+    """Raises StepladderError for the type of argument `number`, which is A, B or C, that no pipeline takes."""
+    type_ = argument.type
+    if isinstance(type_, ir.MemRefType):
+        if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
+            raise refuse(
+                argument,
+                f"argument {number} is {type_}; buffers must be row-major without gaps",
+                f"accepted: {_plain(type_)}",
+            )
+        if type_.memory_space is not None:
+            raise refuse(
+                argument,
+                f"argument {number} is {type_}; buffers must be in global memory, which is no memory space",
+                f"accepted: {_plain(type_)}",
+            )
+    elif ir.RankedTensorType(type_).encoding is not None:
+        raise refuse(argument, f"argument {number} is {type_}; tensors must be dense", f"accepted: {_plain(type_)}")
+
+
+def _plain(type_: ir.Type) -> str:
+    """Returns the text of the accepted type with a type's shape and elements."""
+    shaped = ir.ShapedType(type_)
+    kind = "memref" if isinstance(type_, ir.MemRefType) else "tensor"
+    return f"{kind}<{'x'.join(map(str, shaped.shape))}x{shaped.element_type}>"
+
+
+def check_unused(argument: ir.BlockArgument, number: int) -> None:
+    """Raises StepladderError for argument `number`, which no op takes, if its type is neither a number nor a buffer or
+    tensor of static shape: the function could not be run."""
+    type_ = argument.type
+    is_number = isinstance(type_, (ir.IntegerType, ir.IndexType, ir.FloatType))
+    is_shaped = isinstance(type_, (ir.MemRefType, ir.RankedTensorType)) and ir.ShapedType(type_).has_static_shape
+    if not is_number and not is_shaped:
+        raise refuse(
+            argument,
+            f"argument {number} is {type_}, which nothing uses",
+            "accepted as an argument that nothing uses: a number, a buffer or tensor of static shape",
+        )

@@ -1,0 +1,113 @@
+"""Writes payloads: one matmul as a function of row-major buffers."""
+
+from __future__ import annotations
+
+from stepladder.mlir.element_types import bits_of_name
+from stepladder.payload.matmul import check_sizes
+from stepladder.runtime.errors import StepladderError
+
+_MAPS = {"row": "affine_map<(m, n, k) -> ({0}, {1})>", "column": "affine_map<(m, n, k) -> ({1}, {0})>"}
+
+
+def matmul_text(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    a_type: str = "f16",
+    b_type: str = "f16",
+    acc_type: str = "f32",
+    c_type: str = "f32",
+    accumulate: bool = True,
+    a_layout: str = "row",
+    b_layout: str = "row",
+) -> str:
+    """Returns a payload in the form that all pipelines start from.
+
+    It is a function of row-major buffers A[m, k], B[k, n] and C[m, n], with the matmul on tensors between them. Where
+    `acc_type` is not `c_type`, a `linalg.generic` rounds the sums to C's type.
+
+    Args:
+        m, n, k: extents in elements.
+        a_type, b_type, acc_type, c_type: MLIR's names of the element types of A, B, the accumulator and C.
+        accumulate: C = AB + C in place; else C = AB.
+        a_layout, b_layout: `row`, or `column` for an operand that is the row-major buffer of its transpose, A[k, m] or
+            B[n, k], which the matmul's indexing maps express.
+
+    Raises:
+        StepladderError: a size below 1, or types that do not go together: integers summed as floating-point numbers or
+            the reverse, C = AB + C of two types, or sums that cannot be rounded to C's type.
+    """
+    check_sizes(m, n, k)
+    _check_types(a_type, acc_type, c_type)
+    if accumulate and acc_type != c_type:
+        raise StepladderError(
+            f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
+            notes=["use --no-accumulate for C = AB, or the same type for both"],
+        )
+    a = f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}"
+    b = f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}"
+    c, acc = f"{m}x{n}x{c_type}", f"{m}x{n}x{acc_type}"
+    columns = [name for name, layout in (("A", a_layout), ("B", b_layout)) if layout == "column"]
+    lines = [
+        f"// C = AB{' + C' if accumulate else ''}, {m} x {n} x {k}, {a_type} x {b_type} -> {c_type}, accumulated in "
+        f"{acc_type}{', ' + ' and '.join(columns) + ' column-major' if columns else ''}.",
+        f"func.func @matmul(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{",
+        f"  %a = bufferization.to_tensor %A restrict : memref<{a}> to tensor<{a}>",
+        f"  %b = bufferization.to_tensor %B restrict : memref<{b}> to tensor<{b}>",
+    ]
+    start = "%c"
+    if acc_type == c_type:
+        lines.append(f"  %c = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>")
+    else:
+        lines.append(f"  %c = tensor.empty() : tensor<{acc}>")
+    if not accumulate:
+        zero = "0" if acc_type.startswith("i") else "0.0"
+        lines += [
+            f"  %zero = arith.constant {zero} : {acc_type}",
+            f"  %start = linalg.fill ins(%zero : {acc_type}) outs(%c : tensor<{acc}>) -> tensor<{acc}>",
+        ]
+        start = "%start"
+    operands = f"ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>) -> tensor<{acc}>"
+    if columns:
+        maps = [_MAPS[a_layout].format("m", "k"), _MAPS[b_layout].format("k", "n"), _MAPS["row"].format("m", "n")]
+        lines += ["  %product = linalg.matmul indexing_maps = [", f"        {', '.join(maps)}]", f"      {operands}"]
+    else:
+        lines.append(f"  %product = linalg.matmul {operands}")
+    result = "%product"
+    if acc_type != c_type:
+        lines += [
+            f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
+            "  %rounded = linalg.generic {",
+            "      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],",
+            f'      iterator_types = ["parallel", "parallel"]}} ins(%product : tensor<{acc}>)'
+            f" outs(%d : tensor<{c}>) {{",
+            f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
+            f"    %r = arith.truncf %x : {acc_type} to {c_type}",
+            f"    linalg.yield %r : {c_type}",
+            f"  }} -> tensor<{c}>",
+        ]
+        result = "%rounded"
+    lines += [
+        f"  bufferization.materialize_in_destination {result} in restrict writable %C"
+        f" : (tensor<{c}>, memref<{c}>) -> ()",
+        "  return",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
+    """Raises StepladderError for types that no matmul has (`matmul_text`)."""
+    if len({type_.startswith("i") for type_ in (input_type, acc_type, c_type)}) > 1:
+        raise StepladderError(
+            f"products of {input_type}, sums in {acc_type}, C of {c_type}: integers and "
+            "floating-point numbers do not go together",
+            notes=["for i8: --acc-type i32 --c-type i32"],
+        )
+    if acc_type != c_type and (acc_type.startswith("i") or bits_of_name(c_type) >= bits_of_name(acc_type)):
+        raise StepladderError(
+            f"sums in {acc_type} are not rounded to C of {c_type}: C's type must be that of the "
+            "sums, or a narrower floating-point type"
+        )

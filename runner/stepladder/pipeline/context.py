@@ -1,0 +1,55 @@
+"""MLIR contexts with the extension and the plug-ins loaded, and payloads parsed in them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from stepladder import extension
+from stepladder.extension import plugins
+from stepladder.extension.lib import faults
+from stepladder.mlir import diagnostics, ssa_names
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.nesting import check_nesting
+from stepladder.runtime.errors import StepladderError
+
+
+@contextlib.contextmanager
+def mlir_context() -> Iterator[ir.Context]:
+    """Enters a fresh MLIR context with the `tc` extension and the plug-ins loaded; it is current while the block runs.
+
+    Raises:
+        StepladderError: a plug-in that cannot be loaded.
+    """
+    plugins.load_installed()
+    with ir.Context() as context, ir.Location.unknown():
+        extension.load()
+        yield context
+
+
+def parse_payload(text: str, name: str) -> ir.Module:
+    """Parses a payload in the current MLIR context.
+
+    Args:
+        text: MLIR.
+        name: the file it came from, for messages.
+
+    Raises:
+        StepladderError: text that does not parse, with the file, the line and the parser's message, or text that nests
+            too deeply.
+    """
+    diagnostics.name_payload(name)
+    check_nesting(text, name)
+    try:
+        module = ir.Module.parse(text)
+    except ir.MLIRError as error:
+        found = diagnostics.from_error(error)
+        first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
+        raise StepladderError(
+            first.message,
+            location=first.location or name,
+            traceback=faults.take(),
+            notes=[*first.notes, *plugins.unknown_op_notes(first, text)],
+        ) from None
+    ssa_names.restore(module, text)
+    return module

@@ -1,0 +1,178 @@
+"""What transform scripts define: pipelines, their steps, and the knobs that tune them.
+
+A pipeline is a named sequence, named after its file, that includes steps; a step is a named sequence, named after its
+file under `steps/`. `library` reads them from the scripts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepladder.runtime.errors import StepladderError, suggest
+
+if TYPE_CHECKING:  # descriptions of pipelines are kept in a cache, which is read without MLIR
+    from stepladder.mlir.bindings import ir
+
+KnobValue = int | str
+Knobs = dict[str, KnobValue]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A tunable parameter of a pipeline.
+
+    Attributes:
+        name: in the script and on the command line.
+        default: its value where a request gives none.
+        options: the values that it accepts; empty where `multiple_of` gives them.
+        multiple_of: it accepts every non-negative multiple of this number; None where `options` lists the values.
+        location: of its op in the script, as `file:line:column`.
+        description: one line for `stepladder list knobs`.
+    """
+
+    name: str
+    default: KnobValue
+    options: tuple[KnobValue, ...]
+    multiple_of: int | None
+    location: str
+    description: str = ""
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the knob is true or false."""
+        return isinstance(self.default, bool)
+
+    def accepts(self, value: KnobValue) -> bool:
+        """Tells whether `value` is among the options."""
+        if self.multiple_of is not None:
+            return isinstance(value, int) and value >= 0 and value % self.multiple_of == 0
+        return isinstance(value, bool) == self.is_boolean and value in self.options
+
+    def options_text(self) -> str:
+        """Returns the options as a message shows them."""
+        if self.multiple_of == 1:
+            return "any number from 0 on"
+        if self.multiple_of is not None:
+            return f"any multiple of {self.multiple_of}"
+        return ", ".join(value_text(option) for option in self.options)
+
+
+def value_text(value: KnobValue) -> str:
+    """Returns a knob's value as a user writes it: booleans as `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a step in a `transform.tune.alternatives` runs.
+
+    Attributes:
+        expression: selects a region.
+        region: the number of the step's region: the step runs where `expression` evaluates to it.
+        regions: how many regions the op has.
+        location: of the op in the script, as `file:line:column`.
+    """
+
+    expression: str
+    region: int
+    regions: int
+    location: str = field(compare=False)  # copies of a pipeline have equal conditions
+
+    def describe(self) -> str:
+        """Returns the condition as a table shows it."""
+        return self.expression if self.region == 1 else f"not ({self.expression})"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a step requires of knobs, payload and target: `condition` is an expression, `message` states it in words."""
+
+    condition: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a pipeline.
+
+    Attributes:
+        name: of its named sequence.
+        path: the file that defines it.
+        optimization: whether it may be left out; a step that is not an optimization is a lowering.
+        requires: what must hold where it runs.
+        needs: names of the steps without which it cannot run.
+        left_out: knob values that hold where it is left out.
+        dialects: the Python-defined dialects that its ops belong to; empty for a step that a stock mlir-opt runs.
+        condition: when it runs; None for always.
+    """
+
+    name: str
+    path: Path
+    optimization: bool
+    requires: tuple[Requirement, ...]
+    needs: tuple[str, ...]
+    left_out: Knobs
+    dialects: tuple[str, ...]
+    condition: Condition | None
+
+    def summary(self) -> str:
+        """Returns the first sentence of the script's head comment."""
+        return _head_comment(self.path)
+
+
+@dataclass
+class Pipeline:
+    """A parsed pipeline, its steps merged into one transform module.
+
+    Attributes:
+        name: of its named sequence and of its file.
+        path: the file that defines it.
+        module: the transform module, which belongs to the MLIR context that it was parsed in.
+        sequence: the pipeline's own named sequence in `module`.
+        knobs: by name.
+        derived: name -> expression, for names that expressions may use beside the knobs.
+        steps: in order.
+    """
+
+    name: str
+    path: Path
+    module: ir.Module
+    sequence: ir.Operation
+    knobs: dict[str, Knob]
+    derived: dict[str, str]
+    steps: list[Step] = field(default_factory=list)
+
+    def step(self, name: str) -> Step:
+        """Returns the step called `name`.
+
+        Raises:
+            StepladderError: no such step; lists the steps of the pipeline.
+        """
+        for step in self.steps:
+            if step.name == name:
+                return step
+        known = [step.name for step in self.steps]
+        raise StepladderError(
+            f"pipeline '{self.name}' has no step '{name}'{suggest(name, known)}",
+            notes=[f"its steps are: {', '.join(known)}"],
+        )
+
+    def summary(self) -> str:
+        """Returns the first sentence of the pipeline's head comment."""
+        return _head_comment(self.path)
+
+
+def _head_comment(path: Path) -> str:
+    """Returns the first sentence of the comment that a script begins with."""
+    lines = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("//"):
+            break
+        text = line.lstrip("/").strip()
+        if not text and lines:
+            break
+        lines.append(text)
+    return re.split(r"(?<=\.)\s", " ".join(lines).strip(), maxsplit=1)[0]

@@ -1,0 +1,140 @@
+"""The knobs of a request for one payload: those given, and the best known values of the others."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+from stepladder.mlir.bindings import ir
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import Pipeline
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
+from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
+from stepladder.pipeline.measured_knobs import Measured, find_measured
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import check_requirements
+from stepladder.pipeline.step_selection import active_steps
+from stepladder.runtime.errors import StepladderError
+
+
+def locate_matmul(module: ir.Module, name: str) -> PayloadMatmul:
+    """Returns the matmul of a payload.
+
+    Args:
+        module: the payload.
+        name: the file it came from, the location of an error about the payload as a whole.
+
+    Raises:
+        StepladderError: as `find_matmul`.
+    """
+    try:
+        return find_matmul(module)
+    except StepladderError as error:
+        error.location = error.location or name
+        raise
+
+
+def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: PayloadMatmul) -> Query:
+    """Returns the query for the knobs that a request does not give.
+
+    Args:
+        pipeline: loaded in the current MLIR context; no values are bound yet.
+        request: the knobs whose values are given, and the steps left out.
+        module: the payload.
+        matmul: that of the payload.
+
+    Raises:
+        StepladderError: settings that the pipeline does not accept.
+    """
+    knobs = choose_knobs(pipeline, request)
+    given = {knob for name in request.without for knob in pipeline.step(name).left_out}
+    given |= {"target", *request.settings}
+    fixed = {name: value for name, value in knobs.items() if name in given}
+    scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
+    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+    return Query(
+        pipeline,
+        request.without,
+        fixed,
+        matmul.problem,
+        facts,
+        str(knobs.get("target", "")),
+        find_measured(pipeline),
+        request.gpu,
+        matmul.location,
+    )
+
+
+def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Query:
+    """Returns the query for the knobs of a payload that is not run.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: pipeline and the knobs whose values are given.
+        text: the payload.
+        name: the file it came from, for messages.
+
+    Raises:
+        StepladderError: bad input of any kind.
+    """
+    choose_knobs(pipeline, request)
+    if "target" not in pipeline.knobs:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
+            location=str(pipeline.path),
+        )
+    module = parse_payload(text, name)
+    return make_query(pipeline, request, module, locate_matmul(module, name))
+
+
+def complete_request(
+    pipeline: Pipeline, request: Request, module: ir.Module, matmul: PayloadMatmul | None
+) -> tuple[Request, Source, Measured | None]:
+    """Returns a request that also gives the best knobs known for the payload.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: returned as it is unless it is `tuned`.
+        module: the payload.
+        matmul: that of the payload; None for a dump.
+
+    Returns:
+        The request, the source of the knobs that were chosen, and which measured knobs apply to the pipeline (None
+        where the request asks for none).
+
+    Raises:
+        StepladderError: settings that the pipeline does not accept.
+    """
+    if not request.tuned or matmul is None or "target" not in pipeline.knobs:
+        return request, FROM_SCRIPT, None
+    query = make_query(pipeline, request, module, matmul)
+    for choice in choices(query, request.database):
+        settings = {
+            name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in query.fixed
+        }
+        attempt = dataclasses.replace(request, settings={**settings, **request.settings})
+        with contextlib.suppress(StepladderError):
+            scope = evaluation_scope(pipeline, choose_knobs(pipeline, attempt), matmul.facts(), request.without)
+            steps = [pipeline.steps[index] for index in active_steps(pipeline, scope, attempt)]
+            check_requirements(pipeline, steps, scope, matmul.location)
+            return attempt, choice.source, query.measured
+    return request, FROM_SCRIPT, query.measured
+
+
+def knob_sources(pipeline: Pipeline, given: Request, completed: Request, source: Source) -> dict[str, str]:
+    """Returns where each knob's value comes from, as a message shows it.
+
+    Args:
+        pipeline: whose knobs they are.
+        given: the user's request.
+        completed: the request with the chosen knobs, as `complete_request` returns it.
+        source: of the chosen knobs.
+    """
+    implied = {knob: f"--without {name}" for name in given.without for knob in pipeline.step(name).left_out}
+    return {
+        name: "--set"
+        if name in given.settings
+        else implied.get(name) or (source.text if name in completed.settings else FROM_SCRIPT.text)
+        for name in pipeline.knobs
+    }

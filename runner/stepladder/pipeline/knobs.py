@@ -1,0 +1,90 @@
+"""The value of every knob for a request, and the names that expressions over knobs may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, value_text
+from stepladder.pipeline.expressions import Scope, Value
+from stepladder.pipeline.request import Request
+from stepladder.runtime import targets
+from stepladder.runtime.errors import StepladderError, suggest
+
+# The values of a boolean knob on a command line.
+_BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+
+
+def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
+    """Returns every knob's value: what the request sets, what steps left out imply, else the default.
+
+    Args:
+        pipeline: whose knobs they are.
+        request: its settings and the steps that it leaves out.
+
+    Raises:
+        StepladderError: an unknown knob or step, a value outside the options, a step that cannot be left out.
+    """
+    _check_without(pipeline, request.without)
+    values = {knob.name: knob.default for knob in pipeline.knobs.values()}
+    for name, given in request.settings.items():
+        if name not in pipeline.knobs:
+            raise StepladderError(
+                f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
+                notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
+            )
+        values[name] = _knob_value(pipeline.knobs[name], given, pipeline)
+    for name in request.without:
+        for knob, value in pipeline.step(name).left_out.items():
+            if knob in request.settings and values[knob] != value:
+                raise StepladderError(f"--without {name} means {knob} = {value}, but --set gives {values[knob]}")
+            values[knob] = value
+    return values
+
+
+def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value], without: tuple[str, ...]) -> Scope:
+    """Returns the names that expressions of a pipeline may use, with their values.
+
+    Args:
+        pipeline: whose derived names are added.
+        knobs: the value of every knob.
+        facts: of the payload (`payload.facts`).
+        without: names of the steps that are left out; every step's name tells whether it is included.
+
+    Raises:
+        StepladderError: a target that is not supported.
+    """
+    known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
+    known |= facts
+    if "target" in knobs:
+        known["shared_memory_limit"] = targets.find(str(knobs["target"])).shared_memory
+    return Scope({**known, **knobs}, pipeline.derived)
+
+
+def _knob_value(knob: Knob, given: KnobValue, pipeline: Pipeline) -> KnobValue:
+    value: KnobValue = given
+    if knob.is_boolean:
+        value = _BOOLEANS.get(str(given).lower(), given)
+    elif isinstance(knob.default, int) and isinstance(given, str):
+        try:
+            value = int(given, 0)
+        except ValueError:
+            raise StepladderError(
+                f"knob '{knob.name}' takes a number, not '{given}'", notes=[f"its options are: {knob.options_text()}"]
+            ) from None
+    if not knob.accepts(value):
+        raise StepladderError(
+            f"knob '{knob.name}' of pipeline '{pipeline.name}' cannot be {value_text(value)}",
+            location=knob.location,
+            notes=[f"its options are: {knob.options_text()}"],
+        )
+    return value
+
+
+def _check_without(pipeline: Pipeline, without: tuple[str, ...]) -> None:
+    optional = [step.name for step in pipeline.steps if step.optimization]
+    for name in without:
+        if not pipeline.step(name).optimization:
+            raise StepladderError(
+                f"step '{name}' is a lowering that pipeline '{pipeline.name}' cannot do without",
+                notes=[f"what can be left out: {', '.join(optional)}"],
+            )

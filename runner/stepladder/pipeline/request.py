@@ -1,0 +1,56 @@
+"""Requests: which part of a pipeline to run, and with which knobs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepladder.extension import plugins
+from stepladder.pipeline.definition import KnobValue, value_text
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run of a pipeline, and with which knobs.
+
+    Attributes:
+        pipeline: name of a pipeline of the package, or path of a pipeline file.
+        settings: knob -> value as text or number; the other knobs keep their defaults.
+        through: name of the last step to run; None for the pipeline's last.
+        start: name of the first step to run, where the payload is the IR after the step before it; None for the
+            pipeline's first.
+        without: names of optimizations to leave out.
+        tuned: choose the knobs that `settings` does not give for the payload's problem (`knob_choice`), instead of the
+            script's defaults.
+        database: a tuning database to choose from first; None for none.
+        gpu: key of the GPU in the cost model to choose for; None for the model's GPU of the target.
+    """
+
+    pipeline: str
+    settings: Mapping[str, KnobValue] = field(default_factory=dict)
+    through: str | None = None
+    start: str | None = None
+    without: tuple[str, ...] = ()
+    tuned: bool = False
+    database: Path | None = None
+    gpu: str | None = None
+
+    def command_line(self, payload: str) -> str:
+        """Returns the `stepladder-opt` command that makes this request.
+
+        Args:
+            payload: path of the payload's file.
+        """
+        words = ["stepladder-opt", payload, "--pipeline", self.pipeline]
+        for option, step in (("--from", self.start), ("--through", self.through)):
+            if step:
+                words += [option, step]
+        if self.without:
+            words += ["--without", ",".join(self.without)]
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={value_text(value)}"]
+        for path in plugins.files():
+            words += ["--plugin", path]
+        return shlex.join(words)

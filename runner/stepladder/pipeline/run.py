@@ -1,0 +1,162 @@
+"""Runs a pipeline over a payload, step by step, and keeps the IR after each.
+
+The scripts stay as they are in the repository: for a run, the knobs' values are written into the parsed module
+(`bind`), and every `transform.include` is interpreted on its own (`interpret`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepladder.extension.lib import faults
+from stepladder.mlir import ssa_names
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.text import text_of
+from stepladder.mlir.traverse import count_operations
+from stepladder.payload.facts import type_facts
+from stepladder.payload.matmul import PayloadMatmul
+from stepladder.pipeline import library
+from stepladder.pipeline.bind import bind
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import Knobs, Pipeline
+from stepladder.pipeline.dumps import dump_name
+from stepladder.pipeline.expressions import Scope
+from stepladder.pipeline.interpret import interpret_step
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, Source
+from stepladder.pipeline.knob_query import complete_request, knob_sources, locate_matmul
+from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
+from stepladder.pipeline.measured_knobs import Measured
+from stepladder.pipeline.reproducers import write_reproducer
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import check_requirements
+from stepladder.pipeline.step_selection import active_steps, step_span
+from stepladder.runtime.errors import FAILED, StepladderError
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One step as it ran.
+
+    Attributes:
+        name: of the step.
+        seconds: wall time that the interpreter took.
+        operations: number of ops in the module afterwards.
+        text: the IR afterwards.
+    """
+
+    name: str
+    seconds: float
+    operations: int
+    text: str
+
+
+@dataclass
+class Run:
+    """A finished run of a pipeline.
+
+    Attributes:
+        module: the payload after the last step, which belongs to the MLIR context of the run.
+        pipeline: with the knobs' values bound.
+        matmul: that of the payload; None where the run began from a dump.
+        knobs: the value of every knob.
+        scope: the values that expressions over knobs may use.
+        steps: those that ran, in order.
+        input_text: the payload as MLIR prints it.
+        sources: where each knob's value comes from, as a message shows it.
+        knob_source: the source of the knobs that were chosen.
+        measured: which measured knobs apply to the pipeline; None where the request asks for none.
+    """
+
+    module: ir.Module
+    pipeline: Pipeline
+    matmul: PayloadMatmul | None
+    knobs: Knobs
+    scope: Scope
+    steps: list[StepResult]
+    input_text: str
+    sources: dict[str, str]
+    knob_source: Source = FROM_SCRIPT
+    measured: Measured | None = None
+
+    def dumps(self) -> dict[str, str]:
+        """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
+        texts = [("input", self.input_text), *((step.name, step.text) for step in self.steps)]
+        return {dump_name(number, name): text for number, (name, text) in enumerate(texts)}
+
+
+def run_pipeline(
+    text: str,
+    name: str,
+    request: Request,
+    *,
+    reproducer_dir: Path | None = None,
+    begun: Callable[[str], None] | None = None,
+    progress: Callable[[StepResult], None] | None = None,
+) -> Run:
+    """Runs a pipeline over a payload, in the current MLIR context (`context.mlir_context`).
+
+    Args:
+        text: the payload.
+        name: the file it came from, for messages.
+        request: what to run.
+        reproducer_dir: the folder for a failing step's reproducer; None for a fresh temporary one.
+        begun: called with the payload as MLIR prints it, after all checks that precede the first step.
+        progress: called after each step that ran.
+
+    Raises:
+        StepladderError: bad input of any kind, or a step that fails (status FAILED, with a reproducer).
+    """
+    pipeline = library.load(request.pipeline)
+    first, _ = step_span(pipeline, request)
+    choose_knobs(pipeline, request)  # an error in the options comes before one in the payload
+    module = parse_payload(text, name)
+    matmul = locate_matmul(module, name) if first == 0 else None
+    given = request
+    request, source, measured = complete_request(pipeline, given, module, matmul)
+    knobs = choose_knobs(pipeline, request)
+    facts = matmul.facts() if matmul is not None else type_facts(module)
+    scope = evaluation_scope(pipeline, knobs, facts, request.without)
+    active = active_steps(pipeline, scope, request)
+    steps = [pipeline.steps[index] for index in active]
+    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None)
+    bind(pipeline, steps, knobs, scope)
+
+    results: list[StepResult] = []
+    input_text = text_of(module)
+    if begun:
+        begun(input_text)
+    before = input_text
+    for index in active:
+        results.append(_run_step(pipeline, index, module, before, request, reproducer_dir))
+        before = results[-1].text
+        if progress:
+            progress(results[-1])
+    sources = knob_sources(pipeline, given, request, source)
+    return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured)
+
+
+def _run_step(
+    pipeline: Pipeline, index: int, module: ir.Module, before: str, request: Request, reproducer_dir: Path | None
+) -> StepResult:
+    """Runs the step of a number; `before` is the IR that it runs over, for a reproducer."""
+    step = pipeline.steps[index]
+    began = time.perf_counter()
+    failure = interpret_step(pipeline, index, module)
+    seconds = time.perf_counter() - began
+    if failure is not None:
+        raise StepladderError(
+            f"step '{step.name}': {failure.message}",
+            location=failure.location or str(step.path),
+            status=FAILED,
+            traceback=faults.take(),
+            notes=[
+                f"the step stands in {step.path}",
+                *failure.notes,
+                *write_reproducer(step.name, before, request, reproducer_dir),
+            ],
+        )
+    ssa_names.hand_on_to_kernels(module)
+    return StepResult(step.name, seconds, count_operations(module), text_of(module))

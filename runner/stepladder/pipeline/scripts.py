@@ -1,0 +1,158 @@
+"""Script files: finds the file that defines a sequence, parses it, and supplies the declarations that it leaves out.
+
+A `transform.include` names a sequence that the module has to declare. A script that only this package reads may leave
+the declaration out: `parse` finds the file that defines the sequence and inserts the declaration behind the brace that
+opens the module, on the same line, so that the lines in messages are those of the file. A script that a stock mlir-opt
+reads declares what it includes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from stepladder.extension import plugins
+from stepladder.extension.lib import faults
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import interpreter, ir
+from stepladder.mlir.nesting import check_nesting
+from stepladder.pipeline.sequences import sequences_by_name
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
+
+_SEQUENCE = "transform.named_sequence"
+
+# What a declaration is needed for is known before the text can be parsed, hence by pattern, in code without comments
+# and strings. Scripts in the generic form define sequences by their attribute `sym_name`.
+_NO_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')
+_MODULE = re.compile(r"\bmodule\b(?:\s+@[\w$.-]+)?(?:\s+attributes\s*\{[^{}]*\})?\s*\{")
+_INCLUDED = re.compile(r"\btransform\.include\s+@([\w$.-]+)")
+_NAMED = re.compile(r"\btransform\.named_sequence\s+(?:private\s+)?@([\w$.-]+)")
+_NAMED_GENERICALLY = re.compile(r'\bsym_name\s*=\s*"([^"]+)"')
+
+
+def file_of(sequence: ir.Operation) -> Path:
+    """Returns the file that a named sequence was parsed from."""
+    return Path(sequence.location.filename)
+
+
+def _folders(near: Path) -> list[Path]:
+    return [near.parent / "steps", near.parent, transforms_dir() / "steps"]
+
+
+def find(name: str, near: Path) -> Path | None:
+    """Returns the file that defines a sequence which the script `near` includes, None where there is none."""
+    for folder in _folders(near):
+        for path in (folder / f"{name}.mlir", folder / "tc" / f"{name}.mlir"):
+            if path.is_file() and path != near:
+                return path
+    return None
+
+
+def path_of(name: str, near: Path) -> Path:
+    """Returns the file that defines a sequence which the script `near` includes.
+
+    Raises:
+        StepladderError: there is none; lists the folders that are searched.
+    """
+    path = find(name, near)
+    if path is not None:
+        return path
+    raise StepladderError(
+        f"'{near}' includes step '{name}', and no file {name}.mlir defines it",
+        notes=[f"looked in {', '.join(str(folder) for folder in _folders(near))}"],
+    )
+
+
+def declared(path: Path, including: tuple[Path, ...] = ()) -> str:
+    """Returns the text of a script with a declaration of every sequence that it includes.
+
+    Args:
+        path: the script.
+        including: the scripts that include it, outermost first.
+
+    Raises:
+        StepladderError: a file that cannot be read, an included sequence that no file defines, or scripts without
+            declarations that include each other.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StepladderError(f"cannot read '{path}': {error}") from None
+    code = _NO_CODE.sub(lambda found: " " * len(found.group()), text)
+    module = _MODULE.search(code)
+    known = {*_NAMED.findall(code), *_NAMED_GENERICALLY.findall(text)}
+    missing = [name for name in dict.fromkeys(_INCLUDED.findall(code)) if name not in known]
+    if module is None or not missing:
+        return text
+    declarations = [_declaration(name, path, (*including, path)) for name in missing]
+    return f"{text[: module.end()]} {' '.join(declarations)}{text[module.end() :]}"
+
+
+def _declaration(name: str, near: Path, including: tuple[Path, ...]) -> str:
+    """Returns the declaration of a sequence that another file defines, as text."""
+    path = path_of(name, near)
+    if path in including:
+        raise StepladderError(f"step '{name}' includes itself", location=str(path))
+    script = parse(path, including)
+    definition = sequences_by_name(script).get(name)
+    if definition is None:
+        raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
+    type_ = ir.TypeAttr(definition.attributes["function_type"]).value
+    if "arg_attrs" in definition.attributes:
+        marks = [str(marks) for marks in ir.ArrayAttr(definition.attributes["arg_attrs"])]
+    else:
+        marks = [""] * len(type_.inputs)
+    arguments = ", ".join(f"{argument} {mark}".strip() for argument, mark in zip(type_.inputs, marks, strict=True))
+    results = f" -> ({', '.join(map(str, type_.results))})" if type_.results else ""
+    return f"{_SEQUENCE} private @{name}({arguments}){results}"
+
+
+def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.Module:
+    """Parses a script, with the declarations that it leaves out, in the current MLIR context.
+
+    Args:
+        path: the script.
+        including: the scripts that include it, outermost first.
+
+    Raises:
+        StepladderError: a file that cannot be read or is not MLIR, with the line and what the parser said.
+    """
+    text = declared(path, including)
+    check_nesting(text, str(path))
+    try:
+        if text == path.read_text():  # may be any module, also one that the text does not open
+            return ir.Module.parseFile(str(path)).operation.opview
+        return ir.Operation.parse(text, source_name=str(path))
+    except ir.MLIRError as error:
+        first = diagnostics.from_error(error)[0]
+        raise StepladderError(
+            first.message,
+            location=first.location or str(path),
+            traceback=faults.take(),
+            notes=[*first.notes, *plugins.unknown_op_notes(first, text)],
+        ) from None
+
+
+def merge(module: ir.Module, name: str, path: Path) -> None:
+    """Copies the sequences of the file `path`, which defines the sequence `name`, into a transform module.
+
+    Raises:
+        StepladderError: a file that does not define the sequence, or one that does not fit what the module has.
+    """
+    script = parse(path)
+    if sequences_by_name(script).get(name) is None:
+        raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
+    with diagnostics.collect(module.context) as errors:
+        try:
+            interpreter.copy_symbols_and_merge_into(module, script)
+        except ValueError as error:
+            first = (
+                errors[0]
+                if errors
+                else diagnostics.from_text(str(error))
+                or diagnostics.Diagnostic(str(path), "the step does not fit the pipeline")
+            )
+            raise StepladderError(
+                f"step '{name}': {first.message}", location=first.location, notes=first.notes
+            ) from None

@@ -1,0 +1,86 @@
+"""Which steps of a pipeline a request runs."""
+
+from __future__ import annotations
+
+from stepladder.pipeline.definition import Condition, Pipeline
+from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import accepted_values
+from stepladder.runtime.errors import StepladderError
+
+
+def step_span(pipeline: Pipeline, request: Request) -> tuple[int, int]:
+    """Returns the numbers of the first and the last step that a request asks for.
+
+    Raises:
+        StepladderError: an unknown step, or a first step that comes after the last.
+    """
+    order = [step.name for step in pipeline.steps]
+    first = order.index(pipeline.step(request.start).name) if request.start else 0
+    last = order.index(pipeline.step(request.through).name) if request.through else len(order) - 1
+    if first > last:
+        raise StepladderError(
+            f"--from {request.start} comes after --through {request.through} in pipeline '{pipeline.name}'",
+            notes=[f"its steps are: {', '.join(order)}"],
+        )
+    return first, last
+
+
+def active_steps(pipeline: Pipeline, scope: Scope, request: Request) -> list[int]:
+    """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
+
+    Args:
+        pipeline: whose steps they are.
+        scope: the values that conditions depend on (`knobs.evaluation_scope`).
+        request: the first and last step, and those to leave out.
+
+    Raises:
+        StepladderError: a step that needs one that does not run, or that is asked for and not chosen.
+    """
+    first, last = step_span(pipeline, request)
+    chosen = []
+    for number, step in enumerate(pipeline.steps):
+        condition = step.condition
+        runs = condition is None or _selected_region(pipeline, condition, scope) == condition.region
+        if condition is not None and not runs and step.name in (request.start, request.through):
+            raise StepladderError(
+                f"step '{step.name}' does not run with these knobs",
+                notes=[
+                    *accepted_values(pipeline, scope, condition.describe()),
+                    f"it runs where {condition.describe()}",
+                ],
+            )
+        if runs and first <= number <= last and step.name not in request.without:
+            chosen.append(number)
+    for number in chosen:
+        step = pipeline.steps[number]
+        missing = [name for name in step.needs if name in request.without]
+        if missing:
+            both = [f"leave out both: --without {','.join([*request.without, step.name])}"]
+            raise StepladderError(
+                f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
+                notes=both if step.optimization else [],
+            )
+    return chosen
+
+
+def _selected_region(pipeline: Pipeline, condition: Condition, scope: Scope) -> int:
+    """Returns the number of the region that a `transform.tune.alternatives` runs.
+
+    Raises:
+        StepladderError: its expression cannot be evaluated, or gives no number of a region.
+    """
+    try:
+        value = evaluate(condition.expression, scope)
+    except ExpressionError as error:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}: {error}",
+            location=condition.location,
+        ) from None
+    if not isinstance(value, int) or not 0 <= value < condition.regions:
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}, which "
+            f"is {value}, and must be from 0 to {condition.regions - 1}",
+            location=condition.location,
+        )
+    return int(value)

@@ -1,0 +1,86 @@
+"""The problem that a kernel computes: one matmul, its sizes, element types and layouts.
+
+A payload is recognized as one, a manifest holds one, and the checks of a kernel's numbers follow from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
+
+    element_type: str
+    shape: tuple[int, int]
+    access: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A matmul: C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n and row-major.
+
+    Attributes:
+        m, n, k: extents in elements.
+        a_type, b_type, c_type: element types as stored.
+        acc_type: element type in which products are summed.
+        accumulate: whether C is read as well as written.
+        kind: always `matmul`.
+        a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
+        compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
+            stands for `a_type`.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    acc_type: str
+    c_type: str
+    accumulate: bool
+    kind: str = "matmul"
+    a_layout: str = "row"
+    b_layout: str = "row"
+    compute_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.compute_type is None:
+            object.__setattr__(self, "compute_type", self.a_type)
+
+    @property
+    def a_shape(self) -> tuple[int, int]:
+        """Extents of A's buffer, outermost first: (m, k), or (k, m) where A is column-major."""
+        return (self.m, self.k) if self.a_layout == "row" else (self.k, self.m)
+
+    @property
+    def b_shape(self) -> tuple[int, int]:
+        """Extents of B's buffer, outermost first: (k, n), or (n, k) where B is column-major."""
+        return (self.k, self.n) if self.b_layout == "row" else (self.n, self.k)
+
+    def operand(self, role: str) -> Operand:
+        """Returns the operand of a role, `a`, `b` or `c`."""
+        if role == "c":
+            return Operand(self.c_type, (self.m, self.n), "readwrite" if self.accumulate else "write")
+        return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of one product, of floating-point numbers or integers: 2 m n k."""
+        return 2 * self.m * self.n * self.k
+
+    def describe(self) -> str:
+        """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 accumulation)`.
+
+        Products in another type than the operands' and operands that are not row-major are mentioned too:
+        `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`.
+        """
+        formula = "C = AB + C" if self.accumulate else "C = AB"
+        products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
+        columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
+        layouts = f", {' and '.join(columns)} column-major" if columns else ""
+        return (
+            f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
+            f"({products}{self.acc_type} accumulation){layouts}"
+        )

@@ -1,0 +1,74 @@
+"""The ops that reference programs may hold, and the reductions that can be computed.
+
+The export of a payload checks its ops against these, and the evaluation computes them.
+"""
+
+from __future__ import annotations
+
+from stepladder.runtime.reference import Generic
+
+# Ops on numbers of one type.
+ARITHMETIC = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("addf", "addi", "mulf", "muli", "subf", "subi", "divf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"),
+        *("maxsi", "minsi", "andi", "ori", "xori", "select"),
+    )
+) | frozenset(
+    f"math.{name}"
+    for name in (
+        *("absf", "absi", "ceil", "floor", "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "tanh"),
+        *("sin", "cos", "roundeven", "erf", "powf", "fma"),
+    )
+)
+# Casts between floating-point types: they keep a value as it is.
+FLOAT_CASTS = ("arith.extf", "arith.truncf")
+CASTS = (
+    *FLOAT_CASTS,
+    "arith.extsi",
+    "arith.extui",
+    "arith.trunci",
+    "arith.sitofp",
+    "arith.uitofp",
+    "arith.fptosi",
+    "arith.index_cast",
+)
+OPERATIONS = ARITHMETIC.union(CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index"))
+# MLIR's numbers of the predicates: oeq to uno for floating point, eq to sge for integers.
+PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(6)}
+
+# The ops that fold the values of reduction loops, by the function of an array that does.
+FOLDS = {
+    "arith.addf": "sum",
+    "arith.addi": "sum",
+    "arith.mulf": "prod",
+    "arith.muli": "prod",
+    "arith.maximumf": "amax",
+    "arith.minimumf": "amin",
+    "arith.maxnumf": "amax",
+    "arith.minnumf": "amin",
+    "arith.maxsi": "amax",
+    "arith.minsi": "amin",
+}
+
+
+def is_float(type_: str) -> bool:
+    """Tells whether MLIR's name of a type is that of a floating-point type."""
+    return type_.startswith(("f", "bf", "tf"))
+
+
+def unsupported_reduction(generic: Generic) -> str | None:
+    """Returns why an op's reduction cannot be computed, or None where it can or there is none."""
+    inputs = len(generic.inputs)
+    for output, yielded in enumerate(generic.yields):
+        loops = {loop for loop in generic.maps[inputs + output] if loop is not None}
+        if loops == {loop for loop, _ in enumerate(generic.sizes)}:
+            continue
+        made = {op.result: op for op in generic.body}
+        fold = made.get(yielded)
+        sums = generic.arguments[inputs + output]
+        if fold is None or fold.name not in FOLDS or sums not in fold.operands:
+            return "a reduction whose last op does not fold the values into the result"
+        if sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums) > 1:
+            return "a reduction that reads the result so far for more than to fold the next value into it"
+    return None

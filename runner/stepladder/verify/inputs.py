@@ -1,0 +1,144 @@
+"""Random operands of the checks, of a problem's storage types and in its layouts."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from stepladder.runtime.element_types import FP8_TYPES, ElementType, element_type
+from stepladder.runtime.problem import Problem
+from stepladder.verify.tolerance import FP8_BITS
+
+Operands = tuple[np.ndarray, np.ndarray, np.ndarray]
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+# Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
+CHUNK = 1 << 20
+
+# The magnitude of the integers in C of the exact check.
+EXACT_C = 8
+
+# The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
+INTEGER_C = 1 << 20
+
+
+def exact_density(problem: Problem) -> float:
+    """Returns the share of elements of A that are not zero in the exact check.
+
+    The sum of n independent +1 and -1 exceeds t with probability at most 2 exp(-t^2 / 2n) (Hoeffding), and so does any
+    part of it, as a kernel's order of adding does not depend on the data. With t^2 / 2n >= 64, that is 3e-28 for one
+    partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
+    f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
+    Products of fp8 are summed exactly below 2^13, whatever the type of the sums: 0.9 of 523,000. C of f16 or bf16 must
+    hold the result exactly: of 480 for bf16, where six deviations of a row's number below the limit are less.
+    """
+    limit = _exact_limit(problem)
+    return min(1.0, min(0.9 * limit, limit - 6 * math.sqrt(limit)) / problem.k)
+
+
+def _exact_limit(problem: Problem) -> int:
+    """The most non-zero products of an element for which all partial sums are exact."""
+    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type))
+    if problem.compute_type in FP8_TYPES:
+        largest = min(largest, 2**FP8_BITS)
+    return (largest - EXACT_C) ** 2 // 128
+
+
+def exact_inputs(problem: Problem, seed: int) -> Operands:
+    """Returns A, B and the C to add to, of their storage types and in their layouts, for the exact check."""
+    density = exact_density(problem)
+
+    def signs(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(0, 2, count, np.int8) * np.int8(2) - np.int8(1)
+
+    def thinned(generator: np.random.Generator, count: int) -> np.ndarray:
+        return signs(generator, count) * (generator.random(count, np.float32) < density)
+
+    def small(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(-EXACT_C, EXACT_C + 1, count, np.int8)
+
+    a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
+    if density < 1:
+        products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=1).max())
+        assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
+    return a, b, c
+
+
+def integer_range(problem: Problem) -> int:
+    """Returns r, such that A and B of the random check hold integers from -r to r - 1.
+
+    All of the type's range (128 for i8) where no partial sum can leave the sums' type whatever the data, that is where
+    K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that holds.
+    """
+    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - INTEGER_C
+    return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))
+
+
+def random_inputs(problem: Problem, seed: int) -> Operands:
+    """Returns A, B and the C to add to, of their storage types and in their layouts, for the random check.
+
+    Standard normal, rounded to the storage types; integers are uniform, those of A and B over `integer_range`, those of
+    C up to INTEGER_C.
+    """
+    if element_type(problem.acc_type).is_integer:
+        bound = integer_range(problem)
+
+        def uniform(generator: np.random.Generator, count: int) -> np.ndarray:
+            return generator.integers(-bound, bound, count, np.int8)
+
+        def summand(generator: np.random.Generator, count: int) -> np.ndarray:
+            return generator.integers(-INTEGER_C, INTEGER_C, count, np.int32, endpoint=True)
+
+        return _operands(problem, seed, uniform, uniform, summand)
+
+    def normal(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.standard_normal(count, np.float32)
+
+    return _operands(problem, seed, normal, normal, normal)
+
+
+def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:
+    """Returns A, B and C, each drawn by a function of a generator and a number of elements."""
+    shapes = (problem.a_shape, problem.b_shape, (problem.m, problem.n))
+    types = (problem.a_type, problem.b_type, problem.c_type)
+    a, b, c = (
+        _draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
+        for operand, (shape, name, draw) in enumerate(zip(shapes, types, draws))
+    )
+    return a, b, c
+
+
+def _draw(
+    shape: tuple[int, int],
+    element: ElementType,
+    seed: np.random.SeedSequence,
+    draw: Draw,
+) -> np.ndarray:
+    """Fills an array chunk by chunk on all cores: NumPy's generators release the interpreter's lock."""
+    flat = np.empty(math.prod(shape), element.dtype)
+    starts = range(0, flat.size, CHUNK)
+
+    def fill(start: int, stream: np.random.SeedSequence) -> None:
+        chunk = flat[start : start + CHUNK]
+        chunk[:] = draw(np.random.default_rng(stream), chunk.size)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(fill, starts, seed.spawn(len(starts))):
+            pass
+    return flat.reshape(shape)
+
+
+def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
+    """What C holds before a launch: the summand, or poison where the kernel must not read it."""
+    if problem.accumulate:
+        return c
+    return np.full_like(c, np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan)
+
+
+def logical_operands(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns A (m x k) and B (k x n) as views of what is stored."""
+    return a if problem.a_layout == "row" else a.T, b if problem.b_layout == "row" else b.T

@@ -1,0 +1,91 @@
+"""The scalar ops of reference programs, on whole arrays of NumPy or PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepladder.verify.arrays import Array, NumPyArrays
+
+Relation = Callable[[Array, Array], Array]
+_SIGNED: dict[int, Relation] = {
+    0: lambda x, y: x == y,
+    1: lambda x, y: x != y,
+    2: lambda x, y: x < y,
+    3: lambda x, y: x <= y,
+    4: lambda x, y: x > y,
+    5: lambda x, y: x >= y,
+}
+# By MLIR's numbers: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
+_FLOAT: dict[int, Relation] = {
+    1: lambda x, y: x == y,
+    2: lambda x, y: x > y,
+    3: lambda x, y: x >= y,
+    4: lambda x, y: x < y,
+    5: lambda x, y: x <= y,
+    6: lambda x, y: (x < y) | (x > y),
+    7: lambda x, y: (x == x) & (y == y),
+    8: lambda x, y: ~((x < y) | (x > y)),
+    9: lambda x, y: ~(x <= y),
+    10: lambda x, y: ~(x < y),
+    11: lambda x, y: ~(x >= y),
+    12: lambda x, y: ~(x > y),
+    13: lambda x, y: x != y,
+    14: lambda x, y: (x != x) | (y != y),
+}
+
+
+def _add(arrays: NumPyArrays, x: Array, y: Array) -> Array:
+    return x + y
+
+
+def _multiply(arrays: NumPyArrays, x: Array, y: Array) -> Array:
+    return x * y
+
+
+def _of(name: str) -> Callable[..., Array]:
+    """Returns a function that NumPy and PyTorch have under one name."""
+    return lambda arrays, *operands: getattr(arrays.xp, name)(*operands)
+
+
+# Ops on numbers of one type, by name.
+ARITHMETIC: dict[str, Callable[..., Array]] = {
+    "arith.addf": _add,
+    "arith.addi": _add,
+    "arith.mulf": _multiply,
+    "arith.muli": _multiply,
+    "arith.subf": lambda arrays, x, y: x - y,
+    "arith.subi": lambda arrays, x, y: x - y,
+    "arith.divf": lambda arrays, x, y: x / y,
+    "arith.negf": lambda arrays, x: -x,
+    "arith.maximumf": _of("maximum"),
+    "arith.minimumf": _of("minimum"),
+    "arith.maxnumf": _of("fmax"),
+    "arith.minnumf": _of("fmin"),
+    "arith.maxsi": _of("maximum"),
+    "arith.minsi": _of("minimum"),
+    "arith.andi": lambda arrays, x, y: x & y,
+    "arith.ori": lambda arrays, x, y: x | y,
+    "arith.xori": lambda arrays, x, y: x ^ y,
+    "arith.select": _of("where"),
+    "math.absf": _of("abs"),
+    "math.absi": _of("abs"),
+    "math.ceil": _of("ceil"),
+    "math.floor": _of("floor"),
+    "math.exp": _of("exp"),
+    "math.exp2": _of("exp2"),
+    "math.expm1": _of("expm1"),
+    "math.log": _of("log"),
+    "math.log2": _of("log2"),
+    "math.log1p": _of("log1p"),
+    "math.sqrt": _of("sqrt"),
+    "math.tanh": _of("tanh"),
+    "math.sin": _of("sin"),
+    "math.cos": _of("cos"),
+    "math.roundeven": _of("round"),
+    "math.rsqrt": lambda arrays, x: 1 / arrays.xp.sqrt(x),
+    "math.erf": lambda arrays, x: arrays.erf(x),
+    "math.powf": lambda arrays, x, y: x**y,
+    "math.fma": lambda arrays, x, y, z: x * y + z,
+}
+
+PREDICATES: dict[str, dict[int, Relation]] = {"arith.cmpf": _FLOAT, "arith.cmpi": _SIGNED}

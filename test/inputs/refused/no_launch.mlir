@@ -1,4 +1,0 @@
-// No launch to pack the shared memory of.
-func.func @f() {
-  return
-}

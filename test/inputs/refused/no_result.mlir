@@ -1,5 +1,0 @@
-// A product that nobody gets.
-func.func @matmul(%A: tensor<256x128xf16>, %B: tensor<128x256xf16>, %C: tensor<256x256xf32>) {
-  %d = linalg.matmul ins(%A, %B : tensor<256x128xf16>, tensor<128x256xf16>) outs(%C : tensor<256x256xf32>) -> tensor<256x256xf32>
-  return
-}

@@ -1,0 +1,351 @@
+"""The emulator on IR that no pipeline here makes: forms of kernels and hosts that are valid, and what they print."""
+
+import numpy as np
+import pytest
+
+from stepladder.emulator.core.emulation import Emulation, Outcome
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.runtime.errors import StepladderError
+
+
+def run(text: str, *inputs: np.ndarray, function: str | None = "main", **options) -> Outcome:
+    """Returns the outcome of a module's function."""
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "kernel.mlir"), function)
+        return emulation.run(list(inputs), **options)
+
+
+def run_clean(text: str, *inputs: np.ndarray, **options) -> Outcome:
+    """Returns the outcome of a module's function, in which nothing is found."""
+    outcome = run(text, *inputs, **options)
+    assert not outcome.findings, outcome.findings[0].render()
+    return outcome
+
+
+def launch(body: str, *, threads: int = 64, arguments: str = "%Y: memref<64xi32>", blocks: int = 1) -> str:
+    """Returns a module with one launch; %t is the thread."""
+    return f"""
+    func.func @main({arguments}) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %threads = arith.constant {threads} : index
+      %blocks = arith.constant {blocks} : index
+      gpu.launch blocks(%b, %b1, %b2) in (%g0 = %blocks, %g1 = %c1, %g2 = %c1)
+          threads(%t, %t1, %t2) in (%n0 = %threads, %n1 = %c1, %n2 = %c1) {{
+        {body}
+      }}
+      return
+    }}"""
+
+
+INTS = np.zeros(64, np.int32)
+
+
+# What is out of bounds.
+
+
+@pytest.mark.parametrize(
+    "access", ["%v = memref.load %Y[%i] : memref<64xi32>", "memref.store %v0, %Y[%i] : memref<64xi32>"]
+)
+def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access):
+    outcome = run(
+        launch(f"""
+        %i = arith.constant 64 : index
+        %v0 = arith.constant 1 : i32
+        {access}
+        gpu.terminator"""),
+        INTS,
+    )
+    (finding,) = outcome.findings
+    assert finding.kind == "out-of-bounds" and "element [64] of 64xi32" in finding.message
+
+
+def test_the_host_out_of_bounds():
+    outcome = run(
+        """
+    func.func @main(%X: memref<4xf32>) -> f32 {
+      %i = arith.constant -1 : index
+      %v = memref.load %X[%i] : memref<4xf32>
+      return %v : f32
+    }""",
+        np.ones(4, np.float32),
+    )
+    assert [finding.kind for finding in outcome.findings] == ["out-of-bounds"]
+
+
+def test_memory_that_has_been_freed():
+    outcome = run("""
+    func.func @main() {
+      %c0 = arith.constant 0 : index
+      %A = memref.alloc() : memref<4xf32>
+      %z = arith.constant 0.0 : f32
+      memref.store %z, %A[%c0] : memref<4xf32>
+      memref.dealloc %A : memref<4xf32>
+      %v = memref.load %A[%c0] : memref<4xf32>
+      memref.dealloc %A : memref<4xf32>
+      return
+    }""")
+    assert [finding.kind for finding in outcome.findings] == ["use-after-free"] * 2
+
+
+# Threads and barriers.
+
+
+def test_the_second_warpgroup_stores_behind_the_first():
+    # MLIR's lowering takes the number of the warp in the block, not in its warpgroup.
+    outcome = run_clean(
+        launch(
+            """
+        %sums = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x8xf32>>
+        %part = memref.subview %Y[0, 0] [64, 8] [1, 1] : memref<128x8xf32> to memref<64x8xf32, strided<[8, 1]>>
+        nvgpu.warpgroup.mma.store %sums, %part
+            : <fragmented = vector<64x8xf32>> to memref<64x8xf32, strided<[8, 1]>>
+        gpu.terminator""",
+            threads=256,
+            arguments="%Y: memref<128x8xf32>",
+        ),
+        np.ones((128, 8), np.float32),
+    )
+    assert not outcome.arguments[0].any()
+
+
+def test_threads_that_have_ended_count_as_arrived():
+    outcome = run_clean(
+        """
+    module attributes {gpu.container_module} {
+      func.func @main(%Y: memref<64xi32>) {
+        %c1 = arith.constant 1 : index
+        %c64 = arith.constant 64 : index
+        gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%Y : memref<64xi32>)
+        return
+      }
+      gpu.module @k {
+        gpu.func @k(%Y: memref<64xi32>) workgroup(%s: memref<32xi32, #gpu.address_space<workgroup>>) kernel {
+          %t = gpu.thread_id x
+          %c32 = arith.constant 32 : index
+          %c31 = arith.constant 31 : index
+          %late = arith.cmpi uge, %t, %c32 : index
+          cf.cond_br %late, ^leave, ^stay
+        ^leave:
+          gpu.return
+        ^stay:
+          %v = arith.index_cast %t : index to i32
+          memref.store %v, %s[%t] : memref<32xi32, #gpu.address_space<workgroup>>
+          gpu.barrier
+          %r = arith.subi %c31, %t : index
+          %w = memref.load %s[%r] : memref<32xi32, #gpu.address_space<workgroup>>
+          memref.store %w, %Y[%t] : memref<64xi32>
+          gpu.return
+        }
+      }
+    }""",
+        INTS,
+    )
+    assert list(outcome.arguments[0][:32]) == list(range(31, -1, -1))
+
+
+def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster():
+    run_clean(
+        """
+    module attributes {gpu.container_module} {
+      func.func @main(%Y: memref<64xi32>) {
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %c32 = arith.constant 32 : index
+        gpu.launch_func @k::@k clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c32, %c1, %c1)
+            args(%Y : memref<64xi32>)
+        return
+      }
+      gpu.module @k {
+        llvm.mlir.global internal @m() {addr_space = 3 : i32, alignment = 8 : i64} : i64
+        llvm.func @k(%Y: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+          %c0 = llvm.mlir.constant(0 : i32) : i32
+          %c1 = llvm.mlir.constant(1 : i32) : i32
+          %c32 = llvm.mlir.constant(32 : i32) : i32
+          %ticks = llvm.mlir.constant(1000 : i32) : i32
+          %m = llvm.mlir.addressof @m : !llvm.ptr<3>
+          %t = nvvm.read.ptx.sreg.tid.x : i32
+          %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+          %first = llvm.icmp "eq" %t, %c0 : i32
+          nvvm.mbarrier.init %m, %c32, predicate = %first : !llvm.ptr<3>, i32, i1
+          nvvm.fence.mbarrier.init
+          nvvm.cluster.arrive
+          nvvm.cluster.wait
+          // Those of block 1 arrive at the mbarrier of block 0, which waits for them.
+          %of_first = llvm.icmp "eq" %rank, %c0 : i32
+          llvm.cond_br %of_first, ^wait, ^arrive
+        ^arrive:
+          %there = nvvm.mapa %m, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+          nvvm.mbarrier.arrive %there : !llvm.ptr<7>
+          llvm.br ^end
+        ^wait:
+          nvvm.mbarrier.try_wait.parity %m, %c0, %ticks : !llvm.ptr<3>, i32, i32
+          llvm.br ^end
+        ^end:
+          nvvm.cluster.arrive
+          nvvm.cluster.wait
+          llvm.return
+        }
+      }
+    }""",
+        INTS,
+    )
+
+
+def test_f64_matrices_are_multiplied_in_f64():
+    a = np.full((8, 4), 1 + 2.0**-40)
+    outcome = run_clean(
+        launch(
+            """
+        %p = gpu.subgroup_mma_load_matrix %A[%c0, %c0] {leadDimension = 4 : index}
+            : memref<8x4xf64> -> !gpu.mma_matrix<8x4xf64, "AOp">
+        %q = gpu.subgroup_mma_load_matrix %B[%c0, %c0] {leadDimension = 8 : index}
+            : memref<4x8xf64> -> !gpu.mma_matrix<4x8xf64, "BOp">
+        %c = gpu.subgroup_mma_load_matrix %C[%c0, %c0] {leadDimension = 8 : index}
+            : memref<8x8xf64> -> !gpu.mma_matrix<8x8xf64, "COp">
+        %d = gpu.subgroup_mma_compute %p, %q, %c : !gpu.mma_matrix<8x4xf64, "AOp">, !gpu.mma_matrix<4x8xf64, "BOp">
+            -> !gpu.mma_matrix<8x8xf64, "COp">
+        gpu.subgroup_mma_store_matrix %d, %C[%c0, %c0] {leadDimension = 8 : index}
+            : !gpu.mma_matrix<8x8xf64, "COp">, memref<8x8xf64>
+        gpu.terminator""",
+            threads=32,
+            arguments="%A: memref<8x4xf64>, %B: memref<4x8xf64>, %C: memref<8x8xf64>",
+        ),
+        a,
+        a.T.copy(),
+        np.zeros((8, 8)),
+    )
+    assert np.array_equal(outcome.arguments[2], a @ a.T)
+
+
+# Forms of launches, kernels and calls.
+
+
+def test_a_launch_of_several_blocks_of_instructions():
+    outcome = run_clean(
+        launch("""
+        %big = arith.cmpi ult, %t, %c1 : index
+        cf.cond_br %big, ^first, ^rest
+      ^first:
+        %seven = arith.constant 7 : i32
+        cf.br ^end(%seven : i32)
+      ^rest:
+        %v = arith.index_cast %t : index to i32
+        cf.br ^end(%v : i32)
+      ^end(%w: i32):
+        memref.store %w, %Y[%t] : memref<64xi32>
+        gpu.terminator"""),
+        INTS,
+    )
+    assert list(outcome.arguments[0]) == [7, *range(1, 64)]
+
+
+def test_an_asynchronous_launch_with_memory_of_its_own():
+    outcome = run_clean(
+        """
+    func.func @main(%Y: memref<64xi32>) {
+      %c1 = arith.constant 1 : index
+      %c63 = arith.constant 63 : index
+      %c64 = arith.constant 64 : index
+      %t0 = gpu.wait async
+      %D, %t1 = gpu.alloc async [%t0] () : memref<64xi32>
+      %t2 = gpu.memcpy async [%t1] %D, %Y : memref<64xi32>, memref<64xi32>
+      %t3 = gpu.launch async [%t2] blocks(%b, %b1, %b2) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+          threads(%t, %n1, %n2) in (%m0 = %c64, %m1 = %c1, %m2 = %c1)
+          workgroup(%s : memref<64xi32, #gpu.address_space<workgroup>>)
+          private(%p : memref<1xi32, #gpu.address_space<private>>) {
+        %i = arith.constant 0 : index
+        %v = arith.index_cast %t : index to i32
+        memref.store %v, %p[%i] : memref<1xi32, #gpu.address_space<private>>
+        memref.store %v, %s[%t] : memref<64xi32, #gpu.address_space<workgroup>>
+        gpu.barrier
+        %r = arith.subi %c63, %t : index
+        %a = memref.load %s[%r] : memref<64xi32, #gpu.address_space<workgroup>>
+        %o = memref.load %p[%i] : memref<1xi32, #gpu.address_space<private>>
+        %d = arith.subi %a, %o : i32
+        memref.store %d, %D[%t] : memref<64xi32>
+        gpu.terminator
+      }
+      %t4 = gpu.memcpy async [%t3] %Y, %D : memref<64xi32>, memref<64xi32>
+      %t5 = gpu.dealloc async [%t4] %D : memref<64xi32>
+      gpu.wait [%t5]
+      return
+    }""",
+        INTS,
+    )
+    assert list(outcome.arguments[0]) == [63 - 2 * t for t in range(64)]
+
+
+FUNCTION = """
+  gpu.module @k {
+    func.func @twice(%i: i32, %t: index) -> i32 {
+      %c32 = arith.constant 32 : index
+      %early = arith.cmpi ult, %t, %c32 : index
+      cf.cond_br %early, ^one, ^two
+    ^one:
+      %a = arith.addi %i, %i : i32
+      return %a : i32
+    ^two:
+      %b = arith.constant -1 : i32
+      return %b : i32
+    }
+    gpu.func @k(%Y: memref<64xi32>) kernel {
+      %t = gpu.thread_id x
+      %v = arith.index_cast %t : index to i32
+      %w = func.call @twice(%v, %t) : (i32, index) -> i32
+      %x = func.call @twice(%w, %t) : (i32, index) -> i32
+      // All threads have come together again.
+      gpu.barrier
+      memref.store %x, %Y[%t] : memref<64xi32>
+      gpu.return
+    }
+  }"""
+
+
+def test_a_kernel_calls_a_function():
+    outcome = run_clean(
+        """
+    module attributes {gpu.container_module} {
+      func.func @main(%Y: memref<64xi32>) {
+        %c1 = arith.constant 1 : index
+        %c64 = arith.constant 64 : index
+        gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%Y : memref<64xi32>)
+        return
+      }"""
+        + FUNCTION
+        + "}",
+        INTS,
+    )
+    assert list(outcome.arguments[0]) == [4 * t if t < 32 else -1 for t in range(64)]
+
+
+def test_a_function_without_a_body_is_an_error_that_names_it():
+    with pytest.raises(StepladderError, match="no function @secret with a body") as caught:
+        run("""
+        func.func private @secret(f32)
+        func.func @main() {
+          %v = arith.constant 1.0 : f32
+          call @secret(%v) : (f32) -> ()
+          return
+        }""")
+    assert caught.value.location.startswith("kernel.mlir:")
+
+
+def test_four_bit_integers():
+    (y,) = run_clean(
+        launch(
+            """
+        %i = arith.index_cast %t : index to i4
+        memref.store %i, %S[%t] : memref<64xi4>
+        %v = memref.load %S[%t] : memref<64xi4>
+        %two = arith.constant 2 : i4
+        %p = arith.muli %v, %two : i4
+        %w = arith.extsi %p : i4 to i32
+        memref.store %w, %Y[%t] : memref<64xi32>
+        gpu.terminator""",
+            arguments="%S: memref<64xi4>, %Y: memref<64xi32>",
+        ),
+        np.zeros(64, np.int8),
+        INTS,
+    ).arguments[1:]
+    assert list(y) == [((2 * t + 8) % 16) - 8 for t in range(64)]

@@ -1,0 +1,223 @@
+"""The emulator on whole programs: what the host does and prints, atomics, reductions, and loops of every kind."""
+
+import numpy as np
+import pytest
+
+from test_emulator_foreign import INTS, launch, run, run_clean
+
+# The host.
+
+
+def test_assertions_of_the_host_end_the_program():
+    outcome = run(
+        """
+    func.func @main(%Y: memref<64xi32>) {
+      %c0 = arith.constant 0 : index
+      %no = arith.constant false
+      %v = arith.constant 1 : i32
+      cf.assert %no, "not so"
+      memref.store %v, %Y[%c0] : memref<64xi32>
+      return
+    }""",
+        INTS,
+    )
+    assert [finding.kind for finding in outcome.findings] == ["assertion"] and "not so" in outcome.output
+    assert not outcome.arguments[0].any()
+
+
+def test_what_runner_libraries_print():
+    outcome = run_clean(
+        """
+    func.func private @printMemrefF32(memref<*xf32>)
+    func.func @main(%X: memref<2x3xf32>) {
+      %u = memref.cast %X : memref<2x3xf32> to memref<*xf32>
+      call @printMemrefF32(%u) : (memref<*xf32>) -> ()
+      %v = arith.constant dense<[1.5, -0.0, 1.0e+20]> : vector<3xf32>
+      vector.print %v : vector<3xf32>
+      %i = arith.constant dense<[[true, false], [true, true]]> : vector<2x2xi1>
+      vector.print %i : vector<2x2xi1>
+      vector.print str "text\\n"
+      return
+    }""",
+        np.arange(6, dtype=np.float32).reshape(2, 3) / 4,
+    )
+    head, *lines = outcome.output.splitlines()
+    assert head.startswith("Unranked Memref base@ = 0x")
+    assert head.endswith(" rank = 2 offset = 0 sizes = [2, 3] strides = [3, 1] data = ")
+    assert lines == [
+        "[[0,   0.25,   0.5], ",
+        " [0.75,   1,   1.25]]",
+        "( 1.5, -0, 1e+20 )",
+        "( ( 1, 0 ), ( 1, 1 ) )",
+        "text",
+    ]
+
+
+def test_kernels_print_one_thread_after_the_other():
+    outcome = run_clean(
+        launch(
+            """
+        %v = arith.index_cast %t : index to i32
+        %f = arith.sitofp %v : i32 to f32
+        gpu.printf "%lld|%3d|%-3d|%.2f|%%\\0A", %t, %v, %v, %f : index, i32, i32, f32
+        gpu.terminator""",
+            threads=2,
+        ),
+        INTS,
+    )
+    assert outcome.output == "0|  0|0  |0.00|%\n1|  1|1  |1.00|%\n"
+
+
+# Atomics.
+
+
+def test_a_counter_that_all_threads_of_all_blocks_add_to():
+    outcome = run_clean(
+        launch(
+            """
+        %one = arith.constant 1 : i32
+        %old = memref.atomic_rmw addi %one, %Y[%c0] : (i32, memref<64xi32>) -> i32
+        gpu.terminator""",
+            blocks=3,
+        ),
+        INTS,
+    )
+    assert outcome.arguments[0][0] == 3 * 64
+
+
+def test_an_atomic_update_races_with_a_plain_store():
+    outcome = run(
+        launch("""
+        %one = arith.constant 1 : i32
+        %c32 = arith.constant 32 : index
+        %early = arith.cmpi ult, %t, %c32 : index
+        scf.if %early {
+          memref.atomic_rmw addi %one, %Y[%c0] : (i32, memref<64xi32>) -> i32
+        } else {
+          memref.store %one, %Y[%c0] : memref<64xi32>
+        }
+        gpu.terminator"""),
+        INTS,
+    )
+    assert {finding.kind for finding in outcome.findings} == {"race"}
+
+
+def test_kernels_that_wait_for_each_other_run_together():
+    kernel = """
+      gpu.module @k {
+        gpu.func @k(%Y: memref<i32>) kernel {
+          %c0 = arith.constant 0 : i32
+          %c1 = arith.constant 1 : i32
+          %c2 = arith.constant 2 : i32
+          %old = memref.atomic_rmw addi %c1, %Y[] : (i32, memref<i32>) -> i32
+          scf.while : () -> () {
+            %v = memref.atomic_rmw addi %c0, %Y[] : (i32, memref<i32>) -> i32
+            %more = arith.cmpi slt, %v, %c2 : i32
+            scf.condition(%more)
+          } do {
+            scf.yield
+          }
+          gpu.return
+        }
+      }"""
+
+    def host(count: int) -> str:
+        launches = "\n".join(
+            f"%s{n} = gpu.launch_func async [%t] @k::@k blocks in (%c1, %c1, %c1) "
+            "threads in (%c1, %c1, %c1) args(%Y : memref<i32>)"
+            for n in range(count)
+        )
+        return f"""module attributes {{gpu.container_module}} {{
+          func.func @main(%Y: memref<i32>) {{
+            %c1 = arith.constant 1 : index
+            %t = gpu.wait async
+            {launches}
+            gpu.wait [{", ".join(f"%s{n}" for n in range(count))}]
+            return
+          }}
+          {kernel}
+        }}"""
+
+    assert run_clean(host(2), np.zeros((), np.int32)).arguments[0] == 2
+    assert [finding.kind for finding in run(host(1), np.zeros((), np.int32)).findings] == ["deadlock"]
+
+
+def test_a_wait_of_a_kernel_waits_for_nothing():
+    run_clean(
+        launch("""
+        gpu.wait
+        gpu.terminator"""),
+        INTS,
+    )
+
+
+# Reductions.
+
+
+@pytest.mark.parametrize("kind, expected", [("add", sum(range(64))), ("maxsi", 63), ("xor", 0)])
+def test_what_all_threads_of_a_block_have_together(kind, expected):
+    outcome = run_clean(
+        launch(f"""
+        %v = arith.index_cast %t : index to i32
+        %r = gpu.all_reduce {kind} %v uniform {{}} : (i32) -> (i32)
+        memref.store %r, %Y[%t] : memref<64xi32>
+        gpu.terminator"""),
+        INTS,
+    )
+    assert set(outcome.arguments[0]) == {expected}
+
+
+def test_what_threads_of_a_warp_have_together():
+    outcome = run_clean(
+        launch("""
+        %v = arith.index_cast %t : index to i32
+        %r = gpu.subgroup_reduce add %v cluster(size = 8) : (i32) -> (i32)
+        memref.store %r, %Y[%t] : memref<64xi32>
+        gpu.terminator"""),
+        INTS,
+    )
+    assert list(outcome.arguments[0]) == [sum(range(t // 8 * 8, t // 8 * 8 + 8)) for t in range(64)]
+
+
+def test_parallel_loops_with_reductions():
+    (total, least) = run_clean("""
+    func.func @main() -> (i32, i32) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c5 = arith.constant 5 : index
+      %z = arith.constant 0 : i32
+      %m = arith.constant 100 : i32
+      %r:2 = scf.parallel (%i) = (%c0) to (%c5) step (%c1) init (%z, %m) -> (i32, i32) {
+        %v = arith.index_cast %i : index to i32
+        scf.reduce(%v, %v : i32, i32) {
+        ^bb0(%l: i32, %r: i32):
+          %s = arith.addi %l, %r : i32
+          scf.reduce.return %s : i32
+        }, {
+        ^bb0(%l: i32, %r: i32):
+          %s = arith.minsi %l, %r : i32
+          scf.reduce.return %s : i32
+        }
+      }
+      return %r#0, %r#1 : i32, i32
+    }""").results
+    assert (total, least) == (10, 0)
+
+
+def test_affine_loops_and_conditions():
+    (y,) = run_clean(
+        """
+    func.func @main(%Y: memref<8xi32>) {
+      affine.for %i = 0 to 8 step 2 {
+        %v = arith.index_cast %i : index to i32
+        affine.if affine_set<(d0) : (d0 - 4 >= 0)>(%i) {
+          affine.store %v, %Y[%i + 1] : memref<8xi32>
+        } else {
+          affine.store %v, %Y[%i] : memref<8xi32>
+        }
+      }
+      return
+    }""",
+        np.full(8, -1, np.int32),
+    ).arguments
+    assert list(y) == [0, -1, 2, -1, -1, 4, -1, 6]

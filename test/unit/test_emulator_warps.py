@@ -1,0 +1,169 @@
+"""What threads of a warp do together, and numbers of the LLVM dialect, against NumPy."""
+
+import numpy as np
+import pytest
+
+from test_emulator_llvm import kernel, kinds, run, run_clean
+
+THREADS = 64
+LANE = np.arange(THREADS) % 32
+X = np.arange(THREADS, dtype=np.int32)
+
+
+def of(ops: str, x: np.ndarray = X) -> np.ndarray:
+    """Returns %r of each thread, computed from %t and the number %v of X."""
+    return run_clean(
+        f"""
+      %all = llvm.mlir.constant(-1 : i32) : i32
+      %v = llvm.load %x : !llvm.ptr -> i32
+      {ops}
+      llvm.store %r, %y : i32, !llvm.ptr
+      llvm.return""",
+        x,
+    )
+
+
+ODD = '%bit = llvm.and %v, %c1 : i32\n%odd = llvm.icmp "eq" %bit, %c1 : i32\n'
+
+
+def test_votes():
+    assert set(of(ODD + "%r = nvvm.vote.sync ballot %all, %odd -> i32").view(np.uint32)) == {0xAAAAAAAA}
+    assert set(of(ODD + "%p = nvvm.vote.sync any %all, %odd -> i1\n%r = llvm.zext %p : i1 to i32")) == {1}
+    assert set(of(ODD + "%p = nvvm.vote.sync all %all, %odd -> i1\n%r = llvm.zext %p : i1 to i32")) == {0}
+
+
+def test_a_vote_whose_members_do_not_all_come():
+    _, outcome = run(
+        kernel(
+            """
+      %all = llvm.mlir.constant(-1 : i32) : i32
+      %c5 = llvm.mlir.constant(5 : i32) : i32
+      %few = llvm.icmp "ult" %t, %c5 : i32
+      llvm.cond_br %few, ^vote, ^end
+    ^vote:
+      %r = nvvm.vote.sync ballot %all, %few -> i32
+      llvm.br ^end
+    ^end:
+      llvm.return""",
+            element="i32",
+        ),
+        X,
+    )
+    assert kinds(outcome) == {"divergent-barrier"}
+
+
+def test_matches():
+    found = of("%half = llvm.and %v, %c1 : i32\n%r = nvvm.match.sync any %all, %half : i32 -> i32")
+    assert list(found.view(np.uint32)) == [0xAAAAAAAA if t % 2 else 0x55555555 for t in range(THREADS)]
+
+
+@pytest.mark.parametrize(
+    "kind, expected", [("add", np.add), ("max", np.maximum), ("umin", None), ("xor", np.bitwise_xor)]
+)
+def test_reductions(kind, expected):
+    x = np.random.default_rng(0).integers(-100, 100, THREADS).astype(np.int32)
+    found = of(f"%r = nvvm.redux.sync {kind} %v, %all : i32 -> i32", x)
+    for warp in range(2):
+        own = x[32 * warp : 32 * warp + 32]
+        wanted = int(own.view(np.uint32).min().view(np.int32)) if expected is None else expected.reduce(own)
+        assert set(found[32 * warp : 32 * warp + 32]) == {wanted}
+
+
+def test_masks_of_lanes():
+    assert list(of("%r = nvvm.read.ptx.sreg.lanemask.lt : i32").view(np.uint32)) == [(1 << lane) - 1 for lane in LANE]
+    assert list(of("%r = nvvm.read.ptx.sreg.lanemask.ge : i32").view(np.uint32)) == [
+        0xFFFFFFFF >> lane << lane & 0xFFFFFFFF for lane in LANE.tolist()
+    ]
+
+
+INTRINSICS = {
+    "%r = llvm.intr.sadd.sat(%v, %v) : (i32, i32) -> i32": lambda v: np.clip(
+        2 * v.astype(np.int64), -(2**31), 2**31 - 1
+    ),
+    "%r = llvm.intr.usub.sat(%c32, %v) : (i32, i32) -> i32": lambda v: np.where(v.view(np.uint32) < 32, 32 - v, 0),
+    "%r = llvm.intr.fshl(%v, %c1, %c2) : (i32, i32, i32) -> i32": lambda v: v << 2,
+    "%r = llvm.intr.bitreverse(%v) : (i32) -> i32": lambda v: np.array(
+        [int(f"{n:032b}"[::-1], 2) for n in v.view(np.uint32)], np.uint32
+    ).view(np.int32),
+    "%r = llvm.intr.bswap(%v) : (i32) -> i32": lambda v: v.byteswap(),
+    '%r = "llvm.intr.abs"(%v) <{is_int_min_poison = false}> : (i32) -> i32': np.abs,
+    "%r = llvm.intr.ctpop(%v) : (i32) -> i32": lambda v: np.array([bin(n).count("1") for n in v.view(np.uint32)]),
+    """%s = "llvm.intr.smul.with.overflow"(%v, %v) : (i32, i32) -> !llvm.struct<(i32, i1)>
+       %o = llvm.extractvalue %s[1] : !llvm.struct<(i32, i1)>
+       %r = llvm.zext %o : i1 to i32""": lambda v: (v.astype(np.int64) ** 2 > 2**31 - 1).astype(np.int32),
+    """%a = llvm.alloca %c2 x i32 : (i32) -> !llvm.ptr
+       %b = llvm.getelementptr %a[1] : (!llvm.ptr) -> !llvm.ptr, i32
+       llvm.store %v, %b : i32, !llvm.ptr
+       %r = llvm.load %b : !llvm.ptr -> i32""": lambda v: v,
+}
+
+
+@pytest.mark.parametrize("text", INTRINSICS)
+def test_intrinsics(text):
+    x = np.random.default_rng(1).integers(-(2**31), 2**31, THREADS).astype(np.int32)
+    x[:4] = 0, 1, -1, 40000
+    assert np.array_equal(of(text, x), INTRINSICS[text](x).astype(np.int32))
+
+
+def test_atomic_updates_return_what_stood_there():
+    y, outcome = run(
+        kernel(
+            """
+      %first = llvm.getelementptr %Y[0] : (!llvm.ptr) -> !llvm.ptr, i32
+      %old = llvm.atomicrmw add %first, %c2 monotonic : !llvm.ptr, i32
+      llvm.return""",
+            element="i32",
+        ),
+        X,
+    )
+    assert y[0] == -1 + 2 * THREADS and not outcome.findings
+
+
+def test_only_one_thread_replaces_a_number():
+    y, outcome = run(
+        kernel(
+            """
+      %m = llvm.mlir.constant(-1 : i32) : i32
+      %first = llvm.getelementptr %Y[0] : (!llvm.ptr) -> !llvm.ptr, i32
+      %pair = llvm.cmpxchg %first, %m, %t acq_rel monotonic : !llvm.ptr, i32
+      %won = llvm.extractvalue %pair[1] : !llvm.struct<(i32, i1)>
+      llvm.return""",
+            element="i32",
+        ),
+        X,
+    )
+    assert y[0] == 0 and not outcome.findings
+
+
+@pytest.mark.parametrize("ordering, found", [("acq_rel", set()), ("monotonic", {"race"})])
+def test_what_an_update_orders(ordering, found):
+    """A warp writes and counts up; another waits for the count and reads."""
+    _, outcome = run(
+        kernel(
+            f"""
+      %zero = llvm.mlir.constant(0 : i32) : i32
+      %flag = llvm.mlir.addressof @flag : !llvm.ptr
+      %early = llvm.icmp "ult" %t, %c32 : i32
+      %partner = llvm.xor %t, %c32 : i32
+      %pl = llvm.sext %partner : i32 to i64
+      %there = llvm.getelementptr %Y[%pl] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+      llvm.cond_br %early, ^write, ^wait
+    ^write:
+      llvm.store %t, %y : i32, !llvm.ptr
+      %one = llvm.atomicrmw add %flag, %c1 {ordering} : !llvm.ptr, i32
+      llvm.br ^end
+    ^wait:
+      %now = llvm.atomicrmw add %flag, %zero {ordering} : !llvm.ptr, i32
+      %ready = llvm.icmp "uge" %now, %c32 : i32
+      llvm.cond_br %ready, ^read, ^wait
+    ^read:
+      %v = llvm.load %there : !llvm.ptr -> i32
+      llvm.br ^end
+    ^end:
+      llvm.return""",
+            element="i32",
+            globals_="llvm.mlir.global internal @flag(0 : i32) {addr_space = 0 : i32} : i32",
+        ),
+        X,
+    )
+    assert kinds(outcome) == found

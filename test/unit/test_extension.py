@@ -1,0 +1,103 @@
+"""The ops of the `tc` dialect on small payloads, and what they share."""
+
+import pytest
+
+from stepladder.extension.lib import arithmetic, control_flow, launches, memory
+from stepladder.mlir.bindings import interpreter, ir
+from stepladder.mlir.traverse import walk
+from stepladder.pipeline.context import mlir_context
+
+LAUNCH = """
+module {{
+  memref.global "private" @split_k_workspace : memref<1xf32>
+  func.func @f(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %c: memref<64x64xf32>, %n: index) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c64 = arith.constant 64 : index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+        threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {{
+      %tile = memref.alloc() : memref<64x64xf32, #gpu.address_space<workgroup>>
+      scf.for %k = %c0 to {upper} step %c1 {{
+        linalg.matmul ins(%a, %b : memref<64x64xf16>, memref<64x64xf16>)
+          outs(%tile : memref<64x64xf32, #gpu.address_space<workgroup>>)
+      }}
+      linalg.copy ins(%tile : memref<64x64xf32, #gpu.address_space<workgroup>>) outs(%c : memref<64x64xf32>)
+      gpu.terminator
+    }}
+    return
+  }}
+}}
+"""
+SCRIPT = """
+module attributes {{transform.with_named_sequence}} {{
+  transform.named_sequence @__transform_main(%module: !transform.any_op {{transform.readonly}}) {{
+    {op} : (!transform.any_op) -> ()
+    transform.yield
+  }}
+}}
+"""
+SPLIT = '"tc.split_k"(%module) {{splits = 2 : i64, threads = 128 : i64, workspace = "{}"}}'
+
+
+def apply(payload: str, op: str) -> ir.Module:
+    """Applies a transform op to a payload, in the current context."""
+    module, script = ir.Module.parse(payload), ir.Module.parse(SCRIPT.format(op=op))
+    main = next(iter(script.body.operations))
+    interpreter.apply_named_sequence(module, main, script)
+    return module
+
+
+def test_split_k_avoids_the_symbols_of_the_payload():
+    with mlir_context():
+        module = apply(LAUNCH.format(upper="%c4"), SPLIT.format("memory"))
+        names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "memref.global")]
+        assert sorted(names) == ["split_k_semaphores", "split_k_workspace", "split_k_workspace_0"]
+        (used,) = {
+            str(op.attributes["name"])
+            for op in walk(module, "memref.get_global")
+            if "split_k_workspace" in str(op.attributes["name"])
+        }
+        assert used == "@split_k_workspace_0"
+
+
+@pytest.mark.parametrize(
+    "upper, workspace, message",
+    [
+        ("%n", "memory", "tc.split_k: the bounds of the loop over k are not constant"),
+        ("%c4", "nowhere", "tc.split_k: workspace = 'nowhere' is none of cluster, memory"),
+        ("%c1", "memory", "tc.split_k: k has 1 steps, and 2 splits of 1 steps leave some splits empty"),
+    ],
+)
+def test_split_k_refuses(upper, workspace, message):
+    with mlir_context():
+        with pytest.raises(ValueError) as raised:
+            apply(LAUNCH.format(upper=upper), SPLIT.format(workspace))
+        assert message in str(raised.value)
+
+
+def test_bounds_and_sizes_are_read_where_they_are_constant():
+    with mlir_context():
+        module = ir.Module.parse(LAUNCH.format(upper="%n"))
+        (loop,) = walk(module, "scf.for")
+        launch = launches.find_launch(module.operation)
+        assert control_flow.constant_bounds(loop) is None
+        assert launches.launch_sizes(launch, launches.GRID) == [4, 1, 1]
+        assert launches.launch_sizes(launch, launches.BLOCK) == [64, 1, 1]
+        assert launches.launch_sizes(launch, launches.CLUSTER) == [1, 1, 1]
+        assert control_flow.enclosing_loops(walk(loop, "linalg.matmul")[0]) == [loop]
+        with ir.InsertionPoint(loop), loop.location:
+            loop.operands[1] = arithmetic.index(8)
+        assert control_flow.constant_bounds(loop) == (0, 8, 1)
+
+
+def test_a_view_is_traced_to_its_alloc():
+    with mlir_context():
+        module = ir.Module.parse(LAUNCH.format(upper="%c4"))
+        (alloc,) = walk(module, "memref.alloc")
+        with ir.InsertionPoint.after(alloc), alloc.location:
+            view = memory.subview(memory.subview(alloc.results[0], [32, 0], [32, 64]), [0, 8], [16, 8])
+        assert memory.alloc_of(view) == alloc
+        strides, offset = ir.MemRefType(view.type).get_strides_and_offset()
+        assert (strides, offset) == ([64, 1], 32 * 64 + 8)
+        assert memory.alloc_of(walk(module, "linalg.matmul")[0].operands[0]) is None
