@@ -189,7 +189,7 @@ BASES = {
     "wgmma, one box a tile": Base("wgmma", (128, 32, 96), {**_ROLES, "block_n": 32}),
     "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}),
     "wgmma, C of f16": Base("wgmma", (128, 64, 96), _ROLES, c_type="f16"),
-    "wgmma, alternating": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "pingpong"}),
+    "wgmma, pingpong": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "pingpong"}),
     "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "persistent_blocks": 2, "cluster_m": 2}),
     "wgmma, split reduction": Base(
         "wgmma", (64, 64, 192), {**_ROLES, "persistent_blocks": 0, "split_k": 2, "epilogue": "registers"}
@@ -413,7 +413,7 @@ FAULTS = [
         ("stmatrix transposes", {"numbers"}, mark("nvvm.stmatrix", 0, "layout", "#nvvm.mma_layout<col>")),
     ),
     *_faults(
-        "wgmma, alternating",
+        "wgmma, pingpong",
         "pingpong_consumers",
         ("turns of the consumers swapped", {"deadlock"}, take("nvvm.barrier", 0, 0, "nvvm.barrier.arrive", 0, 0)),
         ("turn not handed on", {"deadlock"}, drop("nvvm.barrier.arrive", 1)),

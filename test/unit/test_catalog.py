@@ -40,7 +40,7 @@ def test_what_was_kept_is_what_was_read(scripts, monkeypatch):
     "name, old, new",
     [
         ("wmma.mlir", '"rows of the tile of C that a block computes"', '"another description"'),
-        ("steps/tile_to_blocks.mlir", "// Cuts", "// Saws"),
+        ("steps/tile_to_blocks.mlir", "// Tiles", "// Saws"),
     ],
 )
 def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new):

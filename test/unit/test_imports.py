@@ -28,7 +28,7 @@ def imported(tmp_path, *command: str) -> list[str]:
     """Returns the modules that a command imports, each with a point behind its name."""
     script = (
         "import sys\n"
-        f"from stepladder.cli.{command[0]} import main\n"
+        f"from stepladder.{command[0]} import main\n"
         f"status = main({list(command[1:])!r})\n"
         "print(*sys.modules, file=sys.stderr)\n"
         "sys.exit(status)"

@@ -141,7 +141,7 @@ def test_forms(name):
         if argument.after is not None
     ]
     pairs += [(result.value, held) for result, held in zip(program.results, outcome.results)]
-    assert len(pairs) == (2 if name in ("two outputs", "largest of rows, and their sum", "stages") else 1)
+    assert len(pairs) == (2 if name in ("two outputs", "largest of rows, and their sum", "buffers") else 1)
     for value, held in pairs:
         np.testing.assert_allclose(evaluation.whole(value), held.astype(np.float64), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(

@@ -44,7 +44,7 @@ def test_the_measured_problem_itself_comes_first(pipeline):
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
         *(
-            entry(*size, block_m=128, block_n=256, persistent_blocks=132, raster=number)
+            entry(*size, block_m=128, block_n=256, persistent_blocks=132, raster_group=number)
             for number, size in enumerate(sizes)
         )
     )
@@ -170,8 +170,8 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
         (
             [
                 (
-                    "[16, 32, 64, 128] -> !transform.param<i64>\n    // The",
-                    "[16, 32] -> !transform.param<i64>\n    // The",
+                    "block_k\"> = 32 from options = [16, 32, 64, 128]",
+                    "block_k\"> = 32 from options = [16, 32]",
                 )
             ],
             "knob 'block_k' has other options",

@@ -102,28 +102,28 @@ CASES = {
         {"schedule": "pingpong", "block_m": 64, "persistent_blocks": 5},
         (),
     ),
-    "alternating_rounded": (
+    "pingpong_rounded": (
         "wgmma",
         (520, 512, 384),
         ROUNDED | {"c_type": "f16"},
         {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 3, "epilogue_stages": 1},
         (),
     ),
-    "alternating_step": (
+    "pingpong_step": (
         "wgmma",
         (520, 512, 40),
         {},
         {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 3},
         (),
     ),
-    "alternating_registers": (
+    "pingpong_registers": (
         "wgmma",
         (520, 504, 448),
         {},
         {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 4, "epilogue": "registers", "stages": 3},
         (),
     ),
-    "alternating_cluster": (
+    "pingpong_cluster": (
         "wgmma",
         (1024, 1024, 448),
         {},
@@ -217,7 +217,7 @@ CASES = {
 }
 
 # With one step of k and two times 64 rows, ptxas orders registers between the two products by itself (C7517, C7519).
-ORDERED_BY_PTXAS = {"alternating_step"}
+ORDERED_BY_PTXAS = {"pingpong_step"}
 
 
 def build_case(name, folder):

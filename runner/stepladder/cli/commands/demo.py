@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 from stepladder.cli.options import Formatter, add_output_option
-from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 _DEFAULT = "intermediate"
@@ -82,6 +81,7 @@ def _gpu_target() -> tuple[str | None, str]:
 def _variants(target: str) -> dict:
     """Returns what to build for each variant of the ablation, by title."""
     from stepladder.pipeline import ablation
+    from stepladder.pipeline.request import Request
 
     variants = {
         title: Request(ablation.WMMA.pipeline, {"target": target}, without=without)
