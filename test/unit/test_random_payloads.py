@@ -11,15 +11,16 @@ import pytest
 
 from random_payloads import TYPES, Payload, random_payload
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.core.machine import Unsupported
+from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.mlir.bindings import ir
 from stepladder.payload import reference_export
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime import reference
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
-from stepladder.verify import arrays, reference
+from stepladder.verify import arrays
 from stepladder.verify.check import check_matmul
 from stepladder.verify.reference_evaluation import Evaluation
 
