@@ -10,6 +10,7 @@ stepladder-opt did. Prints a line for each step.
 """
 
 import collections
+import itertools
 import re
 import subprocess
 import sys
@@ -80,7 +81,7 @@ ran: set[str] = set()
 results = []
 for folder in folders:
     files = sorted(folder.glob("*.mlir"))
-    for before, after in zip(files, files[1:]):
+    for before, after in itertools.pairwise(files):
         step = after.stem.partition("-")[2]
         if step in upstream - ran:
             ran.add(step)

@@ -8,7 +8,7 @@ from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 
-def edit_manifest(path, change):
+def edit_manifest(path, change) -> None:
     file = path / "manifest.json"
     data = json.loads(file.read_text())
     change(data)
@@ -18,7 +18,7 @@ def edit_manifest(path, change):
 def change(path, value):
     """Returns a change of a manifest: `path` to the field, dotted, and its new value."""
 
-    def apply(data):
+    def apply(data) -> None:
         *outer, last = [int(name) if name.isdigit() else name for name in path.split(".")]
         for name in outer:
             data = data[name]

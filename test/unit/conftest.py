@@ -63,14 +63,14 @@ def gpu_is_missing() -> str:
 NO_GPU = gpu_is_missing()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items) -> None:
     skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU: {NO_GPU}")
     for item in items:
         if NO_GPU and "gpu" in item.keywords:
             item.add_marker(skip)
 
 
-def pytest_configure(config):
+def pytest_configure(config) -> None:
     config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
 
 
@@ -86,23 +86,23 @@ def make_manifest(problem=None, **changes) -> Manifest:
         Argument("arg1", "a", problem.a_type, problem.a_shape, "read"),
         Argument("arg2", "b", problem.b_type, problem.b_shape, "read"),
     )
-    fields = dict(
-        kernel_name="matmul",
-        target="sm_80",
-        arguments=arguments,
-        problem=problem,
-        grid=(1, 64, 1),
-        block=(64, 1, 1),
-        static_shared_memory=0,
-        dynamic_shared_memory=0,
-        registers=32,
-        spills={"stores": 0, "loads": 0},
-        pipeline="wmma",
-        steps=("tile_to_blocks", "lower_to_nvvm"),
-        without=("pad_shared_memory",),
-        knobs={"block_m": 128, "prefetch": "register"},
-        tool_versions={"ptxas": "13.0.88"},
-    )
+    fields = {
+        "kernel_name": "matmul",
+        "target": "sm_80",
+        "arguments": arguments,
+        "problem": problem,
+        "grid": (1, 64, 1),
+        "block": (64, 1, 1),
+        "static_shared_memory": 0,
+        "dynamic_shared_memory": 0,
+        "registers": 32,
+        "spills": {"stores": 0, "loads": 0},
+        "pipeline": "wmma",
+        "steps": ("tile_to_blocks", "lower_to_nvvm"),
+        "without": ("pad_shared_memory",),
+        "knobs": {"block_m": 128, "prefetch": "register"},
+        "tool_versions": {"ptxas": "13.0.88"},
+    }
     return Manifest(**(fields | changes))
 
 
@@ -110,9 +110,11 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
     """A descriptor of a dense row-major buffer, with boxes of up to 64 x 64 elements; `changes` are its fields."""
     size = 4 if element_type.endswith("32") else 2 if element_type.endswith("16") else 1
     strides = [math.prod(shape[number:]) * size for number in range(1, len(shape))]
-    fields = dict(
-        strides=tuple(strides), box=tuple(min(extent, 64) for extent in shape), element_strides=(1,) * len(shape)
-    )
+    fields = {
+        "strides": tuple(strides),
+        "box": tuple(min(extent, 64) for extent in shape),
+        "element_strides": (1,) * len(shape),
+    }
     return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)
 
 
@@ -120,7 +122,7 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
 def missing(monkeypatch):
     """Makes packages unimportable."""
 
-    def remove(*names):
+    def remove(*names) -> None:
         for name in names:
             monkeypatch.setitem(sys.modules, name, None)
 

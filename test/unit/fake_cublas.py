@@ -34,16 +34,16 @@ class ColumnMajorLibrary:
     class cuBLASError(Exception):
         pass
 
-    def create(self):
+    def create(self) -> int:
         return 1
 
-    def get_version(self, handle):
+    def get_version(self, handle) -> int:
         return 130101
 
-    def set_stream(self, handle, stream):
+    def set_stream(self, handle, stream) -> None:
         self.stream = stream
 
-    def set_workspace(self, handle, address, size):
+    def set_workspace(self, handle, address, size) -> None:
         self.workspace = size
 
     def gemm_ex(
@@ -67,7 +67,7 @@ class ColumnMajorLibrary:
         ldc,
         compute,
         algorithm,
-    ):
+    ) -> None:
         assert {transa, transb} <= {0, 1} and algorithm == -1
         self.compute = compute
         scalar = {64: np.float16, 68: np.float32, 72: np.int32, 77: np.float32}[compute]

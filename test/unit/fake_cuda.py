@@ -27,7 +27,7 @@ class Result(int):
 class Numbers:
     """One of the enumerations of TMA descriptors: values in the order of cuda.h."""
 
-    def __init__(self, prefix, *names):
+    def __init__(self, prefix, *names) -> None:
         for number, name in enumerate(names):
             setattr(self, f"CU_TENSOR_MAP_{prefix}_{name}", number)
 
@@ -60,7 +60,7 @@ class FakeDriver:
     CUtensorMapL2promotion = Numbers("L2_PROMOTION", "NONE", "L2_64B", "L2_128B", "L2_256B")
     CUtensorMapFloatOOBfill = Numbers("FLOAT_OOB_FILL", "NONE", "NAN_REQUEST_ZERO_FMA")
 
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu = gpu
         self._encode_tiled = tensor_map.ENCODE_TILED(self.encode_tiled)
         self.encoded = []
@@ -107,18 +107,18 @@ class FakeDriver:
 
 
 class FakeBuffer:
-    def __init__(self, gpu, address):
+    def __init__(self, gpu, address) -> None:
         self.gpu, self.handle = gpu, address
 
-    def copy_from(self, source, *, stream):
+    def copy_from(self, source, *, stream) -> None:
         self.gpu.record("copy", source.handle, self.handle, stream.handle)
 
-    def close(self):
+    def close(self) -> None:
         self.gpu.record("free", self.handle)
 
 
 class FakeEvent:
-    def __init__(self, time):
+    def __init__(self, time) -> None:
         self.time = time
 
     def __sub__(self, other):
@@ -126,36 +126,36 @@ class FakeEvent:
 
 
 class FakeBuilder:
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu = gpu
 
-    def begin_building(self, mode):
+    def begin_building(self, mode) -> None:
         self.gpu.record("begin_building", mode)
 
-    def end_building(self):
+    def end_building(self) -> None:
         self.gpu.record("end_building")
 
     def complete(self, options):
         self.gpu.record("complete", options.upload_stream.handle)
         return FakeGraph(self.gpu)
 
-    def close(self):
+    def close(self) -> None:
         self.gpu.record("close_builder")
 
 
 class FakeGraph:
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu = gpu
 
-    def launch(self, stream):
+    def launch(self, stream) -> None:
         self.gpu.record("launch_graph", stream.handle)
 
-    def close(self):
+    def close(self) -> None:
         self.gpu.record("close_graph")
 
 
 class FakeStream:
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu, self.handle = gpu, STREAM
 
     def record(self, *, options):
@@ -166,15 +166,15 @@ class FakeStream:
     def create_graph_builder(self):
         return FakeBuilder(self.gpu)
 
-    def sync(self):
+    def sync(self) -> None:
         self.gpu.record("sync_stream")
 
-    def close(self):
+    def close(self) -> None:
         self.gpu.record("close_stream")
 
 
 class FakeKernel:
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu, self.handle = gpu, KERNEL
         width, height, depth = gpu.cluster
         self.attributes = SimpleNamespace(
@@ -195,7 +195,7 @@ class FakeKernel:
 class FakeCode:
     """`cuda.core.ObjectCode`."""
 
-    def __init__(self, gpu):
+    def __init__(self, gpu) -> None:
         self.gpu = gpu
 
     def from_cubin(self, image):
@@ -232,7 +232,7 @@ class FakeGpu:
 
     def __init__(
         self, errors=None, capability=(9, 0), cluster=(0, 0, 0), static_shared_memory=0, addresses=None, count=1
-    ):
+    ) -> None:
         self.errors = errors or {}
         self.compute_capability = capability
         self.cluster = cluster
@@ -260,7 +260,7 @@ class FakeGpu:
         )
         self.cuda = Cuda(core, self.driver)
 
-    def record(self, name, *arguments):
+    def record(self, name, *arguments) -> None:
         self.calls.append((name, *arguments))
 
     def called(self, name):
@@ -270,7 +270,7 @@ class FakeGpu:
         failures = self.errors.get(name, [])
         return failures.pop(0) if failures else None
 
-    def fail(self, name):
+    def fail(self, name) -> None:
         if error := self.next_error(name):
             raise FakeCudaError(f"{error}: it went wrong. And this is how to go on")
 
@@ -280,7 +280,7 @@ class FakeGpu:
             raise ValueError(f"device_id must be within [0, {self.count}), got {ordinal}")
         return self
 
-    def set_current(self):
+    def set_current(self) -> None:
         self.record("set_current")
 
     def create_stream(self, *, options):
@@ -292,9 +292,9 @@ class FakeGpu:
         self.record("allocate", size)
         return FakeBuffer(self, next(self.addresses) if self.addresses else 4096)
 
-    def sync(self):
+    def sync(self) -> None:
         self.record("sync")
         self.fail("sync")
 
-    def launch(self, stream, config, kernel, *arguments):
+    def launch(self, stream, config, kernel, *arguments) -> None:
         self.record("launch", stream.handle, config, kernel.handle, *arguments)

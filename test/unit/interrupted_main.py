@@ -14,7 +14,7 @@ events = 0
 is_native = False
 
 
-def interrupt_in_time(frame, event, argument):
+def interrupt_in_time(frame, event, argument) -> None:
     global events, is_native
     if event.startswith("c_") and argument.__name__ == "exec_dynamic":
         module = frame.f_back.f_locals["module"].__name__

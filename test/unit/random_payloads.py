@@ -28,7 +28,7 @@ class Writer:
         forms: tuple = ("tensors", "normal", "buffers"),
         *,
         columns: bool = True,
-    ):
+    ) -> None:
         self.chosen = chosen
         self.columns = columns
         self.rounding = 35
@@ -63,7 +63,7 @@ class Writer:
 
     def tensor(self, name: str, shape: str, *, writable: bool = False) -> str:
         """Adds an argument; returns the tensor that it holds."""
-        if self.form == "tensors" or self.form == "normal" and not writable and self.maybe(8, "mixed"):
+        if self.form == "tensors" or (self.form == "normal" and not writable and self.maybe(8, "mixed")):
             self.arguments.append((name, f"tensor<{shape}>"))
             return name
         self.arguments.append((name, f"memref<{shape}>"))
@@ -234,7 +234,7 @@ class Writer:
         type_ = f"{self.m}x{self.n}x{self.sums}"
         narrow = "f16" if self.inputs == "f16" else "bf16"
         rounds = self.form != "buffers" and self.sums == "f32" and self.maybe(self.rounding, "rounds")
-        self.from_c = not rounds and chosen.random() < 0.4 or self.maybe(3, "C of another type")
+        self.from_c = (not rounds and chosen.random() < 0.4) or self.maybe(3, "C of another type")
         stored = f"{self.m}x{self.n}x{narrow}" if rounds else type_
         a = self.operand("%A", self.m, self.k, transposed=a_column)
         b = (

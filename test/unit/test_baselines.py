@@ -2,6 +2,7 @@
 
 import sys
 from types import SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def install(monkeypatch):
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("acc_type, c_type, compute", [("f32", "f32", 68), ("f32", "f16", 68), ("f16", "f16", 64)])
-def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, compute):
+def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, compute) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(3, 5, 7, acc_type, c_type, accumulate)
     generator = np.random.default_rng(0)
@@ -66,7 +67,7 @@ def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, comp
         ("f16", "f16", "f16", 64),
     ],
 )
-def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b_layout, accumulate):
+def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b_layout, accumulate) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(
         4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout, compute_type=products
@@ -90,29 +91,29 @@ def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b
         (4, 8, 13, ("row", "row"), False),
     ],
 )
-def test_rows_of_integers_are_aligned(m, n, k, layouts, supported):
+def test_rows_of_integers_are_aligned(m, n, k, layouts, supported) -> None:
     problem = make_problem(m, n, k, "i32", "i32", inputs="i8", a_layout=layouts[0], b_layout=layouts[1])
     if supported:
         baselines.refuse_unsupported(problem)
     else:
-        with pytest.raises(StepladderError, match="no cuBLAS baseline.*multiples of 4 elements; use --baseline none"):
+        with pytest.raises(StepladderError, match=r"no cuBLAS baseline.*multiples of 4 elements; use --baseline none"):
             baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
 
 @pytest.mark.parametrize(
     "inputs, sums, stored", [("bf16", "bf16", "bf16"), ("i8", "f32", "f32"), ("f32", "f32", "f16"), ("i8", "i32", "i8")]
 )
-def test_no_such_types(inputs, sums, stored):
+def test_no_such_types(inputs, sums, stored) -> None:
     problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
     with pytest.raises(
-        StepladderError, match="it has f16 -> f32 .f32 accumulation., .*i8 -> i32 .i32 accumulation.; use"
+        StepladderError, match=r"it has f16 -> f32 .f32 accumulation., .*i8 -> i32 .i32 accumulation.; use"
     ):
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
 
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
-def test_no_fp8(inputs, c_type):
+def test_no_fp8(inputs, c_type) -> None:
     problem = make_problem(c_type=c_type, inputs=inputs)
     with pytest.raises(StepladderError) as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
@@ -124,7 +125,7 @@ def test_no_fp8(inputs, c_type):
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("c_type", ["f32", "bf16"])
-def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate):
+def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(4, 8, 12, "f32", c_type, accumulate, "bf16")
     a, b, c = random_inputs(problem, 0)
@@ -134,23 +135,23 @@ def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate):
     assert library.compute == 68
 
 
-def test_product_that_the_library_refuses(install):
+def test_product_that_the_library_refuses(install) -> None:
     class Refusing(ColumnMajorLibrary):
-        def gemm_ex(self, *arguments):
+        def gemm_ex(self, *arguments) -> NoReturn:
             raise self.cuBLASError("NOT_SUPPORTED (15)")
 
     install(Refusing())
     baseline = baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
-    with pytest.raises(StepladderError, match="cuBLAS fails at C = AB.*NOT_SUPPORTED .15.; use --baseline none"):
+    with pytest.raises(StepladderError, match=r"cuBLAS fails at C = AB.*NOT_SUPPORTED .15.; use --baseline none"):
         baseline.enqueue()
 
 
-def test_no_such_product():
-    with pytest.raises(StepladderError, match="no cuBLAS baseline for .* f16 x f16 -> f32 .f16 sums.*--baseline none"):
+def test_no_such_product() -> None:
+    with pytest.raises(StepladderError, match=r"no cuBLAS baseline for .* f16 x f16 -> f32 .f16 sums.*--baseline none"):
         baselines.cublas(host_buffers(make_problem(acc_type="f16", c_type="f32"), *[np.zeros(1)] * 3))
 
 
-def test_no_cublas(missing):
+def test_no_cublas(missing) -> None:
     missing("nvmath", "torch")
     with pytest.raises(StepladderError, match="no cuBLAS on this machine: install nvmath-python") as caught:
         baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
@@ -158,9 +159,9 @@ def test_no_cublas(missing):
     assert len(caught.value.notes) == 2
 
 
-def test_nvmath_without_the_library(install, missing):
+def test_nvmath_without_the_library(install, missing) -> None:
     class Empty(ColumnMajorLibrary):
-        def create(self):
+        def create(self) -> NoReturn:
             raise RuntimeError("no libcublas.so.13")
 
     install(Empty())
@@ -170,7 +171,7 @@ def test_nvmath_without_the_library(install, missing):
     assert "nvmath-python does not load cuBLAS: no libcublas.so.13" in caught.value.notes
 
 
-def test_nvmath_has_what_is_called():
+def test_nvmath_has_what_is_called() -> None:
     """Its enumerations, and the number of cublasGemmEx's arguments."""
     import inspect
 

@@ -20,7 +20,7 @@ from stepladder.verify.inputs import exact_inputs
 class Tensor:
     """A PyTorch tensor over host memory."""
 
-    def __init__(self, memory):
+    def __init__(self, memory) -> None:
         self.memory = memory
 
     @property
@@ -42,7 +42,7 @@ class FakeTorch:
     float32, float16, int8, int32 = (np.dtype(name) for name in ("f4", "f2", "i1", "i4"))
     bfloat16 = element_type("bf16").dtype
 
-    def __init__(self, available=True):
+    def __init__(self, available=True) -> None:
         self.options = SimpleNamespace(allow_fp16_accumulation="as it was")
         self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=self.options))
         self.precision = "as it was"
@@ -53,7 +53,7 @@ class FakeTorch:
             stream=self.stream,
         )
 
-    def device(self, kind, ordinal):
+    def device(self, kind, ordinal) -> str:
         return f"{kind}:{ordinal}"
 
     @contextmanager
@@ -68,23 +68,23 @@ class FakeTorch:
     def get_float32_matmul_precision(self):
         return self.precision
 
-    def set_float32_matmul_precision(self, precision):
+    def set_float32_matmul_precision(self, precision) -> None:
         self.precision = precision
 
-    def multiply(self, name, a, b, c, out, out_dtype=None):
+    def multiply(self, name, a, b, c, out, out_dtype=None) -> None:
         if (out_dtype or a.dtype) != out.dtype:
             raise RuntimeError("Expected out tensor to have another dtype\nand more")
         self.calls.append((name, self.options.allow_fp16_accumulation, self.precision))
         product = a.memory.astype(np.float64) @ b.memory.astype(np.float64)
         out.memory[:] = product if c is None else c.memory.astype(np.float64) + product
 
-    def mm(self, a, b, *, out, **options):
+    def mm(self, a, b, *, out, **options) -> None:
         self.multiply("mm", a, b, None, out, **options)
 
-    def addmm(self, c, a, b, *, out, **options):
+    def addmm(self, c, a, b, *, out, **options) -> None:
         self.multiply("addmm", a, b, c, out, **options)
 
-    def _int_mm(self, a, b, *, out):
+    def _int_mm(self, a, b, *, out) -> None:
         self.multiply("_int_mm", a, b, None, out, out_dtype=out.dtype)
 
 
@@ -112,7 +112,7 @@ def torch(monkeypatch, missing):
         ("i8", "i8", "i32", "i32", False, "highest"),
     ],
 )
-def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_layout, b_layout, accumulate):
+def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_layout, b_layout, accumulate) -> None:
     if inputs == "i8" and accumulate:
         pytest.skip("refused: see test_products_that_pytorch_lacks")
     problem = make_problem(
@@ -140,7 +140,7 @@ def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_
         ((32, 8, 12), False, "m above 16, and n and k that are multiples of 8"),
     ],
 )
-def test_products_that_pytorch_lacks(torch, shape, accumulate, reason):
+def test_products_that_pytorch_lacks(torch, shape, accumulate, reason) -> None:
     problem = make_problem(*shape, "i32", "i32", accumulate, "i8")
     with pytest.raises(StepladderError, match=f"PyTorch has no cuBLAS baseline.*{reason}") as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
@@ -148,7 +148,7 @@ def test_products_that_pytorch_lacks(torch, shape, accumulate, reason):
     assert caught.value.notes == ("nvmath-python[cu13] has it",)
 
 
-def test_product_that_pytorch_refuses(torch):
+def test_product_that_pytorch_refuses(torch) -> None:
     torch.mm = lambda *arguments, **options: torch.multiply("mm", *arguments[:2], None, options["out"])
     problem = make_problem(accumulate=False)
     baseline = baselines.cublas(host_buffers(problem, *exact_inputs(problem, 0)))
@@ -158,7 +158,7 @@ def test_product_that_pytorch_refuses(torch):
     assert caught.value.status == FAILED
 
 
-def test_pytorch_without_a_gpu(monkeypatch, missing):
+def test_pytorch_without_a_gpu(monkeypatch, missing) -> None:
     missing("nvmath")
     monkeypatch.setitem(sys.modules, "torch", FakeTorch(available=False))
     with pytest.raises(StepladderError, match="no cuBLAS on this machine") as caught:
@@ -182,7 +182,7 @@ def test_pytorch_without_a_gpu(monkeypatch, missing):
         ("i8", "i8", "i32", "i32"),
     ],
 )
-def test_on_a_gpu(missing, provider, inputs, products, sums, stored, accumulate):
+def test_on_a_gpu(missing, provider, inputs, products, sums, stored, accumulate) -> None:
     """Every product, called directly and from a captured graph, with a column-major B and an odd pitch of A."""
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
@@ -205,7 +205,7 @@ def test_on_a_gpu(missing, provider, inputs, products, sums, stored, accumulate)
             assert report.passed, report.describe()
         graph = device.capture(baseline.enqueue, 1)
 
-        def replay():
+        def replay() -> None:
             graph.replay()
 
         for report in check_matmul(problem, matmul_program(problem), DeviceExecutor(buffers, replay), seed=2):

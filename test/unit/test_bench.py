@@ -1,7 +1,9 @@
 """How measurements are made and summarized. A fake clock stands in for the GPU."""
 
+import functools
 import itertools
 import json
+import operator
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from stepladder.verify.inputs import random_inputs
 class FakeTimer:
     """A GPU on which the current contestant's launches take `ms[name]` milliseconds, times the next of `drift`."""
 
-    def __init__(self, ms, drift=(1.0,)):
+    def __init__(self, ms, drift=(1.0,)) -> None:
         self.ms = ms
         self.drift = itertools.cycle(drift)
         self.now = 0.0
@@ -30,7 +32,7 @@ class FakeTimer:
     def contestant(self, name, flops=10**9, **options):
         return Contestant(name, flops, lambda: self.launch(name), **options)
 
-    def launch(self, name):
+    def launch(self, name) -> None:
         if self.capturing is not None:
             self.capturing.append(name)
         else:
@@ -44,14 +46,14 @@ class FakeTimer:
         timer = self
 
         class Graph:
-            def __init__(self):
+            def __init__(self) -> None:
                 self.launches = launches
 
-            def replay(self):
+            def replay(self) -> None:
                 timer.log.append((names[0], launches))
                 timer.now += launches * timer.ms[names[0]] * next(timer.drift)
 
-            def free(self):
+            def free(self) -> None:
                 timer.log.append(("free", names[0]))
 
         return Graph()
@@ -62,10 +64,10 @@ class FakeTimer:
     def elapsed_ms(self, start, end):
         return end - start
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         pass
 
-    def sleep(self, seconds):
+    def sleep(self, seconds) -> None:
         self.slept.append(seconds)
         self.log.append(("sleep", seconds))
 
@@ -75,7 +77,7 @@ def launch_order(timer):
     return [name for (before, _), (name, _) in itertools.pairwise(timer.log) if before == "sleep"]
 
 
-def test_rates_and_ratios():
+def test_rates_and_ratios() -> None:
     timer = FakeTimer({"ours": 2.0, "cublas": 1.0})
     result = measure_rounds(timer, [timer.contestant("ours"), timer.contestant("cublas")], ["burst"], 7, timer.sleep)
     kernels = result["burst"]["kernels"]
@@ -86,19 +88,19 @@ def test_rates_and_ratios():
     json.dumps(result, allow_nan=False)
 
 
-def test_median_of_ratios_is_taken_within_rounds():
+def test_median_of_ratios_is_taken_within_rounds() -> None:
     """The card gets slower from round to round; kernels of equal speed still have the ratio 1 in each."""
     timer = FakeTimer({"ours": 40.0, "cublas": 40.0})
     probes = [1.0] * 6  # both runners' sizing replays
     rounds = [[1.0 + 0.2 * index] * 2 * (2 + 10) for index in range(7)]  # warm-up and timed replays of both
-    timer.drift = iter(probes + sum(rounds, []))
+    timer.drift = iter(probes + functools.reduce(operator.iadd, rounds, []))
     result = measure_rounds(timer, [timer.contestant("ours"), timer.contestant("cublas")], ["burst"], 7, timer.sleep)
     rates = result["burst"]["kernels"]["ours"]["tflops"]
     assert rates[0] > 2 * rates[6]
     assert result["burst"]["ratios"]["ours"]["cublas"]["values"] == pytest.approx([1.0] * 7)
 
 
-def test_contestants_take_turns_in_a_rotating_order():
+def test_contestants_take_turns_in_a_rotating_order() -> None:
     timer = FakeTimer({"a": 1.0, "b": 1.0, "c": 1.0})
     measure_rounds(timer, [timer.contestant(name) for name in "abc"], ["burst"], 4, timer.sleep)
     assert "".join(launch_order(timer)) == "abcbcacababc"
@@ -115,20 +117,20 @@ def test_contestants_take_turns_in_a_rotating_order():
         (0.1, "sustained", 8000),
     ],
 )
-def test_launches_fill_the_time(ms, mode, launches):
+def test_launches_fill_the_time(ms, mode, launches) -> None:
     timer = FakeTimer({"kernel": ms})
     sample = Runner(timer, timer.contestant("kernel")).measure(MODES[mode], timer.sleep)
     assert launches <= sample["launches"] <= launches * 1.05
     assert sample["milliseconds"] == pytest.approx(sample["launches"] * ms)
 
 
-def test_short_kernels_are_replayed_many_at_a_time():
+def test_short_kernels_are_replayed_many_at_a_time() -> None:
     timer = FakeTimer({"short": 0.004, "long": 3.0})
     assert Runner(timer, timer.contestant("short")).graph.launches == 250
     assert Runner(timer, timer.contestant("long")).graph.launches == 1
 
 
-def test_warm_up_is_not_counted():
+def test_warm_up_is_not_counted() -> None:
     timer = FakeTimer({"kernel": 10.0})
     runner = Runner(timer, timer.contestant("kernel"))
     timer.log.clear()
@@ -139,11 +141,11 @@ def test_warm_up_is_not_counted():
 
 
 @pytest.mark.parametrize("ms, limit", [(0.01, 30), (0.01, 1000), (2.0, 7), (50.0, 1)])
-def test_c_is_restored_before_it_overflows(ms, limit):
+def test_c_is_restored_before_it_overflows(ms, limit) -> None:
     timer = FakeTimer({"kernel": ms})
     since, longest = 0, 0
 
-    def restore():
+    def restore() -> None:
         nonlocal since
         since = 0
         timer.now += 123.0  # must not be counted
@@ -152,7 +154,7 @@ def test_c_is_restored_before_it_overflows(ms, limit):
     runner = Runner(timer, contestant)
     replay = runner.graph.replay
 
-    def counted():
+    def counted() -> None:
         nonlocal since, longest
         since += runner.graph.launches
         longest = max(longest, since)
@@ -165,19 +167,19 @@ def test_c_is_restored_before_it_overflows(ms, limit):
     assert sample["milliseconds"] == pytest.approx(sample["launches"] * ms)
 
 
-def test_graphs_are_freed():
+def test_graphs_are_freed() -> None:
     timer = FakeTimer({"kernel": 1.0})
     measure_rounds(timer, [timer.contestant("kernel")], ["burst"], 2, timer.sleep)
     assert timer.log.count(("free", "kernel")) == 2
 
 
-def test_spread():
+def test_spread() -> None:
     spread = Spread.of([5.0, 1.0, 3.0, 2.0, 4.0])
     assert (spread.median, spread.minimum, spread.maximum) == (3.0, 1.0, 5.0)
     assert (spread.quartile_1, spread.quartile_3) == (2.0, 4.0)
 
 
-def test_table_shows_every_kernel_and_ratio():
+def test_table_shows_every_kernel_and_ratio() -> None:
     timer = FakeTimer({"padded": 2.0, "cublas": 1.0})
     problem = make_problem()
     result = {
@@ -205,26 +207,26 @@ def bundles(tmp_path):
     return make
 
 
-def test_bundles_of_different_problems(bundles):
-    with pytest.raises(StepladderError, match="must be of one problem.*64 x 64 x 64.*64 x 64 x 128"):
+def test_bundles_of_different_problems(bundles) -> None:
+    with pytest.raises(StepladderError, match=r"must be of one problem.*64 x 64 x 64.*64 x 64 x 128"):
         bench_bundles(bundles(make_problem(), make_problem(k=128)))
 
 
-def test_bundles_of_different_layouts(bundles):
-    with pytest.raises(StepladderError, match="must be of one problem.*sums.*B column-major"):
+def test_bundles_of_different_layouts(bundles) -> None:
+    with pytest.raises(StepladderError, match=r"must be of one problem.*sums.*B column-major"):
         bench_bundles(bundles(make_problem(), make_problem(b_layout="column")))
 
 
-def test_ceiling_that_is_none(bundles):
+def test_ceiling_that_is_none(bundles) -> None:
     """Refused before a GPU is looked for."""
     with pytest.raises(
-        StepladderError, match="no mma.sync of f32 products with f32 accumulation.*tf32 with f32 accumulation"
+        StepladderError, match=r"no mma.sync of f32 products with f32 accumulation.*tf32 with f32 accumulation"
     ):
         bench_bundles(bundles(make_problem(inputs="f32")), ceiling=True)
 
 
 @pytest.mark.parametrize("c_type", ["f32", "f16"])
-def test_baseline_that_is_none(bundles, c_type):
+def test_baseline_that_is_none(bundles, c_type) -> None:
     """Refused before a GPU is looked for."""
     kernels = bundles(make_problem(inputs="f8E4M3FN", c_type=c_type))
     with pytest.raises(StepladderError, match="cublasGemmEx has no products of fp8; use --baseline none") as caught:
@@ -232,7 +234,7 @@ def test_baseline_that_is_none(bundles, c_type):
     assert caught.value.status == BAD_INPUT
 
 
-def test_what_a_result_says_of_a_kernel(tmp_path):
+def test_what_a_result_says_of_a_kernel(tmp_path) -> None:
     write_bundle(
         tmp_path / "bundle",
         make_manifest(target="sm_90", grid=(2, 64, 1), cluster=(2, 1, 1), dependent_launch=True),
@@ -258,26 +260,26 @@ def test_what_a_result_says_of_a_kernel(tmp_path):
     ],
 )
 @pytest.mark.parametrize("narrow", [False, True])
-def test_c_stays_in_range_until_it_is_restored(inputs, sums, narrow, largest, k):
+def test_c_stays_in_range_until_it_is_restored(inputs, sums, narrow, largest, k) -> None:
     problem = make_problem(64, 64, k, sums, "f16" if narrow and sums == "f32" else sums, inputs=inputs)
     a, b, _ = (operand.astype(np.float64) for operand in random_inputs(problem, 0))
     grown = np.abs(a @ b).max() * launches_before_restore(problem)
     assert largest / 3 < grown < largest
 
 
-def test_too_few_rounds(bundles):
+def test_too_few_rounds(bundles) -> None:
     with pytest.raises(StepladderError, match="at least 7 rounds"):
         bench_bundles(bundles(make_problem()), rounds=6)
 
 
-def test_the_same_bundle_twice(bundles):
+def test_the_same_bundle_twice(bundles) -> None:
     with pytest.raises(StepladderError, match="need different names"):
         bench_bundles(bundles(make_problem()) * 2)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_on_a_gpu(tmp_path, accumulate):
+def test_on_a_gpu(tmp_path, accumulate) -> None:
     """The whole measurement, with cuBLAS (where it is installed) checked too."""
     from naive_matmul import write_naive_bundle
 
@@ -295,7 +297,7 @@ def test_on_a_gpu(tmp_path, accumulate):
 
 
 @pytest.mark.gpu
-def test_a_kernel_that_fails_the_check_is_not_timed(tmp_path):
+def test_a_kernel_that_fails_the_check_is_not_timed(tmp_path) -> None:
     from naive_matmul import write_naive_bundle
 
     write_naive_bundle(tmp_path / "naive", make_problem(), products=63)

@@ -22,7 +22,7 @@ FORMS = {"wmma": ("wmma", {}), "wmma_asynchronous": ("wmma", {"prefetch": "cp_as
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync"])
-def test_a_large_matmul_builds_in_seconds(pipeline):
+def test_a_large_matmul_builds_in_seconds(pipeline) -> None:
     text = matmul_text(8192, 8192, 8192)
 
     def seconds():
@@ -54,7 +54,7 @@ def spills_with_one_block(code, target):
     type_=st.sampled_from(["f16", "f32"]),
     accumulate=st.booleans(),
 )
-def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumulate):
+def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumulate) -> None:
     (block_m, warp_m), (block_n, warp_n) = rows, columns
     m, n, k = block_m * repeats[0], block_n * repeats[1], 32 * repeats[2]
     knobs = {"block_m": block_m, "block_n": block_n, "warp_m": warp_m, "warp_n": warp_n}
@@ -112,13 +112,13 @@ def spills_of(knobs, **types):
         ),
     ],
 )
-def test_advice_on_spills_is_true(spilling, better, advice):
+def test_advice_on_spills_is_true(spilling, better, advice) -> None:
     spilled, said = spills_of(spilling)
     assert spilled > 0 and said.startswith("warning: a thread spills ") and said.endswith(advice)
     assert spills_of(better) == (0, "")
 
 
-def test_spills_for_occupancy_are_not_blamed_on_the_tiles():
+def test_spills_for_occupancy_are_not_blamed_on_the_tiles() -> None:
     code = MachineCode("", b"", 64, 4, 8, 0, False)
     assert describe_spills(code, (256, 1, 1)) == (
         "note: a thread spills 4 bytes and reads 8 back: ptxas gives it 64 of the 255 registers that it can have, to "
@@ -126,7 +126,7 @@ def test_spills_for_occupancy_are_not_blamed_on_the_tiles():
     )
 
 
-def test_spills_of_warpgroups_that_divide_registers():
+def test_spills_of_warpgroups_that_divide_registers() -> None:
     code = MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False)
     assert describe_spills(code, (384, 1, 1)) == (
         "warning: a thread spills 4 bytes and reads 8 back; the warpgroups of a block divide its registers among them "

@@ -11,7 +11,7 @@ from conftest import make_descriptor, make_manifest, make_problem
 from stepladder.runtime.bundle import read_bundle, write_bundle
 
 
-def test_round_trip(bundle):
+def test_round_trip(bundle) -> None:
     read = read_bundle(bundle)
     assert read.cubin == b"\x7fELF cubin"
     assert read.ptx == ".version 8.0\n"
@@ -21,9 +21,9 @@ def test_round_trip(bundle):
     assert json.loads(json.dumps(read.manifest.to_json())) == json.loads(json.dumps(written))
 
 
-def test_manifest_fields(bundle):
+def test_manifest_fields(bundle) -> None:
     data = json.loads((bundle / "manifest.json").read_text())
-    assert list(data)[0] == "schema_version"
+    assert next(iter(data)) == "schema_version"
     assert set(data) == {
         "schema_version",
         "kernel_name",
@@ -63,7 +63,7 @@ def test_manifest_fields(bundle):
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
 
 
-def test_descriptors(tma_bundle):
+def test_descriptors(tma_bundle) -> None:
     manifest = read_bundle(tma_bundle).manifest
     assert manifest.tma_descriptors == (
         make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
@@ -86,10 +86,10 @@ def test_descriptors(tma_bundle):
     }
 
 
-def test_bundles_without_descriptors_take_pointers(bundle):
+def test_bundles_without_descriptors_take_pointers(bundle) -> None:
     """Bundles made before there were descriptors have neither field."""
 
-    def strip(data):
+    def strip(data) -> None:
         del data["dependent_launch"]
         for argument in data["arguments"]:
             del argument["descriptor"]
@@ -118,14 +118,14 @@ def test_bundles_without_descriptors_take_pointers(bundle):
         ("oob_fill", "one", 'must be one of zero, nan, got "one"'),
     ],
 )
-def test_wrong_descriptor(tma_bundle, name, value, message):
+def test_wrong_descriptor(tma_bundle, name, value, message) -> None:
     edit_manifest(tma_bundle, lambda data: data["tma_descriptors"][1].update({name: value}))
     text = refusal(tma_bundle)
     assert f"field 'tma_descriptors[1].{name}' {message}" in text
     assert text.startswith(f"{tma_bundle / 'manifest.json'}: error: ")
 
 
-def test_every_field_of_a_descriptor_is_required(tma_bundle):
+def test_every_field_of_a_descriptor_is_required(tma_bundle) -> None:
     descriptor = json.loads((tma_bundle / "manifest.json").read_text())["tma_descriptors"][0]
     for name in descriptor:
         edit_manifest(
@@ -146,12 +146,12 @@ def test_every_field_of_a_descriptor_is_required(tma_bundle):
         (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'"),
     ],
 )
-def test_wrong_descriptor_of_an_argument(tma_bundle, index, message):
+def test_wrong_descriptor_of_an_argument(tma_bundle, index, message) -> None:
     edit_manifest(tma_bundle, lambda data: data["arguments"][0].update(descriptor=index))
     assert f"field 'arguments[0].descriptor' {message}" in refusal(tma_bundle)
 
 
-def test_layouts_and_products(tmp_path):
+def test_layouts_and_products(tmp_path) -> None:
     problem = make_problem(2, 3, 5, inputs="f32", a_layout="column", b_layout="column", compute_type="tf32")
     write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
     read = read_bundle(tmp_path / "bundle").manifest
@@ -159,7 +159,7 @@ def test_layouts_and_products(tmp_path):
     assert {argument.role: argument.shape for argument in read.arguments} == {"a": (5, 2), "b": (3, 5), "c": (2, 3)}
 
 
-def test_bundles_without_layouts_are_row_major(bundle):
+def test_bundles_without_layouts_are_row_major(bundle) -> None:
     """Bundles of the first version of the layout had none of these fields."""
     edit_manifest(bundle, lambda data: [data["problem"].pop(name) for name in ("a_layout", "b_layout", "compute_type")])
     problem = read_bundle(bundle).manifest.problem
@@ -182,49 +182,49 @@ def test_bundles_without_layouts_are_row_major(bundle):
         ),
     ],
 )
-def test_description(fields, text):
+def test_description(fields, text) -> None:
     assert make_problem(**fields).describe() == text
 
 
-def test_no_such_folder(tmp_path):
+def test_no_such_folder(tmp_path) -> None:
     assert "no such folder" in refusal(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "manifest.json", "ir/00-input.mlir"])
-def test_missing_file(bundle, name):
+def test_missing_file(bundle, name) -> None:
     (bundle / name).unlink()
     assert f"'{bundle / name}' is missing" in refusal(bundle)
 
 
 @pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "ir/00-input.mlir"])
-def test_truncated_file(bundle, name):
+def test_truncated_file(bundle, name) -> None:
     os.truncate(bundle / name, 5)
     assert f"'{bundle / name}' is truncated or was edited" in refusal(bundle)
 
 
-def test_truncated_manifest(bundle):
+def test_truncated_manifest(bundle) -> None:
     os.truncate(bundle / "manifest.json", 40)
     message = refusal(bundle)
     assert f"{bundle / 'manifest.json'}:" in message
     assert "not valid JSON" in message
 
 
-def test_manifest_that_is_not_text(bundle):
+def test_manifest_that_is_not_text(bundle) -> None:
     (bundle / "manifest.json").write_bytes(b"\xff\xfe")
     assert "not UTF-8 text" in refusal(bundle)
 
 
-def test_manifest_that_is_not_an_object(bundle):
+def test_manifest_that_is_not_an_object(bundle) -> None:
     (bundle / "manifest.json").write_text("[1]")
     assert "the manifest must be an object, got [1]" in refusal(bundle)
 
 
-def test_other_schema_version(bundle):
+def test_other_schema_version(bundle) -> None:
     edit_manifest(bundle, lambda data: data.update(schema_version=2))
     assert "field 'schema_version' is 2, and this version of stepladder reads 1" in refusal(bundle)
 
 
-def test_every_field_is_required(bundle):
+def test_every_field_is_required(bundle) -> None:
     fields = json.loads((bundle / "manifest.json").read_text())
     for name in fields.keys() - {"dependent_launch"}:
         without = {key: value for key, value in fields.items() if key != name}
@@ -266,7 +266,7 @@ def test_every_field_is_required(bundle):
         (lambda data: data["files"].pop("kernel.ptx"), "field 'files' does not list 'kernel.ptx'"),
     ],
 )
-def test_wrong_field(bundle, change, message):
+def test_wrong_field(bundle, change, message) -> None:
     edit_manifest(bundle, change)
     text = refusal(bundle)
     assert message in text
@@ -281,12 +281,12 @@ def test_wrong_field(bundle, change, message):
         ('{"registers": ' + "9" * 5000 + "}", "not a manifest ("),
     ],
 )
-def test_manifest_that_json_cannot_take(bundle, text, message):
+def test_manifest_that_json_cannot_take(bundle, text, message) -> None:
     (bundle / "manifest.json").write_text(text)
     assert message in refusal(bundle)
 
 
-def test_ptx_that_is_not_text(bundle):
+def test_ptx_that_is_not_text(bundle) -> None:
     write_bundle(bundle, make_manifest(), b"", "", {})
     (bundle / "kernel.ptx").write_bytes(b"\xff\xfe")
     digest = hashlib.sha256(b"\xff\xfe").hexdigest()

@@ -79,7 +79,7 @@ from stepladder.runtime.bundle import read_bundle, write_bundle
         ("registers", int("9" * 100), "field 'registers' must be at most 255"),
     ],
 )
-def test_impossible_value(bundle, path, value, message):
+def test_impossible_value(bundle, path, value, message) -> None:
     edit_manifest(bundle, change(path, value))
     text = refusal(bundle)
     assert message in text
@@ -105,12 +105,12 @@ def test_impossible_value(bundle, path, value, message):
         ("tma_descriptors.0.element_type", "q7", "field 'tma_descriptors[0].element_type' must be one of f16, bf16,"),
     ],
 )
-def test_impossible_value_on_hopper(tma_bundle, path, value, message):
+def test_impossible_value_on_hopper(tma_bundle, path, value, message) -> None:
     edit_manifest(tma_bundle, change(path, value))
     assert message in refusal(tma_bundle)
 
 
-def test_descriptors_need_hopper(tma_bundle):
+def test_descriptors_need_hopper(tma_bundle) -> None:
     edit_manifest(tma_bundle, lambda data: data.update(target="sm_89", cluster=[1, 1, 1], dependent_launch=False))
     assert (
         "field 'tma_descriptors' needs a target of compute capability 9.0 or later, and 'target' is sm_89"
@@ -119,7 +119,7 @@ def test_descriptors_need_hopper(tma_bundle):
 
 
 @pytest.mark.parametrize("threads, registers", [(256, 255), (384, 168), (512, 128), (1024, 64)])
-def test_registers_of_a_block(tmp_path, threads, registers):
+def test_registers_of_a_block(tmp_path, threads, registers) -> None:
     for given, is_read in ((registers, True), (registers + 1, False)):
         write_bundle(tmp_path / "bundle", make_manifest(block=(threads, 1, 1), registers=given), b"", "", {})
         if is_read:
@@ -129,7 +129,7 @@ def test_registers_of_a_block(tmp_path, threads, registers):
 
 
 @pytest.mark.parametrize("field", ["acc_type", "c_type"])
-def test_sums_of_integers(tmp_path, field):
+def test_sums_of_integers(tmp_path, field) -> None:
     problem = make_problem(inputs="i8", acc_type="i32", c_type="i32")
     write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
     assert read_bundle(tmp_path / "bundle").manifest.problem == problem

@@ -28,7 +28,7 @@ def read_anew(monkeypatch) -> list:
     return counted
 
 
-def test_what_was_kept_is_what_was_read(scripts, monkeypatch):
+def test_what_was_kept_is_what_was_read(scripts, monkeypatch) -> None:
     counted = read_anew(monkeypatch)
     first = {kind: catalog.rows(kind) for kind in catalog.KINDS}
     assert {kind: catalog.rows(kind) for kind in catalog.KINDS} == first
@@ -43,7 +43,7 @@ def test_what_was_kept_is_what_was_read(scripts, monkeypatch):
         ("steps/tile_to_blocks.mlir", "// Tiles", "// Saws"),
     ],
 )
-def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new):
+def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new) -> None:
     before = catalog.rows("knobs"), catalog.rows("steps")
     text = (scripts / name).read_text()
     (scripts / name).write_text(text.replace(old, new))
@@ -65,13 +65,13 @@ def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new):
         lambda file: (shutil.rmtree(file.parent), file.parent.write_text("a file in place of the folder")),
     ],
 )
-def test_a_damaged_file_is_read_anew(scripts, tmp_path, damage):
+def test_a_damaged_file_is_read_anew(scripts, tmp_path, damage) -> None:
     rows = catalog.rows("knobs")
     damage(tmp_path / "cache/catalog.json")
     assert catalog.rows("knobs") == rows
 
 
-def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path, monkeypatch):
+def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path, monkeypatch) -> None:
     own = tmp_path / "own.mlir"
     own.write_text((scripts / "wmma.mlir").read_text().replace("@wmma(", "@own("))
     counted = read_anew(monkeypatch)
@@ -79,6 +79,6 @@ def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path, monkeypatch
     assert catalog.rows("pipelines", str(own)) and len(counted) == 2
 
 
-def test_an_unknown_pipeline_is_refused(scripts):
+def test_an_unknown_pipeline_is_refused(scripts) -> None:
     with pytest.raises(StepladderError, match="unknown pipeline 'wmna'"):
         catalog.rows("steps", "wmna")

@@ -30,7 +30,7 @@ def find_ptxas():
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target):
+def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target) -> None:
     (tmp_path / "ceiling.ptx").write_text(ceiling_ptx(acc_type, compute_type))
     done = subprocess.run(
         [find_ptxas(), "-v", f"-arch={target}", tmp_path / "ceiling.ptx", "-o", tmp_path / "cubin"],
@@ -42,7 +42,7 @@ def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target):
 
 
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_every_iteration_adds_and_takes_away(compute_type, acc_type):
+def test_every_iteration_adds_and_takes_away(compute_type, acc_type) -> None:
     text = ceiling_ptx(acc_type, compute_type)
     name = NAMES[compute_type, acc_type]
     assert text.count(name) == text.count("mma.sync") == 32
@@ -51,7 +51,7 @@ def test_every_iteration_adds_and_takes_away(compute_type, acc_type):
 
 
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_operands_are_numbers_and_their_negatives(compute_type, acc_type):
+def test_operands_are_numbers_and_their_negatives(compute_type, acc_type) -> None:
     instruction = find_instruction(compute_type, acc_type)
     words = np.random.default_rng(0).integers(0, 2**32, 10000, np.uint32)
     operands = words & np.uint32(instruction.keep) | np.uint32(instruction.fixed)
@@ -67,8 +67,8 @@ def test_operands_are_numbers_and_their_negatives(compute_type, acc_type):
         assert not (operands & 0x1FFF).any()
 
 
-def test_no_such_instruction():
+def test_no_such_instruction() -> None:
     with pytest.raises(
-        StepladderError, match="no mma.sync of bf16 products with f16 accumulation.*bf16 with f32 accumulation"
+        StepladderError, match=r"no mma.sync of bf16 products with f16 accumulation.*bf16 with f32 accumulation"
     ):
         ceiling_ptx("f16", "bf16")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -47,7 +48,7 @@ def bundle(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["run", "bench"])
-def test_no_gpu_is_a_status_of_its_own(bundle, command):
+def test_no_gpu_is_a_status_of_its_own(bundle, command) -> None:
     done = stepladder(command, bundle, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == NOT_EXECUTED
     assert done.stderr.startswith("error: ")
@@ -55,19 +56,19 @@ def test_no_gpu_is_a_status_of_its_own(bundle, command):
     assert done.stdout == ""
 
 
-def test_errors_are_rendered(tmp_path, capsys):
+def test_errors_are_rendered(tmp_path, capsys) -> None:
     assert cli.main(["run", str(tmp_path / "nothing")]) == BAD_INPUT
     assert capsys.readouterr().err == f"error: no bundle at '{tmp_path / 'nothing'}': no such folder\n"
 
 
-def test_version(capsys):
+def test_version(capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"stepladder {__version__}\n"
 
 
-def test_help_names_every_command(capsys):
+def test_help_names_every_command(capsys) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     text = capsys.readouterr().out
@@ -85,7 +86,7 @@ def test_help_names_every_command(capsys):
         (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
     ],
 )
-def test_bad_command_lines(arguments, message, capsys):
+def test_bad_command_lines(arguments, message, capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == BAD_INPUT
@@ -93,7 +94,7 @@ def test_bad_command_lines(arguments, message, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
-def test_imports_no_mlir(arguments):
+def test_imports_no_mlir(arguments) -> None:
     script = (
         "import sys\nfrom stepladder.cli.main import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
@@ -106,8 +107,8 @@ def test_imports_no_mlir(arguments):
     assert done.returncode == 0, done.stderr
 
 
-def test_interrupt(monkeypatch, capsys):
-    def interrupt(args):
+def test_interrupt(monkeypatch, capsys) -> None:
+    def interrupt(args) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("stepladder.cli.commands.run.main", interrupt)
@@ -115,7 +116,7 @@ def test_interrupt(monkeypatch, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_closed_pipe():
+def test_closed_pipe() -> None:
     script = (
         "import sys\nfrom stepladder.cli import main as cli\nfrom stepladder.cli.commands import run\n"
         "run.main = lambda args: print('x' * 1000000)\nsys.exit(cli.main(['run', 'x']))"
@@ -132,7 +133,7 @@ def test_closed_pipe():
     assert process.stderr.read() == ""
 
 
-def test_result_file(tmp_path):
+def test_result_file(tmp_path) -> None:
     check_writable(str(tmp_path / "result.json"))
     assert list(tmp_path.iterdir()) == []
     write_json(str(tmp_path / "result.json"), {"tflops": 1.5})
@@ -143,12 +144,12 @@ def test_result_file(tmp_path):
 @pytest.mark.parametrize(
     "place, message", [("missing/result.json", "No such file or directory"), ("", "it is a folder")]
 )
-def test_result_file_that_cannot_be_written(tmp_path, place, message):
+def test_result_file_that_cannot_be_written(tmp_path, place, message) -> None:
     with pytest.raises(StepladderError, match=f"cannot write .*: {message}"):
         check_writable(str(tmp_path / place))
 
 
-def test_a_device_is_written_to_and_not_replaced(tmp_path):
+def test_a_device_is_written_to_and_not_replaced(tmp_path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -159,7 +160,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys):
+def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys) -> None:
     assert cli.main(["run", str(bundle), "--json", str(tmp_path / "missing/result.json")]) == BAD_INPUT
     assert "cannot write" in capsys.readouterr().err
 
@@ -172,7 +173,7 @@ def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys):
         (True, 1, "FAIL", FAILED),
     ],
 )
-def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, findings, result, status):
+def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, findings, result, status) -> None:
     report = CheckReport("exact", numbers, 1)
     found = [Finding("race", "gpu.barrier", "x.mlir:1:1", "a race")] * findings
     monkeypatch.setattr(run, "_checked", lambda args, bundle: ([report], {}, found))
@@ -182,7 +183,7 @@ def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, fin
     assert lines[-1] == f"result: {result}"
 
 
-def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch):
+def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch) -> None:
     """What the input computes is the payload's affair: no step has run."""
     text = matmul_text(64, 64, 64)
     wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from typing import NoReturn
 
 import diskcache
 import pytest
@@ -21,7 +22,7 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -37,7 +38,7 @@ def kernel(module):
     return codegen.find_kernel(module)
 
 
-def test_find_kernel(kernel):
+def test_find_kernel(kernel) -> None:
     assert (kernel.name, kernel.target) == ("matmul_kernel", "sm_80")
     assert (kernel.grid, kernel.block) == ([1, 1, 1], [128, 1, 1])
     assert [parameter.number for parameter in kernel.parameters] == [2, 0, 1]
@@ -46,14 +47,14 @@ def test_find_kernel(kernel):
     assert kernel.dynamic_shared_memory == 0
 
 
-def test_no_kernel():
+def test_no_kernel() -> None:
     with mlir_context():
         module = parse_payload(matmul_text(64, 64, 64), "matmul.mlir")
-        with pytest.raises(StepladderError, match="expected one gpu.launch_func after the last step, found 0"):
+        with pytest.raises(StepladderError, match=r"expected one gpu.launch_func after the last step, found 0"):
             codegen.find_kernel(module)
 
 
-def test_second_time_from_the_cache(kernel, monkeypatch):
+def test_second_time_from_the_cache(kernel, monkeypatch) -> None:
     first = generate(kernel)
     assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
     assert first.static_shared_memory == 19456
@@ -63,14 +64,14 @@ def test_second_time_from_the_cache(kernel, monkeypatch):
     assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)
 
 
-def damage_entries(folder):
+def damage_entries(folder) -> None:
     """Puts JSON that is no machine code where entries are, in the form that the cache keeps it in."""
     with diskcache.Cache(str(folder), disk=diskcache.JSONDisk) as cache:
         for key in cache:
             cache[key] = {"ptx": 1}
 
 
-def run_sql(folder, command):
+def run_sql(folder, command) -> None:
     with contextlib.closing(sqlite3.connect(folder / "cache.db")) as database, database:
         database.execute(command)
 
@@ -87,7 +88,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("how", UNUSABLE)
-def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys):
+def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys) -> None:
     """One warning in a process, and the kernel is made all the same."""
     monkeypatch.setattr(code_cache, "_has_warned", False)
     first = generate(kernel)
@@ -112,10 +113,10 @@ def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys):
         ("set", OSError(28, "No space left on device")),
     ],
 )
-def test_cache_that_fails(method, error, kernel, monkeypatch, capsys):
+def test_cache_that_fails(method, error, kernel, monkeypatch, capsys) -> None:
     """What a user without rights or space meets; a test may run as a user with all rights."""
 
-    def fail(*arguments, **options):
+    def fail(*arguments, **options) -> NoReturn:
         raise error
 
     monkeypatch.setattr(code_cache, "_has_warned", False)
@@ -127,22 +128,22 @@ def test_cache_that_fails(method, error, kernel, monkeypatch, capsys):
     assert f"cannot be used ({getattr(error, 'strerror', None) or str(error) or 'Timeout'})" in warning
 
 
-def test_without_the_cache(kernel):
+def test_without_the_cache(kernel) -> None:
     generate(kernel)
     assert not generate(kernel, use_cache=False).cached
 
 
-def test_machine_code_is_reproducible(kernel):
+def test_machine_code_is_reproducible(kernel) -> None:
     assert generate(kernel, use_cache=False).cubin == generate(kernel, use_cache=False).cubin
 
 
-def assert_clear(error, status=FAILED):
+def assert_clear(error, status=FAILED) -> None:
     assert error.status == status
     text = error.render()
     assert "Traceback" not in text and len(text) < 1500 and text.count("\n") <= 4
 
 
-def test_llvm_that_cannot_select():
+def test_llvm_that_cannot_select() -> None:
     """LLVM ends its process; ours goes on."""
     with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
         to_ptx(
@@ -153,31 +154,31 @@ def test_llvm_that_cannot_select():
     assert_clear(caught.value)
 
 
-def test_llvm_that_does_not_parse():
+def test_llvm_that_does_not_parse() -> None:
     with pytest.raises(StepladderError, match="LLVM cannot make PTX for sm_80") as caught:
         to_ptx("no LLVM IR", "sm_80")
     assert_clear(caught.value)
     assert "expected top-level entity" in caught.value.render()
 
 
-def test_intrinsic_that_llvm_does_not_know():
+def test_intrinsic_that_llvm_does_not_know() -> None:
     """Where the two LLVMs differ, an intrinsic would silently become a call."""
     text = (
         "declare void @llvm.nvvm.no.such.intrinsic()\ndefine ptx_kernel void @f() {\n"
         "  call void @llvm.nvvm.no.such.intrinsic()\n  ret void\n}\n"
     )
-    with pytest.raises(StepladderError, match="llvm.nvvm.no.such.intrinsic") as caught:
+    with pytest.raises(StepladderError, match=r"llvm.nvvm.no.such.intrinsic") as caught:
         to_ptx(text, "sm_80")
     assert_clear(caught.value)
 
 
-def test_ptx_that_ptxas_refuses():
+def test_ptx_that_ptxas_refuses() -> None:
     with pytest.raises(StepladderError, match="ptxas refuses the kernel for sm_80") as caught:
         assemble(".version 7.0\n.target sm_80\n.address_size 64\n.entry f() { bad.op; }\n" * 20, "sm_80")
     assert_clear(caught.value)
 
 
-def test_tool_from_the_environment(monkeypatch, tmp_path):
+def test_tool_from_the_environment(monkeypatch, tmp_path) -> None:
     ptxas = find_tool("ptxas")
     monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)
     assert find_tool("ptxas") == ptxas
@@ -188,7 +189,7 @@ def test_tool_from_the_environment(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("tool, package", [("ptxas", "nvidia-cuda-nvcc"), ("nvdisasm", "nvidia-cuda-nvdisasm")])
-def test_tool_that_is_missing(tool, package, monkeypatch):
+def test_tool_that_is_missing(tool, package, monkeypatch) -> None:
     monkeypatch.delenv(f"STEPLADDER_{tool.upper()}", raising=False)
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "")
@@ -197,5 +198,5 @@ def test_tool_that_is_missing(tool, package, monkeypatch):
     assert package in caught.value.render()
 
 
-def test_versions():
+def test_versions() -> None:
     assert set(tool_versions()) == {"stepladder", "mlir", "llvmlite", "ptxas"}

@@ -37,11 +37,11 @@ driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is no
         ),
     ],
 )
-def test_names_of_cuda_core(owner, names):
+def test_names_of_cuda_core(owner, names) -> None:
     assert [name for name in names.split() if not hasattr(owner, name)] == []
 
 
-def test_options_of_cuda_core():
+def test_options_of_cuda_core() -> None:
     config = core.LaunchConfig(
         grid=(3, 4, 1), block=(128, 2, 1), shmem_size=1024, programmatic_stream_serialization=True
     )
@@ -65,7 +65,7 @@ def tma_bundle(path, **changes):
     return Bundle(path, manifest, b"cubin", "ptx")
 
 
-def test_calls_fit_the_bindings(tmp_path):
+def test_calls_fit_the_bindings(tmp_path) -> None:
     """Every function of the driver that the runtime calls takes that many arguments."""
     gpu = FakeGpu(cluster=(16, 1, 1))
     read = tma_bundle(tmp_path, dynamic_shared_memory=100_000, cluster=(16, 1, 1), grid=(16, 1, 1))
@@ -84,7 +84,7 @@ def test_calls_fit_the_bindings(tmp_path):
         assert hasattr(driver.CUfunction_attribute, attribute)
 
 
-def test_launch_configuration_fits_the_bindings(tmp_path):
+def test_launch_configuration_fits_the_bindings(tmp_path) -> None:
     """Their structures take what is put into them."""
     gpu = FakeGpu()
     for name in ("CUlaunchConfig", "CUlaunchAttribute", "CUlaunchAttributeID"):

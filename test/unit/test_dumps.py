@@ -9,7 +9,7 @@ from stepladder.pipeline import reproducers
 from stepladder.pipeline.dumps import RECORD, DumpFolder
 
 
-def write(folder, steps, kept=None, text="module {}\n"):
+def write(folder, steps, kept=None, text="module {}\n") -> None:
     dumps = DumpFolder(str(folder), kept)
     for step in steps:
         dumps.write(step, f"// {step}\n{text}")
@@ -19,7 +19,7 @@ def names(folder):
     return sorted(entry.name for entry in folder.iterdir() if entry.name != RECORD)
 
 
-def test_dumps_of_the_last_run_go(tmp_path):
+def test_dumps_of_the_last_run_go(tmp_path) -> None:
     folder = tmp_path / "dumps"
     write(folder, ["input", "tile", "bufferize", "lower"])
     write(folder, ["input", "bufferize"])
@@ -28,7 +28,7 @@ def test_dumps_of_the_last_run_go(tmp_path):
     assert names(folder) == ["00-input.mlir", "01-tile.mlir", "02-bufferize.mlir", "03-lower.mlir"]
 
 
-def test_other_files_stay(tmp_path):
+def test_other_files_stay(tmp_path) -> None:
     mine = ["01-mine.mlir", "99-input.mlir", "notes.txt", "reproduce-tile.mlir", "02-lower"]
     for name in mine:
         (tmp_path / name).write_text("mine")
@@ -40,7 +40,7 @@ def test_other_files_stay(tmp_path):
     assert all((tmp_path / name).read_text() == "mine" for name in mine)
 
 
-def test_the_input_stays(tmp_path, monkeypatch):
+def test_the_input_stays(tmp_path, monkeypatch) -> None:
     """A run from a dump, into the same folder, can be repeated."""
     write(tmp_path, ["input", "tile", "bufferize", "lower"])
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def test_the_input_stays(tmp_path, monkeypatch):
     assert names(tmp_path) == ["00-input.mlir", "01-lower.mlir", "02-bufferize.mlir"]
 
 
-def test_a_run_that_failed_is_recorded(tmp_path):
+def test_a_run_that_failed_is_recorded(tmp_path) -> None:
     dumps = DumpFolder(str(tmp_path), "<stdin>")
     dumps.write("input", "module {}\n")
     dumps.write("tile", "module {}\n")
@@ -69,7 +69,7 @@ def test_a_run_that_failed_is_recorded(tmp_path):
         '{"folder": "DIGEST"}',
     ],
 )
-def test_records_that_are_damaged_remove_nothing(tmp_path, record):
+def test_records_that_are_damaged_remove_nothing(tmp_path, record) -> None:
     import hashlib
 
     folder = tmp_path / "dumps"
@@ -99,14 +99,14 @@ def make_reproducers(count):
     return made
 
 
-def test_the_last_reproducers_are_kept(temporary):
+def test_the_last_reproducers_are_kept(temporary) -> None:
     made = make_reproducers(reproducers.KEPT + 5)
     assert [path.exists() for path in made] == [False] * 5 + [True] * reproducers.KEPT
     assert sorted(temporary.iterdir()) == sorted(path.parent for path in made[5:])
     assert reproducers.describe_kept() == f"{temporary} keeps the last {reproducers.KEPT} reproducers"
 
 
-def test_only_reproducers_are_removed(temporary):
+def test_only_reproducers_are_removed(temporary) -> None:
     """Not a folder with something else in it, nor what only looks like one."""
     first, *_ = make_reproducers(1)
     (first.parent / "notes.txt").write_text("mine")
@@ -123,7 +123,7 @@ def test_only_reproducers_are_removed(temporary):
     assert (temporary / "stepladder-reproducer-file").is_file() and (temporary / "stepladder-123").is_dir()
 
 
-def test_reproducers_beside_dumps_are_all_kept(tmp_path, temporary):
+def test_reproducers_beside_dumps_are_all_kept(tmp_path, temporary) -> None:
     for number in range(reproducers.KEPT + 3):
         reproducers.make_path(f"step_{number}", tmp_path / "dumps").write_text("")
     assert len(list((tmp_path / "dumps").iterdir())) == reproducers.KEPT + 3

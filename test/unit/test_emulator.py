@@ -58,14 +58,14 @@ def reverse(barrier: str) -> str:
     memref.store %w, %Y[%t] : {GLOBAL}""")
 
 
-def test_a_barrier_orders_what_threads_write_and_read():
+def test_a_barrier_orders_what_threads_write_and_read() -> None:
     y, outcome = run(reverse("gpu.barrier"))
     assert np.array_equal(y, np.arange(THREADS)[::-1])
     assert not outcome.findings
     assert outcome.counters.barriers == {"gpu.barrier": 2}
 
 
-def test_without_a_barrier_it_is_a_race_between_two_named_ops():
+def test_without_a_barrier_it_is_a_race_between_two_named_ops() -> None:
     _, outcome = run(reverse(""))
     (finding,) = outcome.findings
     assert (finding.kind, finding.op, finding.other) == ("race", "memref.load", "memref.store")
@@ -73,13 +73,13 @@ def test_without_a_barrier_it_is_a_race_between_two_named_ops():
     assert "warp 0 of block (0, 0, 0) reads byte 0xfc of shared memory, which warp 1" in finding.message
 
 
-def test_the_sanitizer_can_be_turned_off():
+def test_the_sanitizer_can_be_turned_off() -> None:
     y, outcome = run(reverse(""), sanitize=False)
     assert not outcome.findings
     assert np.array_equal(y, np.arange(THREADS)[::-1])
 
 
-def test_a_write_behind_a_read_needs_a_barrier_too():
+def test_a_write_behind_a_read_needs_a_barrier_too() -> None:
     body = f"""
     memref.store %f, %s[%t] : {SHARED}
     gpu.barrier
@@ -92,7 +92,7 @@ def test_a_write_behind_a_read_needs_a_barrier_too():
     assert "writes" in outcome.findings[0].message and "(0, 0, 0) read, and nothing" in outcome.findings[0].message
 
 
-def test_threads_part_and_come_together():
+def test_threads_part_and_come_together() -> None:
     """Loops of different length, with a branch inside, and their results in lanes."""
     y, outcome = run(
         kernel(f"""
@@ -115,7 +115,7 @@ def test_threads_part_and_come_together():
     assert not outcome.findings
 
 
-def test_a_while_loop_ends_for_each_thread_when_it_does():
+def test_a_while_loop_ends_for_each_thread_when_it_does() -> None:
     y, outcome = run(
         kernel(f"""
     %n = scf.while (%i = %t) : (index) -> index {{
@@ -134,7 +134,7 @@ def test_a_while_loop_ends_for_each_thread_when_it_does():
     assert not outcome.findings
 
 
-def test_warps_that_wait_for_each_other_in_turn_leave_the_group():
+def test_warps_that_wait_for_each_other_in_turn_leave_the_group() -> None:
     """Two warps run the same code in different turns of a named barrier: in step they could not go on."""
     y, outcome = run(
         kernel(
@@ -200,7 +200,7 @@ WAIT: ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; 
 @!p bra WAIT;}" ro(%address, %before, %half : i64, i32, i32) memory_clobber = true"""
 
 
-def test_blocks_that_count_each_other_in_wait_for_the_other_half():
+def test_blocks_that_count_each_other_in_wait_for_the_other_half() -> None:
     """A launch finds the number at zero, and the next one half way: both wait for both blocks."""
     y, outcome = run(meeting(WAIT_FOR_HALF))
     first = [2 * -1 + 1, 2 * -1 + 0]
@@ -208,14 +208,14 @@ def test_blocks_that_count_each_other_in_wait_for_the_other_half():
     assert not outcome.findings
 
 
-def test_blocks_that_do_not_wait_for_each_other_race():
+def test_blocks_that_do_not_wait_for_each_other_race() -> None:
     _, outcome = run(meeting(""))
     assert kinds(outcome) == {"race"}
 
 
 # PTX: threads that have ended count as arrived; a warp comes to a barrier as a whole.
 @pytest.mark.parametrize("threads, found", [(32, set()), (5, {"deadlock", "divergent-barrier"})])
-def test_a_barrier_that_not_all_come_to(threads, found):
+def test_a_barrier_that_not_all_come_to(threads, found) -> None:
     _, outcome = run(
         kernel(f"""
     %some = arith.constant {threads} : index
@@ -230,7 +230,7 @@ def test_a_barrier_that_not_all_come_to(threads, found):
         assert f"{threads} of {THREADS} threads are there" in deadlock.message
 
 
-def test_barriers_at_different_places_are_divergent():
+def test_barriers_at_different_places_are_divergent() -> None:
     _, outcome = run(
         kernel("""
     %p = arith.cmpi ult, %t, %c32 : index
@@ -243,7 +243,7 @@ def test_barriers_at_different_places_are_divergent():
     assert kinds(outcome) == {"divergent-barrier"}
 
 
-def test_out_of_bounds_names_the_thread_and_the_element():
+def test_out_of_bounds_names_the_thread_and_the_element() -> None:
     y, outcome = run(
         kernel(f"""
     %r = arith.addi %t, %c1 : index
@@ -256,7 +256,7 @@ def test_out_of_bounds_names_the_thread_and_the_element():
     assert np.array_equal(y[:-1], np.arange(1, THREADS))
 
 
-def test_a_view_that_reaches_beyond_what_it_is_of():
+def test_a_view_that_reaches_beyond_what_it_is_of() -> None:
     _, outcome = run(
         kernel(f"""
     %v = memref.subview %X[%t] [2] [1] : {GLOBAL} to memref<2xf32, strided<[1], offset: ?>>""")
@@ -264,7 +264,7 @@ def test_a_view_that_reaches_beyond_what_it_is_of():
     assert kinds(outcome) == {"out-of-bounds"}
 
 
-def test_shared_memory_begins_uninitialized():
+def test_shared_memory_begins_uninitialized() -> None:
     y, outcome = run(
         kernel(f"""
     %v = memref.load %s[%t] : {SHARED}
@@ -274,7 +274,7 @@ def test_shared_memory_begins_uninitialized():
     assert np.isnan(y).all()
 
 
-def test_different_values_to_one_place():
+def test_different_values_to_one_place() -> None:
     _, outcome = run(
         kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
@@ -289,7 +289,7 @@ def test_different_values_to_one_place():
     assert not outcome.findings, "the same value is no harm"
 
 
-def test_blocks_that_write_the_same_place():
+def test_blocks_that_write_the_same_place() -> None:
     _, outcome = run(
         kernel(
             f"""
@@ -302,7 +302,7 @@ def test_blocks_that_write_the_same_place():
     assert finding.kind == "race" and "another block wrote" in finding.message
 
 
-def test_a_shuffle_takes_the_value_of_another_lane():
+def test_a_shuffle_takes_the_value_of_another_lane() -> None:
     y, outcome = run(
         kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
@@ -315,7 +315,7 @@ def test_a_shuffle_takes_the_value_of_another_lane():
     assert not outcome.findings
 
 
-def test_an_endless_loop_ends_with_an_error():
+def test_an_endless_loop_ends_with_an_error() -> None:
     text = kernel("""
     scf.while : () -> () {
       %true = arith.constant true
@@ -323,12 +323,12 @@ def test_an_endless_loop_ends_with_an_error():
     } do {
       scf.yield
     }""")
-    with pytest.raises(StepladderError, match="stopped after 1000 steps, at scf.while") as error:
+    with pytest.raises(StepladderError, match=r"stopped after 1000 steps, at scf.while") as error:
         run(text, max_steps=1000)
     assert error.value.location.startswith("kernel.mlir:")
 
 
-def test_bank_conflicts_are_counted():
+def test_bank_conflicts_are_counted() -> None:
     """Threads two rows of banks apart meet in one bank: 32 passes for a warp instead of one."""
     stride = "memref<64x32xf32, #gpu.address_space<workgroup>>"
     body = """
@@ -344,7 +344,7 @@ def test_bank_conflicts_are_counted():
         assert (row.wavefronts, row.conflicts) == (2 + conflicts, conflicts)
 
 
-def test_global_sectors_are_counted():
+def test_global_sectors_are_counted() -> None:
     _, outcome = run(
         kernel(f"""
     %v = memref.load %X[%t] : {GLOBAL}
@@ -363,7 +363,7 @@ def test_global_sectors_are_counted():
         ("func.func @f(%x: index) {\n  %0 = shape.const_size 1\n  return\n}", "does not know shape.const_size"),
     ],
 )
-def test_modules_that_cannot_be_run(text, message):
+def test_modules_that_cannot_be_run(text, message) -> None:
     with mlir_context(), pytest.raises(StepladderError, match=message) as error:
         Emulation(parse_payload(text, "module.mlir"), name="module.mlir")
     assert error.value.location.startswith("module.mlir")
@@ -377,7 +377,7 @@ def test_modules_that_cannot_be_run(text, message):
         ([np.zeros(4, np.float32), np.zeros(4, np.int8)], "input 0 is float32, and argument 0 of @f is f16"),
     ],
 )
-def test_inputs_that_do_not_fit(inputs, message):
+def test_inputs_that_do_not_fit(inputs, message) -> None:
     text = "func.func @f(%x: memref<4xf16>, %y: memref<4xi8>) { return }"
     with mlir_context():
         emulation = Emulation(parse_payload(text, "module.mlir"))

@@ -21,12 +21,12 @@ MAX_STEPS = 200_000  # the longest base takes a tenth
 class _Executor:
     """Runs a matmul on the emulator, for so many steps at most, and keeps what was found."""
 
-    def __init__(self, text: str, roles: dict[int, str]):
+    def __init__(self, text: str, roles: dict[int, str]) -> None:
         self.emulation = Emulation(parse_payload(text, "fault.mlir"))
         self.roles = [roles[number] for number in sorted(roles)]
         self.findings: list[Finding] = []
 
-    def load(self, a, b):
+    def load(self, a, b) -> None:
         self.operands = {"a": a, "b": b}
 
     def launch(self, c):
@@ -66,13 +66,13 @@ def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
 
 
 @pytest.mark.parametrize("base, step", sorted({(fault.base, fault.step) for fault in FAULTS}))
-def test_nothing_is_found_before(base, step):
+def test_nothing_is_found_before(base, step) -> None:
     kinds, findings = check(base_text(base, step), base)
     assert not kinds, [finding.render() for finding in findings]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.base}: {fault.name}")
-def test_fault_is_found(fault):
+def test_fault_is_found(fault) -> None:
     before = base_text(fault.base, fault.step)
     text = fault.plant(before)
     assert text != before

@@ -47,7 +47,7 @@ INTS = np.zeros(64, np.int32)
 @pytest.mark.parametrize(
     "access", ["%v = memref.load %Y[%i] : memref<64xi32>", "memref.store %v0, %Y[%i] : memref<64xi32>"]
 )
-def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access):
+def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access) -> None:
     outcome = run(
         launch(f"""
         %i = arith.constant 64 : index
@@ -60,7 +60,7 @@ def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access):
     assert finding.kind == "out-of-bounds" and "element [64] of 64xi32" in finding.message
 
 
-def test_the_host_out_of_bounds():
+def test_the_host_out_of_bounds() -> None:
     outcome = run(
         """
     func.func @main(%X: memref<4xf32>) -> f32 {
@@ -73,7 +73,7 @@ def test_the_host_out_of_bounds():
     assert [finding.kind for finding in outcome.findings] == ["out-of-bounds"]
 
 
-def test_memory_that_has_been_freed():
+def test_memory_that_has_been_freed() -> None:
     outcome = run("""
     func.func @main() {
       %c0 = arith.constant 0 : index
@@ -91,7 +91,7 @@ def test_memory_that_has_been_freed():
 # Threads and barriers.
 
 
-def test_the_second_warpgroup_stores_behind_the_first():
+def test_the_second_warpgroup_stores_behind_the_first() -> None:
     # MLIR's lowering takes the number of the warp in the block, not in its warpgroup.
     outcome = run_clean(
         launch(
@@ -109,7 +109,7 @@ def test_the_second_warpgroup_stores_behind_the_first():
     assert not outcome.arguments[0].any()
 
 
-def test_threads_that_have_ended_count_as_arrived():
+def test_threads_that_have_ended_count_as_arrived() -> None:
     outcome = run_clean(
         """
     module attributes {gpu.container_module} {
@@ -144,7 +144,7 @@ def test_threads_that_have_ended_count_as_arrived():
     assert list(outcome.arguments[0][:32]) == list(range(31, -1, -1))
 
 
-def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster():
+def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster() -> None:
     run_clean(
         """
     module attributes {gpu.container_module} {
@@ -192,7 +192,7 @@ def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster():
     )
 
 
-def test_f64_matrices_are_multiplied_in_f64():
+def test_f64_matrices_are_multiplied_in_f64() -> None:
     a = np.full((8, 4), 1 + 2.0**-40)
     outcome = run_clean(
         launch(
@@ -221,7 +221,7 @@ def test_f64_matrices_are_multiplied_in_f64():
 # Forms of launches, kernels and calls.
 
 
-def test_a_launch_of_several_blocks_of_instructions():
+def test_a_launch_of_several_blocks_of_instructions() -> None:
     outcome = run_clean(
         launch("""
         %big = arith.cmpi ult, %t, %c1 : index
@@ -240,7 +240,7 @@ def test_a_launch_of_several_blocks_of_instructions():
     assert list(outcome.arguments[0]) == [7, *range(1, 64)]
 
 
-def test_an_asynchronous_launch_with_memory_of_its_own():
+def test_an_asynchronous_launch_with_memory_of_its_own() -> None:
     outcome = run_clean(
         """
     func.func @main(%Y: memref<64xi32>) {
@@ -302,7 +302,7 @@ FUNCTION = """
   }"""
 
 
-def test_a_kernel_calls_a_function():
+def test_a_kernel_calls_a_function() -> None:
     outcome = run_clean(
         """
     module attributes {gpu.container_module} {
@@ -319,7 +319,7 @@ def test_a_kernel_calls_a_function():
     assert list(outcome.arguments[0]) == [4 * t if t < 32 else -1 for t in range(64)]
 
 
-def test_a_function_without_a_body_is_an_error_that_names_it():
+def test_a_function_without_a_body_is_an_error_that_names_it() -> None:
     with pytest.raises(StepladderError, match="no function @secret with a body") as caught:
         run("""
         func.func private @secret(f32)
@@ -331,7 +331,7 @@ def test_a_function_without_a_body_is_an_error_that_names_it():
     assert caught.value.location.startswith("kernel.mlir:")
 
 
-def test_four_bit_integers():
+def test_four_bit_integers() -> None:
     (y,) = run_clean(
         launch(
             """

@@ -26,7 +26,7 @@ FRAGMENTS = {
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)
-def test_each_element_is_held_once(name):
+def test_each_element_is_held_once(name) -> None:
     fragment = FRAGMENTS[name]
     matrix = np.arange(np.prod(fragment.shape)).reshape(fragment.shape)
     held = fragment.divide(matrix)
@@ -36,7 +36,7 @@ def test_each_element_is_held_once(name):
     np.testing.assert_array_equal(fragment.join(held), matrix)
 
 
-def test_many_matrices_at_once():
+def test_many_matrices_at_once() -> None:
     matrices = np.arange(3 * 2 * 64).reshape(3, 2, 8, 8)
     fragment = fragments.matrix()
     held = fragment.divide(matrices)
@@ -45,7 +45,7 @@ def test_many_matrices_at_once():
     np.testing.assert_array_equal(fragment.join(held), matrices)
 
 
-def test_threads_hold_what_the_isa_says():
+def test_threads_hold_what_the_isa_says() -> None:
     """Elements of figures of the PTX ISA, by hand."""
     a = fragments.mma_a(16, 16, 16)
     assert [(a.rows[5, register, 1], a.columns[5, register, 1]) for register in range(4)] == [
@@ -65,7 +65,7 @@ def test_threads_hold_what_the_isa_says():
 
 
 @pytest.mark.parametrize("swizzle", (128, 64, 32, 0))
-def test_a_swizzle_is_its_own_inverse(swizzle):
+def test_a_swizzle_is_its_own_inverse(swizzle) -> None:
     addresses = np.arange(4096)
     moved = shared_memory_layouts.swizzled(addresses, swizzle)
     np.testing.assert_array_equal(shared_memory_layouts.swizzled(moved, swizzle), addresses)
@@ -75,21 +75,21 @@ def test_a_swizzle_is_its_own_inverse(swizzle):
     assert (moved // max(swizzle, 16) == addresses // max(swizzle, 16)).all()
 
 
-def test_a_column_of_units_lies_in_different_banks():
+def test_a_column_of_units_lies_in_different_banks() -> None:
     """Eight rows of 128 bytes: what stands below each other is in eight different places of 16 bytes."""
     addresses = shared_memory_layouts.box_addresses(1024, (8, 64), 2, 128)
     for column in range(0, 64, 8):
         assert len(np.unique(addresses[:, column] % 128)) == 8
 
 
-def test_a_box_without_a_swizzle_is_an_array():
+def test_a_box_without_a_swizzle_is_an_array() -> None:
     addresses = shared_memory_layouts.box_addresses(256, (2, 3, 8), 4, 0)
     np.testing.assert_array_equal(addresses, 256 + 4 * np.arange(48).reshape(2, 3, 8))
 
 
 @pytest.mark.parametrize("swizzle,item", [(128, 2), (64, 2), (32, 4), (128, 1)])
 @pytest.mark.parametrize("steps", (0, 1))
-def test_wgmma_reads_what_tma_wrote(swizzle, item, steps):
+def test_wgmma_reads_what_tma_wrote(swizzle, item, steps) -> None:
     """A step of 32 bytes along k of a box whose rows run along k, and one of a box whose rows run along n."""
     columns = swizzle // item
     box = shared_memory_layouts.box_addresses(2048, (64, columns), item, swizzle)
@@ -104,7 +104,7 @@ def test_wgmma_reads_what_tma_wrote(swizzle, item, steps):
         )
 
 
-def test_matrix_descriptors_are_64_bits():
+def test_matrix_descriptors_are_64_bits() -> None:
     for swizzle in (128, 64, 32, 0):
         descriptor = MatrixDescriptor(0x2400, 0x800, 0x400, swizzle)
         bits = descriptor.encode()
@@ -124,11 +124,11 @@ def test_matrix_descriptors_are_64_bits():
         (16, 0, True),
     ],
 )
-def test_operands_begin_where_a_swizzle_does(start, swizzle, is_aligned):
+def test_operands_begin_where_a_swizzle_does(start, swizzle, is_aligned) -> None:
     assert MatrixDescriptor(start, 0, 0, swizzle).is_aligned == is_aligned
 
 
-def test_tf32_drops_bits():
+def test_tf32_drops_bits() -> None:
     values = np.array([1 + 2.0**-10, 1 + 2.0**-11, -1 - 2.0**-10 - 2.0**-23, 0, np.inf], np.float32)
     np.testing.assert_array_equal(
         fragments.as_tf32(values), np.array([1 + 2.0**-10, 1, -1 - 2.0**-10, 0, np.inf], np.float32)
@@ -139,7 +139,7 @@ ORIGINS = [(0, 0), (3, 8), (-2, -4), (9, 14), (40, 3)]
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_box_of_a_descriptor_is_a_slice(origin):
+def test_a_box_of_a_descriptor_is_a_slice(origin) -> None:
     """Elements of a box that are beyond the tensor are marked, and the others are those of a slice."""
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
@@ -169,19 +169,19 @@ def test_a_box_of_a_descriptor_is_a_slice(origin):
         ({"start": 8}, "address"),
     ],
 )
-def test_what_no_descriptor_can_be(changes, problem):
+def test_what_no_descriptor_can_be(changes, problem) -> None:
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
     from stepladder.emulator.memory import memory
 
-    fields = dict(
-        memory=memory.Heap().allocate(4096),
-        start=0,
-        element=types.Scalar("f32", np.dtype(np.float32), 32),
-        sizes=(10, 16),
-        strides=(16, 1),
-        box=(4, 8),
-        swizzle=32,
-    )
+    fields = {
+        "memory": memory.Heap().allocate(4096),
+        "start": 0,
+        "element": types.Scalar("f32", np.dtype(np.float32), 32),
+        "sizes": (10, 16),
+        "strides": (16, 1),
+        "box": (4, 8),
+        "swizzle": 32,
+    }
     found = Descriptor(**fields | changes).problems()
     assert len(found) == 1 and problem in found[0]

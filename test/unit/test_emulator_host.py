@@ -8,7 +8,7 @@ from test_emulator_foreign import INTS, launch, run, run_clean
 # The host.
 
 
-def test_assertions_of_the_host_end_the_program():
+def test_assertions_of_the_host_end_the_program() -> None:
     outcome = run(
         """
     func.func @main(%Y: memref<64xi32>) {
@@ -25,7 +25,7 @@ def test_assertions_of_the_host_end_the_program():
     assert not outcome.arguments[0].any()
 
 
-def test_what_runner_libraries_print():
+def test_what_runner_libraries_print() -> None:
     outcome = run_clean(
         """
     func.func private @printMemrefF32(memref<*xf32>)
@@ -53,7 +53,7 @@ def test_what_runner_libraries_print():
     ]
 
 
-def test_kernels_print_one_thread_after_the_other():
+def test_kernels_print_one_thread_after_the_other() -> None:
     outcome = run_clean(
         launch(
             """
@@ -71,7 +71,7 @@ def test_kernels_print_one_thread_after_the_other():
 # Atomics.
 
 
-def test_a_counter_that_all_threads_of_all_blocks_add_to():
+def test_a_counter_that_all_threads_of_all_blocks_add_to() -> None:
     outcome = run_clean(
         launch(
             """
@@ -85,7 +85,7 @@ def test_a_counter_that_all_threads_of_all_blocks_add_to():
     assert outcome.arguments[0][0] == 3 * 64
 
 
-def test_an_atomic_update_races_with_a_plain_store():
+def test_an_atomic_update_races_with_a_plain_store() -> None:
     outcome = run(
         launch("""
         %one = arith.constant 1 : i32
@@ -102,7 +102,7 @@ def test_an_atomic_update_races_with_a_plain_store():
     assert {finding.kind for finding in outcome.findings} == {"race"}
 
 
-def test_kernels_that_wait_for_each_other_run_together():
+def test_kernels_that_wait_for_each_other_run_together() -> None:
     kernel = """
       gpu.module @k {
         gpu.func @k(%Y: memref<i32>) kernel {
@@ -142,7 +142,7 @@ def test_kernels_that_wait_for_each_other_run_together():
     assert [finding.kind for finding in run(host(1), np.zeros((), np.int32)).findings] == ["deadlock"]
 
 
-def test_a_wait_of_a_kernel_waits_for_nothing():
+def test_a_wait_of_a_kernel_waits_for_nothing() -> None:
     run_clean(
         launch("""
         gpu.wait
@@ -155,7 +155,7 @@ def test_a_wait_of_a_kernel_waits_for_nothing():
 
 
 @pytest.mark.parametrize("kind, expected", [("add", sum(range(64))), ("maxsi", 63), ("xor", 0)])
-def test_what_all_threads_of_a_block_have_together(kind, expected):
+def test_what_all_threads_of_a_block_have_together(kind, expected) -> None:
     outcome = run_clean(
         launch(f"""
         %v = arith.index_cast %t : index to i32
@@ -167,7 +167,7 @@ def test_what_all_threads_of_a_block_have_together(kind, expected):
     assert set(outcome.arguments[0]) == {expected}
 
 
-def test_what_threads_of_a_warp_have_together():
+def test_what_threads_of_a_warp_have_together() -> None:
     outcome = run_clean(
         launch("""
         %v = arith.index_cast %t : index to i32
@@ -179,7 +179,7 @@ def test_what_threads_of_a_warp_have_together():
     assert list(outcome.arguments[0]) == [sum(range(t // 8 * 8, t // 8 * 8 + 8)) for t in range(64)]
 
 
-def test_parallel_loops_with_reductions():
+def test_parallel_loops_with_reductions() -> None:
     (total, least) = run_clean("""
     func.func @main() -> (i32, i32) {
       %c0 = arith.constant 0 : index
@@ -204,7 +204,7 @@ def test_parallel_loops_with_reductions():
     assert (total, least) == (10, 0)
 
 
-def test_affine_loops_and_conditions():
+def test_affine_loops_and_conditions() -> None:
     (y,) = run_clean(
         """
     func.func @main(%Y: memref<8xi32>) {

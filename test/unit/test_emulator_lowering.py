@@ -37,7 +37,7 @@ _BINARY = ("addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minui")
 class _Program:
     """A random kernel: what it computes in i32 from two buffers, with branches, loops, shared memory and barriers."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.lines: list[str] = []
         self.count = 0
@@ -169,7 +169,7 @@ def outcome_of(text: str, level: str | None, seed: int) -> tuple[list[list[int]]
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("barrier", [True, False])
-def test_lowering_changes_neither_results_nor_findings(seed, barrier):
+def test_lowering_changes_neither_results_nor_findings(seed, barrier) -> None:
     text = _Program(seed).text(barrier=barrier)
     results, found = outcome_of(text, None, seed)
     assert found == (set() if barrier else found | {"race"})

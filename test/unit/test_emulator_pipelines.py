@@ -70,7 +70,7 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
 
 
 @pytest.mark.parametrize("pipeline, shape, accumulate, sums", CASES)
-def test_every_step(pipeline, shape, accumulate, sums):
+def test_every_step(pipeline, shape, accumulate, sums) -> None:
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
     with mlir_context():
         steps = library.load(pipeline).steps
@@ -137,7 +137,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form(form):
+def test_every_form(form) -> None:
     assert check_all(*FORMS[form])
 
 
@@ -155,7 +155,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize("pipeline, knobs, types", TYPES)
-def test_every_type(pipeline, knobs, types):
+def test_every_type(pipeline, knobs, types) -> None:
     shape = (128, 64, 192) if pipeline == "mma_sync" else (144, 208, 112)
     assert check_all(pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)
 
@@ -179,7 +179,7 @@ def _left_out() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form, step", _left_out())
-def test_every_pipeline_without_a_step(form, step):
+def test_every_pipeline_without_a_step(form, step) -> None:
     """An optimization, and all that need it, can be left out, and every other step's IR stays right.
 
     Where a lowering needs it, the pipeline says so.
@@ -223,7 +223,7 @@ def _defaults() -> list:
 
 
 @pytest.mark.parametrize("pipeline, knobs, size, types", _defaults())
-def test_every_default(pipeline, knobs, size, types):
+def test_every_default(pipeline, knobs, size, types) -> None:
     """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from test_emulator_llvm import kernel, kinds, run, run_clean
+from llvm_kernels import kernel, kinds, run, run_clean
 
 THREADS = 64
 LANE = np.arange(THREADS) % 32
@@ -26,13 +26,13 @@ def of(ops: str, x: np.ndarray = X) -> np.ndarray:
 ODD = '%bit = llvm.and %v, %c1 : i32\n%odd = llvm.icmp "eq" %bit, %c1 : i32\n'
 
 
-def test_votes():
+def test_votes() -> None:
     assert set(of(ODD + "%r = nvvm.vote.sync ballot %all, %odd -> i32").view(np.uint32)) == {0xAAAAAAAA}
     assert set(of(ODD + "%p = nvvm.vote.sync any %all, %odd -> i1\n%r = llvm.zext %p : i1 to i32")) == {1}
     assert set(of(ODD + "%p = nvvm.vote.sync all %all, %odd -> i1\n%r = llvm.zext %p : i1 to i32")) == {0}
 
 
-def test_a_vote_whose_members_do_not_all_come():
+def test_a_vote_whose_members_do_not_all_come() -> None:
     _, outcome = run(
         kernel(
             """
@@ -52,7 +52,7 @@ def test_a_vote_whose_members_do_not_all_come():
     assert kinds(outcome) == {"divergent-barrier"}
 
 
-def test_matches():
+def test_matches() -> None:
     found = of("%half = llvm.and %v, %c1 : i32\n%r = nvvm.match.sync any %all, %half : i32 -> i32")
     assert list(found.view(np.uint32)) == [0xAAAAAAAA if t % 2 else 0x55555555 for t in range(THREADS)]
 
@@ -60,7 +60,7 @@ def test_matches():
 @pytest.mark.parametrize(
     "kind, expected", [("add", np.add), ("max", np.maximum), ("umin", None), ("xor", np.bitwise_xor)]
 )
-def test_reductions(kind, expected):
+def test_reductions(kind, expected) -> None:
     x = np.random.default_rng(0).integers(-100, 100, THREADS).astype(np.int32)
     found = of(f"%r = nvvm.redux.sync {kind} %v, %all : i32 -> i32", x)
     for warp in range(2):
@@ -69,7 +69,7 @@ def test_reductions(kind, expected):
         assert set(found[32 * warp : 32 * warp + 32]) == {wanted}
 
 
-def test_masks_of_lanes():
+def test_masks_of_lanes() -> None:
     assert list(of("%r = nvvm.read.ptx.sreg.lanemask.lt : i32").view(np.uint32)) == [(1 << lane) - 1 for lane in LANE]
     assert list(of("%r = nvvm.read.ptx.sreg.lanemask.ge : i32").view(np.uint32)) == [
         0xFFFFFFFF >> lane << lane & 0xFFFFFFFF for lane in LANE.tolist()
@@ -99,13 +99,13 @@ INTRINSICS = {
 
 
 @pytest.mark.parametrize("text", INTRINSICS)
-def test_intrinsics(text):
+def test_intrinsics(text) -> None:
     x = np.random.default_rng(1).integers(-(2**31), 2**31, THREADS).astype(np.int32)
     x[:4] = 0, 1, -1, 40000
     assert np.array_equal(of(text, x), INTRINSICS[text](x).astype(np.int32))
 
 
-def test_atomic_updates_return_what_stood_there():
+def test_atomic_updates_return_what_stood_there() -> None:
     y, outcome = run(
         kernel(
             """
@@ -119,7 +119,7 @@ def test_atomic_updates_return_what_stood_there():
     assert y[0] == -1 + 2 * THREADS and not outcome.findings
 
 
-def test_only_one_thread_replaces_a_number():
+def test_only_one_thread_replaces_a_number() -> None:
     y, outcome = run(
         kernel(
             """
@@ -136,7 +136,7 @@ def test_only_one_thread_replaces_a_number():
 
 
 @pytest.mark.parametrize("ordering, found", [("acq_rel", set()), ("monotonic", {"race"})])
-def test_what_an_update_orders(ordering, found):
+def test_what_an_update_orders(ordering, found) -> None:
     """A warp writes and counts up; another waits for the count and reads."""
     _, outcome = run(
         kernel(

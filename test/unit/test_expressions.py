@@ -59,12 +59,23 @@ class Exact(int):
     def _made(self, value):
         return Exact(value) if value is not NotImplemented else value
 
-    __add__ = lambda self, other: self._made(int.__add__(self, other))
-    __sub__ = lambda self, other: self._made(int.__sub__(self, other))
-    __mul__ = lambda self, other: self._made(int.__mul__(self, other))
-    __floordiv__ = lambda self, other: self._made(int.__floordiv__(self, other))
-    __mod__ = lambda self, other: self._made(int.__mod__(self, other))
-    __neg__ = lambda self: self._made(int.__neg__(self))
+    def __add__(self, other):
+        return self._made(int.__add__(self, other))
+
+    def __sub__(self, other):
+        return self._made(int.__sub__(self, other))
+
+    def __mul__(self, other):
+        return self._made(int.__mul__(self, other))
+
+    def __floordiv__(self, other):
+        return self._made(int.__floordiv__(self, other))
+
+    def __mod__(self, other):
+        return self._made(int.__mod__(self, other))
+
+    def __neg__(self):
+        return self._made(int.__neg__(self))
 
     def __truediv__(self, other):
         if int.__mod__(self, other):
@@ -83,7 +94,7 @@ def by_python(text):
 
 
 @given(st.one_of(numbers, truths, choices))
-def test_agrees_with_python(text):
+def test_agrees_with_python(text) -> None:
     expected = by_python(text)
     if expected is None:
         with pytest.raises(ExpressionError):
@@ -93,7 +104,7 @@ def test_agrees_with_python(text):
 
 
 @given(st.lists(numbers, max_size=4))
-def test_lists(texts):
+def test_lists(texts) -> None:
     expected = [by_python(text) for text in texts]
     if None not in expected:
         assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected
@@ -156,14 +167,14 @@ def test_lists(texts):
         "-" * 5000 + "1",
     ],
 )
-def test_refuses_everything_else(text):
+def test_refuses_everything_else(text) -> None:
     with pytest.raises(ExpressionError) as caught:
         evaluate(text, NAMES)
     assert str(caught.value)
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_value_or_an_expression_error(text):
+def test_any_text_is_a_value_or_an_expression_error(text) -> None:
     try:
         value = evaluate(text, NAMES)
     except ExpressionError:
@@ -171,18 +182,18 @@ def test_any_text_is_a_value_or_an_expression_error(text):
     assert isinstance(value, int | str | list)
 
 
-def test_only_the_branch_that_is_taken_is_evaluated():
+def test_only_the_branch_that_is_taken_is_evaluated() -> None:
     assert evaluate("1 if block_m == 128 else 1 / 0", NAMES) == 1
     assert evaluate("sice if none else 2", NAMES) == 2
 
 
-def test_unknown_name():
+def test_unknown_name() -> None:
     with pytest.raises(UnknownName) as caught:
         evaluate("block_m * sice", NAMES)
     assert caught.value.name == "sice"
 
 
-def test_names_in_order_of_first_use():
+def test_names_in_order_of_first_use() -> None:
     assert names("b + a * (b - c) < a") == ["b", "a", "c"]
 
 
@@ -190,28 +201,28 @@ class TestScope:
     def scope(self):
         return Scope({"a": 2, "b": 3}, {"sum": "a + b", "twice": "sum * 2", "never": "a / b"})
 
-    def test_derived_names(self):
+    def test_derived_names(self) -> None:
         scope = self.scope()
         assert scope["twice"] == 10
         assert "twice" in scope and "c" not in scope
         assert set(scope) == {"a", "b", "sum", "twice", "never"} and len(scope) == 5
 
-    def test_derived_names_are_only_evaluated_when_asked_for(self):
+    def test_derived_names_are_only_evaluated_when_asked_for(self) -> None:
         assert evaluate("sum", self.scope()) == 5
         with pytest.raises(ExpressionError, match="2 / 3 is not a whole number"):
             self.scope()["never"]
 
-    def test_replace_evaluates_anew(self):
+    def test_replace_evaluates_anew(self) -> None:
         scope = self.scope()
         assert scope["twice"] == 10
         assert scope.replace(a=4)["twice"] == 14
         assert scope["twice"] == 10
 
-    def test_roots(self):
+    def test_roots(self) -> None:
         assert self.scope().roots("twice + b") == ["a", "b"]
 
     @pytest.mark.parametrize("name", ["a", "b"])
-    def test_a_circle_is_an_error(self, name):
+    def test_a_circle_is_an_error(self, name) -> None:
         scope = Scope({}, {"a": "b + 1", "b": "a + 1"})
         assert scope.roots(name) == []
         with pytest.raises(ExpressionError, match="derived from itself"):

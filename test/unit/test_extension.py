@@ -48,7 +48,7 @@ def apply(payload: str, op: str) -> ir.Module:
     return module
 
 
-def test_split_k_avoids_the_symbols_of_the_payload():
+def test_split_k_avoids_the_symbols_of_the_payload() -> None:
     with mlir_context():
         module = apply(LAUNCH.format(upper="%c4"), SPLIT.format("memory"))
         names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "memref.global")]
@@ -69,14 +69,14 @@ def test_split_k_avoids_the_symbols_of_the_payload():
         ("%c1", "memory", "tc.split_k: k has 1 steps, and 2 splits of 1 steps leave some splits empty"),
     ],
 )
-def test_split_k_refuses(upper, workspace, message):
+def test_split_k_refuses(upper, workspace, message) -> None:
     with mlir_context():
         with pytest.raises(ValueError) as raised:
             apply(LAUNCH.format(upper=upper), SPLIT.format(workspace))
         assert message in str(raised.value)
 
 
-def test_bounds_and_sizes_are_read_where_they_are_constant():
+def test_bounds_and_sizes_are_read_where_they_are_constant() -> None:
     with mlir_context():
         module = ir.Module.parse(LAUNCH.format(upper="%n"))
         (loop,) = walk(module, "scf.for")
@@ -91,7 +91,7 @@ def test_bounds_and_sizes_are_read_where_they_are_constant():
         assert control_flow.constant_bounds(loop) == (0, 8, 1)
 
 
-def test_a_view_is_traced_to_its_alloc():
+def test_a_view_is_traced_to_its_alloc() -> None:
     with mlir_context():
         module = ir.Module.parse(LAUNCH.format(upper="%c4"))
         (alloc,) = walk(module, "memref.alloc")

@@ -43,7 +43,7 @@ def among(modules: list[str], *prefixes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [(), ("steps",), ("knobs", "--pipeline", "wgmma")])
-def test_list_imports_no_mlir(tmp_path, arguments):
+def test_list_imports_no_mlir(tmp_path, arguments) -> None:
     first = imported(tmp_path, "cli.main", "list", *arguments)
     assert among(first, *MLIR)  # the scripts are read once
     later = imported(tmp_path, "cli.main", "list", *arguments)
@@ -51,7 +51,7 @@ def test_list_imports_no_mlir(tmp_path, arguments):
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync", "wgmma", "wgmma_multistage"])
-def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
+def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline) -> None:
     file = tmp_path / "matmul.mlir"
     file.write_text(matmul_text(128, 128, 128))
     modules = imported(tmp_path, "cli.opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
@@ -60,7 +60,7 @@ def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline):
     assert not [module for module in modules if ".opdsl." in module]
 
 
-def test_help_imports_nothing_of_the_work(tmp_path):
+def test_help_imports_nothing_of_the_work(tmp_path) -> None:
     script = (
         "import sys\n"
         "from stepladder.cli.main import main\n"
@@ -77,7 +77,7 @@ def test_help_imports_nothing_of_the_work(tmp_path):
     assert not among([f"{name}." for name in done.stderr.split()], *MLIR, "numpy.", *HEAVY)
 
 
-def test_linalg_is_whole_when_asked_for():
+def test_linalg_is_whole_when_asked_for() -> None:
     """The place that is held for it gives way to the module itself, whoever asks."""
     script = (
         "from stepladder.mlir import bindings\n"
@@ -94,7 +94,7 @@ def test_linalg_is_whole_when_asked_for():
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
 
 
-def test_submodules_of_linalg_are_found_first():
+def test_submodules_of_linalg_are_found_first() -> None:
     script = (
         "from stepladder.mlir import bindings\n"
         "import importlib\n"
@@ -103,7 +103,7 @@ def test_submodules_of_linalg_are_found_first():
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
 
 
-def test_ops_of_linalg_are_instances_of_their_classes():
+def test_ops_of_linalg_are_instances_of_their_classes() -> None:
     script = (
         "from stepladder.payload.writing import matmul_text\n"
         "from stepladder.pipeline.context import mlir_context, parse_payload\n"
@@ -116,7 +116,7 @@ def test_ops_of_linalg_are_instances_of_their_classes():
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
 
 
-def test_garbage_is_collected_again_after_imports():
+def test_garbage_is_collected_again_after_imports() -> None:
     was = gc.get_freeze_count()
     with guard.imports():
         assert not gc.isenabled()

@@ -82,7 +82,7 @@ TYPES = {
 }
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8}
 LAYOUTS = {"wmma": ["row"], "mma_sync": ["row", "column"]}
-QUICK = dict(deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 forms = pytest.mark.parametrize("form", FORMS)
 
 
@@ -106,7 +106,7 @@ def draw_payload(data, pipeline, m, n, k):
     )
 
 
-def check_kernel(run, m, n):
+def check_kernel(run, m, n) -> None:
     """Checks that the launch covers C, tile by tile and warp by warp, and that nothing is left to lower."""
     run.module.operation.verify()
     knobs, pipeline = run.knobs, run.pipeline.name
@@ -127,7 +127,7 @@ def check_kernel(run, m, n):
 @forms
 @settings(max_examples=examples(16), **QUICK)
 @given(st.data())
-def test_refused_or_covers_the_problem(form, data):
+def test_refused_or_covers_the_problem(form, data) -> None:
     knobs = draw_knobs(data, form)
     pipeline, (m, n, k) = FORMS[form][0], (256, 512, 512)
     with mlir_context():
@@ -144,7 +144,7 @@ def test_refused_or_covers_the_problem(form, data):
 @forms
 @settings(max_examples=examples(10), **QUICK)
 @given(st.data())
-def test_any_optimizations_may_be_left_out(form, data):
+def test_any_optimizations_may_be_left_out(form, data) -> None:
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
     pipeline, knobs = FORMS[form]
     chosen = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
@@ -164,14 +164,14 @@ def test_any_optimizations_may_be_left_out(form, data):
 
 
 @forms
-def test_the_list_of_optimizations_is_whole(form):
+def test_the_list_of_optimizations_is_whole(form) -> None:
     pipeline, knobs = FORMS[form]
     settings = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
     with mlir_context():
         assert OPTIMIZATIONS[form] == [step.name for step in chosen_steps(pipeline, settings) if step.optimization]
 
 
-def test_literals_are_the_defaults():
+def test_literals_are_the_defaults() -> None:
     """Following the knobs with their defaults changes no attribute of the steps that a stock mlir-opt would run."""
     with mlir_context():
         pipeline = library.load("wmma_upstream")

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -42,14 +43,14 @@ def tma_changes(problem=None, **fields):
         Argument("C", "c", problem.c_type, (problem.m, problem.n), "readwrite"),
         Argument("A", "a", problem.a_type, problem.a_shape, "read", descriptor=0),
     )
-    return dict(
-        target="sm_90a",
-        arguments=arguments,
-        tma_descriptors=(
+    return {
+        "target": "sm_90a",
+        "arguments": arguments,
+        "tma_descriptors": (
             make_descriptor("a", problem.a_shape, problem.a_type, **fields),
             make_descriptor("b", problem.b_shape, problem.b_type, **fields),
         ),
-    )
+    }
 
 
 def device_of(gpu):
@@ -60,7 +61,7 @@ def launcher_of(device, read):
     return MatmulBuffers(device, read.manifest.problem).launcher(device.load(read), read)
 
 
-def test_device_variable(monkeypatch):
+def test_device_variable(monkeypatch) -> None:
     monkeypatch.setenv("STEPLADDER_DEVICE", "2")
     assert device_ordinal() == 2
     with pytest.raises(StepladderError, match="there is no GPU 2: the driver shows 1; nothing was executed") as caught:
@@ -71,23 +72,23 @@ def test_device_variable(monkeypatch):
         device_ordinal()
 
 
-def test_no_gpu():
+def test_no_gpu() -> None:
     message = "no usable NVIDIA GPU: CUDA_ERROR_NO_DEVICE .it went wrong.; nothing was executed"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu({"Device": ["CUDA_ERROR_NO_DEVICE"]}))
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_no_driver():
+def test_no_driver() -> None:
     """The bindings raise an error of their own where the driver's library is missing."""
     gpu = FakeGpu()
 
-    def device(ordinal):
+    def device(ordinal) -> NoReturn:
         raise RuntimeError("Failed to dlopen libcuda.so.1\nand more")
 
     gpu.cuda.core.Device = device
     with pytest.raises(
-        StepladderError, match="^no NVIDIA driver: Failed to dlopen libcuda.so.1; nothing was"
+        StepladderError, match=r"^no NVIDIA driver: Failed to dlopen libcuda.so.1; nothing was"
     ) as caught:
         device_of(gpu)
     assert caught.value.status == NOT_EXECUTED
@@ -102,24 +103,24 @@ def test_no_driver():
         ("Graph builder is not building.", None),
     ],
 )
-def test_error_codes_of_cuda_core(text, code):
+def test_error_codes_of_cuda_core(text, code) -> None:
     assert error_code(RuntimeError(text)) == code
 
 
-def test_what_a_result_says_of_the_gpu():
+def test_what_a_result_says_of_the_gpu() -> None:
     described = device_of(FakeGpu()).describe()
     assert described["compute_capability"] == "9.0" and described["driver_cuda_version"] == "13.2"
     assert described["multiprocessors"] == 132 and described["memory_bytes"] == 1 << 37
 
 
-def test_the_stream_is_destroyed_also_after_an_error():
+def test_the_stream_is_destroyed_also_after_an_error() -> None:
     gpu = FakeGpu({"sync": ["CUDA_ERROR_ILLEGAL_ADDRESS"]})
     with pytest.raises(CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"), device_of(gpu) as device:
         device.synchronize()
     assert gpu.called("close_stream") == [[]]
 
 
-def test_cubin_that_runs(bundle, capsys):
+def test_cubin_that_runs(bundle, capsys) -> None:
     gpu = FakeGpu()
     kernel = device_of(gpu).load(bundle(target="sm_90a"))
     assert (kernel.source, kernel.registers, kernel.local_memory) == ("cubin", 40, 0)
@@ -128,7 +129,7 @@ def test_cubin_that_runs(bundle, capsys):
 
 
 @pytest.mark.parametrize("refusal", ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU"])
-def test_falls_back_to_ptx_with_a_note(bundle, capsys, refusal):
+def test_falls_back_to_ptx_with_a_note(bundle, capsys, refusal) -> None:
     gpu = FakeGpu({"load": [refusal]})
     assert device_of(gpu).load(bundle(target="sm_90a")).source == "ptx"
     assert gpu.called("load")[1] == ["ptx", b"ptx\0", "matmul"]
@@ -136,21 +137,21 @@ def test_falls_back_to_ptx_with_a_note(bundle, capsys, refusal):
     assert note in capsys.readouterr().err
 
 
-def test_goes_straight_to_ptx_on_a_later_gpu(bundle, capsys):
+def test_goes_straight_to_ptx_on_a_later_gpu(bundle, capsys) -> None:
     gpu = FakeGpu()
     assert device_of(gpu).load(bundle(target="sm_80")).source == "ptx"
     assert len(gpu.called("load")) == 1
     assert "the cubin is for sm_80, and Fake H200 is 9.0" in capsys.readouterr().err
 
 
-def test_neither_image_loads(bundle):
+def test_neither_image_loads(bundle) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"]})
-    with pytest.raises(StepladderError, match="refuses the PTX too .CUDA_ERROR_UNSUPPORTED_PTX_VERSION") as caught:
+    with pytest.raises(StepladderError, match=r"refuses the PTX too .CUDA_ERROR_UNSUPPORTED_PTX_VERSION") as caught:
         device_of(gpu).load(bundle(target="sm_90a"))
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_other_load_errors_are_not_hidden_by_the_fallback(bundle):
+def test_other_load_errors_are_not_hidden_by_the_fallback(bundle) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_OUT_OF_MEMORY"]})
     message = "loading kernel 'matmul' from cubin failed: CUDA_ERROR_OUT_OF_MEMORY .it went wrong."
     with pytest.raises(CudaError, match=message):
@@ -161,14 +162,14 @@ def test_other_load_errors_are_not_hidden_by_the_fallback(bundle):
     "static, dynamic, asked",
     [(0, 48 * 1024, False), (1024, 47 * 1024, False), (1024, 48 * 1024, True), (0, 100_000, True)],
 )
-def test_opts_in_to_large_shared_memory(bundle, static, dynamic, asked):
+def test_opts_in_to_large_shared_memory(bundle, static, dynamic, asked) -> None:
     gpu = FakeGpu(static_shared_memory=static)
     device_of(gpu).load(bundle(target="sm_90a", static_shared_memory=static, dynamic_shared_memory=dynamic))
     wanted = ["CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic, 6, 0]
     assert gpu.called("cuKernelSetAttribute") == ([wanted] if asked else [])
 
 
-def test_more_shared_memory_than_the_gpu_has(unread_bundle):
+def test_more_shared_memory_than_the_gpu_has(unread_bundle) -> None:
     message = "needs 232449 bytes of shared memory.*Fake H200 has at most 232448"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu()).load(unread_bundle(target="sm_90a", static_shared_memory=1, dynamic_shared_memory=232448))
@@ -183,7 +184,7 @@ def test_more_shared_memory_than_the_gpu_has(unread_bundle):
         ({"dependent_launch": True}, "programmatic dependent launch"),
     ],
 )
-def test_what_only_hopper_has(unread_bundle, changes, feature):
+def test_what_only_hopper_has(unread_bundle, changes, feature) -> None:
     read = unread_bundle(**changes | {"target": "sm_80"})
     with pytest.raises(StepladderError) as caught:
         device_of(FakeGpu(capability=(8, 9))).load(read)
@@ -194,7 +195,7 @@ def test_what_only_hopper_has(unread_bundle, changes, feature):
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_parameters_in_the_kernels_order(bundle):
+def test_parameters_in_the_kernels_order(bundle) -> None:
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     read = bundle(target="sm_90a", grid=(3, 4, 1), block=(128, 2, 1), dynamic_shared_memory=1024)
     launcher_of(device_of(gpu), read)()
@@ -203,7 +204,7 @@ def test_parameters_in_the_kernels_order(bundle):
 
 
 @pytest.mark.parametrize("dependent", [False, True])
-def test_pointers_and_descriptors_mix(bundle, dependent):
+def test_pointers_and_descriptors_mix(bundle, dependent) -> None:
     """The driver gets the 128 aligned bytes of a descriptor by their address, and a pointer as a 64-bit integer."""
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     problem = make_problem(64, 192, 128)
@@ -243,7 +244,7 @@ def test_pointers_and_descriptors_mix(bundle, dependent):
         assert not hasattr(config, "attrs")
 
 
-def test_dependent_launch(bundle):
+def test_dependent_launch(bundle) -> None:
     """Programmatic dependent launch goes with every launch, in a capture as outside of one."""
     gpu = FakeGpu()
     device = device_of(gpu)
@@ -264,7 +265,7 @@ def test_dependent_launch(bundle):
 
 
 @pytest.mark.parametrize("number", [0, 2**63 - 1, 2**63, 2**64 - 1])
-def test_unsigned_integers_of_64_bits(number):
+def test_unsigned_integers_of_64_bits(number) -> None:
     """cuda.core takes Python's integers as signed ones: they go as NumPy's."""
     gpu = FakeGpu()
     device_of(gpu).load_ptx("ptx", "kernel").launcher((1, 1, 1), (32, 1, 1), [number])()
@@ -272,7 +273,7 @@ def test_unsigned_integers_of_64_bits(number):
     assert given == number and given.dtype == np.uint64
 
 
-def test_a_launcher_keeps_its_buffers(bundle):
+def test_a_launcher_keeps_its_buffers(bundle) -> None:
     """Memory goes back with the last reference to a buffer, which a launcher may be."""
     device = device_of(FakeGpu())
     read = bundle(**tma_changes())
@@ -287,7 +288,7 @@ def test_a_launcher_keeps_its_buffers(bundle):
     assert c() is None
 
 
-def test_clusters_are_those_compiled_in(bundle):
+def test_clusters_are_those_compiled_in(bundle) -> None:
     """They need nothing at launch; the driver is only asked whether one fits, without extents of its own."""
     gpu = FakeGpu(cluster=(2, 1, 1))
     read = bundle(target="sm_90a", cluster=(2, 1, 1), grid=(6, 4, 1), block=(384, 1, 1), dynamic_shared_memory=200_000)
@@ -304,7 +305,7 @@ def test_clusters_are_those_compiled_in(bundle):
 
 
 @pytest.mark.parametrize("cluster, opts_in", [((4, 2, 1), False), ((3, 3, 1), True), ((16, 1, 1), True)])
-def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in):
+def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in) -> None:
     gpu = FakeGpu(cluster=cluster)
     device_of(gpu).load(bundle(target="sm_90a", cluster=cluster, grid=cluster))
     wanted = [["CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1, 6, 0]]
@@ -312,7 +313,7 @@ def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in):
 
 
 @pytest.mark.parametrize("cluster, grid", [((2, 1, 1), (3, 4, 1)), ((1, 2, 1), (4, 3, 1)), ((1, 1, 2), (2, 2, 1))])
-def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid):
+def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid) -> None:
     text = " x ".join(map(str, grid)), " x ".join(map(str, cluster))
     message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
@@ -321,7 +322,7 @@ def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid):
 
 
 @pytest.mark.parametrize("compiled", [(0, 0, 0), (1, 2, 1)])
-def test_kernel_compiled_for_another_cluster(bundle, compiled):
+def test_kernel_compiled_for_another_cluster(bundle, compiled) -> None:
     text = " x ".join(map(str, compiled))
     message = f"kernel 'matmul' is compiled for clusters of {text} blocks, and the manifest has 2 x 1 x 1; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
@@ -329,7 +330,7 @@ def test_kernel_compiled_for_another_cluster(bundle, compiled):
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_cluster_that_does_not_fit(bundle):
+def test_cluster_that_does_not_fit(bundle) -> None:
     gpu = FakeGpu(cluster=(16, 1, 1))
     gpu.active_clusters = 0
     read = bundle(
@@ -341,17 +342,17 @@ def test_cluster_that_does_not_fit(bundle):
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_failed_kernel_is_a_failure():
+def test_failed_kernel_is_a_failure() -> None:
     device = device_of(FakeGpu({"sync": ["CUDA_ERROR_ILLEGAL_ADDRESS"]}))
     with pytest.raises(CudaError, match="a kernel or copy failed: CUDA_ERROR_ILLEGAL_ADDRESS") as caught:
         device.synchronize()
     assert caught.value.status == FAILED
 
 
-def test_capture_ends_when_enqueueing_fails():
+def test_capture_ends_when_enqueueing_fails() -> None:
     gpu = FakeGpu()
 
-    def fail():
+    def fail() -> NoReturn:
         raise CudaError("cuLaunchKernelEx", "CUDA_ERROR_INVALID_VALUE", "")
 
     with pytest.raises(CudaError):
@@ -359,7 +360,7 @@ def test_capture_ends_when_enqueueing_fails():
     assert len(gpu.called("close_builder")) == 1 and not gpu.called("complete")
 
 
-def test_copies_wait_for_kernels_before(bundle):
+def test_copies_wait_for_kernels_before(bundle) -> None:
     gpu = FakeGpu()
     device = device_of(gpu)
     read = bundle(target="sm_90a")
@@ -377,14 +378,14 @@ def test_copies_wait_for_kernels_before(bundle):
     assert len(gpu.called("free")) == 3
 
 
-def test_a_failed_copy_is_reported(bundle):
+def test_a_failed_copy_is_reported(bundle) -> None:
     gpu = FakeGpu({"cuMemcpyHtoD": ["CUDA_ERROR_INVALID_VALUE"]})
     buffer = device_of(gpu).allocate(8)
-    with pytest.raises(CudaError, match="cuMemcpyHtoD failed: CUDA_ERROR_INVALID_VALUE .it went wrong."):
+    with pytest.raises(CudaError, match=r"cuMemcpyHtoD failed: CUDA_ERROR_INVALID_VALUE .it went wrong."):
         buffer.upload(np.zeros(8, np.uint8))
 
 
-def test_times_between_events():
+def test_times_between_events() -> None:
     device = device_of(FakeGpu())
     start = device.record_event()
     assert device.elapsed_ms(start, device.record_event()) == 1.0

@@ -47,7 +47,7 @@ def integers(seed, *shape):
 class Runner:
     """Runs kernels on arrays."""
 
-    def __init__(self, device):
+    def __init__(self, device) -> None:
         self.device = device
 
     def __call__(self, ptx, threads, *arguments, blocks=1, shared=SHARED_BYTES):
@@ -88,7 +88,7 @@ ORDER = (5 * np.arange(WARP) + 3) % WARP
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("count,transposed", MATRICES)
-def test_ldmatrix(run, count, transposed):
+def test_ldmatrix(run, count, transposed) -> None:
     rows = np.arange(WARP * 8, dtype=np.uint16).reshape(WARP, 8)
     out = np.zeros((WARP, count, 2), np.uint16)
     found = run(layout_kernels.ldmatrix(count, transposed), WARP, rows, ORDER.astype(np.uint32), out)[-1]
@@ -105,7 +105,7 @@ def test_ldmatrix(run, count, transposed):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("count,transposed", MATRICES)
-def test_stmatrix(run, count, transposed):
+def test_stmatrix(run, count, transposed) -> None:
     held = np.arange(1, WARP * count * 2 + 1, dtype=np.uint16).reshape(WARP, count, 2)
     out = np.zeros((WARP, 8), np.uint16)
     found = run(layout_kernels.stmatrix(count, transposed), WARP, held, ORDER.astype(np.uint32), out)[-1]
@@ -145,7 +145,7 @@ def mma_kernel(rows, columns, k, types):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("rows,columns,k,types", PRODUCTS)
-def test_mma_sync(run, rows, columns, k, types):
+def test_mma_sync(run, rows, columns, k, types) -> None:
     a, b, c = integers(1, rows, k), integers(2, k, columns), integers(3, rows, columns)
     a_bits, b_bits = bits_of(a, types[1]), bits_of(b, types[2])
     sums = fragments.mma_c(rows, columns)
@@ -162,7 +162,7 @@ def test_mma_sync(run, rows, columns, k, types):
 
 
 @pytest.mark.gpu
-def test_tf32_drops_bits(run):
+def test_tf32_drops_bits(run) -> None:
     """What a float32 has more than tf32 is dropped, not rounded."""
     a = np.float32(1) + np.random.default_rng(5).integers(0, 1 << 23, (16, 8)).astype(np.float32) * np.float32(2.0**-23)
     b = np.eye(8, dtype=np.float32)
@@ -224,7 +224,7 @@ def operand(place, rows, swizzle, along_k, way):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("columns,types,along_k,swizzle,way", WGMMA)
-def test_wgmma(run, columns, types, along_k, swizzle, way):
+def test_wgmma(run, columns, types, along_k, swizzle, way) -> None:
     item = bits_of(np.zeros(1), types[1]).itemsize
     k = STEP // item
     image = np.zeros(SHARED_BYTES, np.uint8)
@@ -316,7 +316,7 @@ def loaded(run, kind, swizzle, shift, origin, *, narrow=1, multicast=False):
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_tma_load(run, kind, swizzle, shift, origin):
+def test_tma_load(run, kind, swizzle, shift, origin) -> None:
     """The bytes of the whole box are counted, wherever it lies: else the phase would not end."""
     found, expected, ended = loaded(run, kind, swizzle, shift, origin)
     assert ended.all()
@@ -325,7 +325,7 @@ def test_tma_load(run, kind, swizzle, shift, origin):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("swizzle", (128, 64))
-def test_tma_load_of_narrow_rows(run, swizzle):
+def test_tma_load_of_narrow_rows(run, swizzle) -> None:
     """Rows narrower than what they are swizzled over."""
     found, expected, ended = loaded(run, "f16", swizzle, 0, (8, 1), narrow=2)
     assert ended.all()
@@ -333,7 +333,7 @@ def test_tma_load_of_narrow_rows(run, swizzle):
 
 
 @pytest.mark.gpu
-def test_tma_load_to_two_blocks(run):
+def test_tma_load_to_two_blocks(run) -> None:
     found, expected, ended = loaded(run, "f16", 128, 0, (80, 5), multicast=True)
     assert ended.all()
     np.testing.assert_array_equal(found, expected)
@@ -343,7 +343,7 @@ def test_tma_load_to_two_blocks(run):
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
 @pytest.mark.parametrize("origin", STORED_ORIGINS)
 @pytest.mark.parametrize("add", (False, True))
-def test_tma_store(run, kind, swizzle, shift, origin, add):
+def test_tma_store(run, kind, swizzle, shift, origin, add) -> None:
     if add and kind == "i8":
         pytest.skip("TMA does not add bytes")
     tensor, box = tensor_and_box(kind, swizzle)
@@ -382,7 +382,7 @@ def all_kernels():
     yield from (layout_kernels.tma_store(2048, WORDS, add=add) for add in (False, True))
 
 
-def test_kernels_assemble():
+def test_kernels_assemble() -> None:
     try:
         from stepladder.codegen.ptx import assemble
         from stepladder.codegen.toolchain import find_tool

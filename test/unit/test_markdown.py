@@ -1,8 +1,8 @@
 """The Markdown pages: links lead somewhere, lines are no longer than 120 columns, and nothing is a list by accident."""
 
+import itertools
 import re
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,7 +26,7 @@ def _anchors(path: Path) -> set[str]:
     """Returns the anchors that a renderer makes of a page's headings, as GitHub does."""
     found: set[str] = set()
     tokens = MarkdownIt().parse(path.read_text())
-    for opening, inline in pairwise(tokens):
+    for opening, inline in itertools.pairwise(tokens):
         if opening.type != "heading_open":
             continue
         title = "".join(token.content for token in inline.children or ())

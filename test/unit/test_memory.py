@@ -20,7 +20,7 @@ DYNAMIC = "func.func @f(%size: index) {\n  %a = memref.alloc(%size) : memref<?xf
 
 
 @pytest.fixture
-def little(monkeypatch):
+def little(monkeypatch) -> None:
     monkeypatch.setattr(host_memory, "available", lambda: 3 * 2**30)
 
 
@@ -38,26 +38,26 @@ def emulated(text: str) -> Emulation:
         f"func.func @f() {{\n  %a = arith.constant dense<0.0> : tensor<{LARGE}xf32>\n  return\n}}\n",
     ],
 )
-def test_value_of_a_type_that_is_too_large(text):
-    with mlir_context(), pytest.raises(StepladderError, match="a value of type .* are available") as caught:
+def test_value_of_a_type_that_is_too_large(text) -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=r"a value of type .* are available") as caught:
         emulated(text)
     assert caught.value.location in ("large.mlir:1:1", "large.mlir:2:8")
 
 
-def test_arguments_that_are_too_large_together(little):
+def test_arguments_that_are_too_large_together(little) -> None:
     with mlir_context():
         emulation = emulated("func.func @f(%a: memref<268435456xf32>, %b: memref<268435456xf32>) {\n  return\n}\n")
-        with pytest.raises(StepladderError, match="arguments of @f, .* needs 4.0 GiB .* 3.0 GiB are available"):
+        with pytest.raises(StepladderError, match=r"arguments of @f, .* needs 4.0 GiB .* 3.0 GiB are available"):
             emulation.random_inputs(0)
 
 
-def test_allocation_of_a_size_known_when_it_runs():
-    with mlir_context(), pytest.raises(StepladderError, match="needs .* of memory"):
+def test_allocation_of_a_size_known_when_it_runs() -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=r"needs .* of memory"):
         emulated(DYNAMIC).run([np.int64(LARGE)])
 
 
-def test_problem_that_is_too_large(little):
-    with pytest.raises(StepladderError, match="C = AB, 65536 x 65536 x 64, .* needs .* GiB") as caught:
+def test_problem_that_is_too_large(little) -> None:
+    with pytest.raises(StepladderError, match=r"C = AB, 65536 x 65536 x 64, .* needs .* GiB") as caught:
         problem = make_problem(m=65536, n=65536, accumulate=False)
         check.check_matmul(problem, matmul_program(problem), None, 0)
     assert caught.value.status == NOT_EXECUTED
@@ -84,7 +84,7 @@ def npy(shape: str, type_: str = "<f4") -> bytes:
     ],
     ids=["huge", "overflow", "negative", "short", "objects", "empty", "type", "nested", "syntax", "header"],
 )
-def test_input_whose_header_promises_too_much(content, tmp_path, capfd):
+def test_input_whose_header_promises_too_much(content, tmp_path, capfd) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     with pytest.raises(StepladderError, match="is not a file of NumPy") as caught:
@@ -95,18 +95,18 @@ def test_input_whose_header_promises_too_much(content, tmp_path, capfd):
 @pytest.mark.parametrize(
     "array", [np.ones((4, 5), np.float32), np.ones((4, 5), np.float16, order="F"), np.zeros((0, 4), np.int8)]
 )
-def test_input(array, tmp_path):
+def test_input(array, tmp_path) -> None:
     np.save(tmp_path / "a.npy", array)
     loaded = emulate._load(str(tmp_path / "a.npy"))
     assert loaded.dtype == array.dtype and np.array_equal(loaded, array)
 
 
-def test_memory_that_runs_out(capsys):
+def test_memory_that_runs_out(capsys) -> None:
     """Where nothing looked beforehand."""
     assert guard.guarded(lambda: np.empty(2**62, np.uint8).size) == BAD_INPUT
     assert capsys.readouterr().err.startswith("error: not enough memory: Unable to allocate")
 
 
-def test_memory_of_this_machine():
+def test_memory_of_this_machine() -> None:
     there = host_memory.available()
     assert there is None or there > 2**20

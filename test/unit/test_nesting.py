@@ -31,7 +31,7 @@ DEEP = [
 
 
 @pytest.mark.parametrize("kind", DEEP)
-def test_too_deep(kind):
+def test_too_deep(kind) -> None:
     with pytest.raises(StepladderError, match=f"nested deeper than the {MAX_DEPTH} levels") as caught:
         check_nesting(KINDS[kind](MAX_DEPTH + 1), "deep.mlir")
     name, line, column = caught.value.location.split(":")
@@ -39,7 +39,7 @@ def test_too_deep(kind):
 
 
 @pytest.mark.parametrize("kind", DEEP)
-def test_what_is_accepted_does_not_overflow_the_stack(kind):
+def test_what_is_accepted_does_not_overflow_the_stack(kind) -> None:
     """The deepest text that passes the check is parsed, verified and printed, with a margin: on a quarter of the stack
     that a process has."""
     for depth in range(MAX_DEPTH - 4, 0, -1):  # the printer adds levels, such as the module around a function
@@ -69,13 +69,13 @@ def test_what_is_accepted_does_not_overflow_the_stack(kind):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_too_many_operators():
+def test_too_many_operators() -> None:
     check_nesting(KINDS["sum"](MAX_OPERATORS), "long.mlir")
     with pytest.raises(StepladderError, match=f"more than the {MAX_OPERATORS} operators"):
         check_nesting(KINDS["sum"](MAX_OPERATORS + 2), "long.mlir")
 
 
 @pytest.mark.parametrize("kind", ["texts", "side by side", "arrows"])
-def test_what_only_looks_nested(kind):
+def test_what_only_looks_nested(kind) -> None:
     with mlir_context():
         parse_payload(KINDS[kind](20 * MAX_DEPTH), "flat.mlir")

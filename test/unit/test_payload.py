@@ -46,7 +46,7 @@ layouts = st.sampled_from(["row", "column"])
     layouts,
     layouts,
 )
-def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout):
+def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout) -> None:
     inputs, c = types
     with mlir_context():
         module = parse_payload(
@@ -83,7 +83,7 @@ def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_lay
         ("column", "column", "5x2", "3x5"),
     ],
 )
-def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
+def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b) -> None:
     text = matmul_text(2, 3, 5, a_layout=a_layout, b_layout=b_layout)
     assert f"(%A: memref<{a}xf16>, %B: memref<{b}xf16>, %C: memref<2x3xf32>)" in text
     assert ("indexing_maps" in text) == ("column" in (a_layout, b_layout))
@@ -96,7 +96,7 @@ def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b):
 @pytest.mark.parametrize(
     "inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32")]
 )
-def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
+def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c) -> None:
     text = matmul_text(
         16,
         32,
@@ -114,7 +114,7 @@ def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c):
 
 
 @pytest.mark.parametrize("form", ["memref", "tensor"])
-def test_layouts_of_every_form(form):
+def test_layouts_of_every_form(form) -> None:
     """Sizes come from the maps, where the matmul is on memrefs or on tensors and whatever dimensions are called."""
     a, b, c = (f"{form}<{shape}>" for shape in ("5x2xi8", "3x5xi8", "2x3xi32"))
     result = f" -> {c}" if form == "tensor" else ""
@@ -139,7 +139,7 @@ def test_layouts_of_every_form(form):
         (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
     ],
 )
-def test_matmuls_that_are_refused(maps, attributes, message):
+def test_matmuls_that_are_refused(maps, attributes, message) -> None:
     shapes = {"(k)": "8"}
     a, b = (f"memref<{shapes.get(map_, '8x8')}xi8>" for map_ in maps[:2])
     written = ", ".join(f"affine_map<(m, n, k) -> {map_}>" for map_ in maps)
@@ -164,18 +164,18 @@ def test_matmuls_that_are_refused(maps, attributes, message):
         ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16"),
     ],
 )
-def test_types_that_do_not_go_together(inputs, sums, stored, message):
+def test_types_that_do_not_go_together(inputs, sums, stored, message) -> None:
     with pytest.raises(StepladderError, match=message):
         matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
 
 
 @pytest.mark.parametrize("sizes, named", [((0, 8, 8), "m = 0"), ((8, 0, 8), "n = 0"), ((0, 8, -1), "m = 0, k = -1")])
-def test_sizes_without_anything_to_compute(sizes, named):
+def test_sizes_without_anything_to_compute(sizes, named) -> None:
     with pytest.raises(StepladderError, match=f"{named}, and sizes must be at least 1"):
         matmul_text(*sizes)
 
 
-def test_command_line(capsys):
+def test_command_line(capsys) -> None:
     options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
     assert cli.main(options.split()) == OK
     text = capsys.readouterr().out
@@ -188,7 +188,7 @@ def test_command_line(capsys):
 @pytest.mark.parametrize(
     "inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "tf32"), ("i8", "i32", "i8")]
 )
-def test_manifest_of_a_payload(inputs, c, products):
+def test_manifest_of_a_payload(inputs, c, products) -> None:
     from stepladder.pipeline import build
 
     with mlir_context():
@@ -217,7 +217,7 @@ def test_manifest_of_a_payload(inputs, c, products):
         ("index", 0),
     ],
 )
-def test_widths(name, bits):
+def test_widths(name, bits) -> None:
     """Of a type by name, and of the same type as MLIR has it."""
     assert bits_of_name(name) == bits
     with mlir_context():
@@ -227,7 +227,7 @@ def test_widths(name, bits):
         assert getattr(type_, "width", 0) == (19 if name == "tf32" else bits)
 
 
-def test_facts_of_fp8():
+def test_facts_of_fp8() -> None:
     with mlir_context():
         text = matmul_text(16, 32, 48, a_type="f8E4M3FN", b_type="f8E4M3FN")
         module = parse_payload(text, "matmul.mlir")
@@ -236,7 +236,7 @@ def test_facts_of_fp8():
     assert (facts["a_type"], facts["a_bits"], facts["b_bits"], facts["c_bits"]) == ("f8E4M3FN", 8, 8, 32)
 
 
-def test_facts():
+def test_facts() -> None:
     with mlir_context():
         text = matmul_text(16, 32, 48, b_layout="column")
         facts = find_matmul(parse_payload(text, "matmul.mlir")).facts()
@@ -248,7 +248,7 @@ def test_facts():
 
 @pytest.mark.parametrize("inputs", ["f16", "bf16", "f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("c_type", ["f16", "bf16"])
-def test_accumulation_in_another_type_than_c(capsys, inputs, c_type):
+def test_accumulation_in_another_type_than_c(capsys, inputs, c_type) -> None:
     assert (
         cli.main(
             f"payload matmul --m 64 --n 64 --k 64 --a-type {inputs} --b-type {inputs} --acc-type f32 "
@@ -265,7 +265,7 @@ def test_accumulation_in_another_type_than_c(capsys, inputs, c_type):
     assert f"%C: memref<64x64x{c_type}>" in text and "tensor<64x64xf32>" in text
 
 
-def test_c_is_not_added_in_another_type():
+def test_c_is_not_added_in_another_type() -> None:
     with pytest.raises(StepladderError, match="accumulates in C's own type"):
         matmul_text(64, 64, 64, acc_type="f32", c_type="f16")
 
@@ -282,7 +282,7 @@ def test_c_is_not_added_in_another_type():
         ("c_first", {0: "c", 1: "b", 2: "a"}, True),
     ],
 )
-def test_roles_of_arguments(name, roles, accumulate):
+def test_roles_of_arguments(name, roles, accumulate) -> None:
     with mlir_context():
         matmul = find_matmul(parse_payload((INPUTS / f"{name}.mlir").read_text(), name))
     problem = matmul.problem
@@ -292,7 +292,7 @@ def test_roles_of_arguments(name, roles, accumulate):
 
 
 @pytest.mark.parametrize("path", sorted(payloads_dir().rglob("*.mlir")), ids=lambda path: path.stem)
-def test_ready_made_payloads(path):
+def test_ready_made_payloads(path) -> None:
     """They hold what their heads say."""
     with mlir_context():
         problem = find_matmul(parse_payload(path.read_text(), str(path))).problem

@@ -241,7 +241,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
+def test_refused(name) -> None:
     text, line, message = REFUSED[name]
     with mlir_context(), pytest.raises(StepladderError, match=message) as caught:
         find_matmul(parse_payload(text, "payload.mlir"))
@@ -249,7 +249,7 @@ def test_refused(name):
     assert caught.value.status == BAD_INPUT
 
 
-def test_what_is_accepted_is_said():
+def test_what_is_accepted_is_said() -> None:
     with mlir_context(), pytest.raises(StepladderError) as caught:
         find_matmul(parse_payload(REFUSED["print"][0], "payload.mlir"))
     assert caught.value.notes == (ACCEPTED,)
@@ -303,7 +303,7 @@ ZEROS = f"%n = arith.constant 0.0 : f32\n{EMPTY}\n%z0 = linalg.fill ins(%n : f32
         ),
     ],
 )
-def test_accepted(text, roles, c_type, accumulates, form):
+def test_accepted(text, roles, c_type, accumulates, form) -> None:
     with mlir_context():
         matmul = find_matmul(parse_payload(text, "payload.mlir"))
     problem = matmul.problem

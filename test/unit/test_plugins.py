@@ -64,7 +64,7 @@ def nothing_stays(monkeypatch):
     dialect.restore(before)
 
 
-def test_an_op_is_known_to_contexts_made_afterwards(write):
+def test_an_op_is_known_to_contexts_made_afterwards(write) -> None:
     plugins.load_file(write(op("mine")))
     pipeline = write(SCRIPT.format(op="tc.mine", pipeline="seen"), "seen.mlir")
     for _ in range(2):
@@ -73,7 +73,7 @@ def test_an_op_is_known_to_contexts_made_afterwards(write):
             assert "attributes {seen}" in run.steps[0].text
 
 
-def test_a_file_is_loaded_once(write):
+def test_a_file_is_loaded_once(write) -> None:
     path = write(op("mine"))
     plugins.load_files([path, path, os.path.relpath(path)])
     assert plugins.files() == (path,)
@@ -119,7 +119,7 @@ def test_a_file_is_loaded_once(write):
         ),
     ],
 )
-def test_plugins_that_are_refused(write, text, message):
+def test_plugins_that_are_refused(write, text, message) -> None:
     before = dialect.registered()
     with pytest.raises(StepladderError, match=message):
         plugins.load_file(write(text.replace("\\0", "\0")))
@@ -128,7 +128,7 @@ def test_plugins_that_are_refused(write, text, message):
         ir.Module.parse("module {}")
 
 
-def test_two_plugins_of_one_dialect_are_refused(write):
+def test_two_plugins_of_one_dialect_are_refused(write) -> None:
     first = write(IMPORT + "class M(Dialect, name='mine'): pass\n" + op("a", "M"), "first.py")
     plugins.load_file(first)
     message = "second.py' defines the dialect 'mine', which plug-in '.*first.py' defines"
@@ -137,12 +137,12 @@ def test_two_plugins_of_one_dialect_are_refused(write):
 
 
 @pytest.mark.parametrize("path", ["missing.py", "."])
-def test_no_file(path):
+def test_no_file(path) -> None:
     with pytest.raises(StepladderError, match=f"cannot read plug-in '{path}'"):
         plugins.load_file(path)
 
 
-def test_the_error_keeps_the_traceback(write):
+def test_the_error_keeps_the_traceback(write) -> None:
     with pytest.raises(StepladderError) as error:
         plugins.load_file(write("def f():\n    return 1 // 0\nf()\n"))
     assert "line 3, in <module>" in error.value.traceback and "line 2, in f" in error.value.traceback
@@ -173,13 +173,13 @@ def installed(tmp_path, write):
     return run
 
 
-def test_an_installed_package_brings_its_ops(installed):
+def test_an_installed_package_brings_its_ops(installed) -> None:
     done = installed(IMPORT + "class Mine(Dialect, name='mine'): pass\n" + op("seen", "Mine"))
     assert done.returncode == 0, done.stderr
     assert "attributes {seen}" in done.stdout and done.stderr == ""
 
 
-def test_an_installed_package_that_fails_is_warned_about(installed):
+def test_an_installed_package_that_fails_is_warned_about(installed) -> None:
     done = installed("import nothing_here\n")
     assert done.returncode == 2
     assert done.stderr.count("warning:") == 1 and "Traceback" not in done.stderr

@@ -33,19 +33,19 @@ def draw(profile):
 
 
 @pytest.mark.parametrize("profile", [None, "", "repeatable"])
-def test_the_same_examples(profile):
+def test_the_same_examples(profile) -> None:
     first, second = draw(profile), draw(None)
     assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout and first.stdout.startswith("20 ")
 
 
-def test_other_examples():
+def test_other_examples() -> None:
     first, second = draw("random"), draw("random")
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith("200 ") and first.stdout != second.stdout
 
 
-def test_unknown_profile():
+def test_unknown_profile() -> None:
     done = draw("lucky")
     assert done.returncode != 0
     assert "STEPLADDER_TEST_PROFILE must be one of repeatable, random, got 'lucky'" in done.stderr

@@ -1,6 +1,7 @@
 """How far the emulator is: few plain lines, or a bar on a terminal, with the time that is left."""
 
 import io
+from typing import NoReturn
 
 import pytest
 
@@ -17,7 +18,7 @@ from stepladder.verify import check
 class Clock:
     """Seconds that pass as a test says."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 100.0
 
     def __call__(self):
@@ -27,7 +28,7 @@ class Clock:
 class Terminal(io.StringIO):
     """A file that is a terminal."""
 
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
@@ -42,11 +43,11 @@ def lines_of(launches, blocks, seconds):
     return file.getvalue().splitlines()
 
 
-def test_short_runs_are_silent():
+def test_short_runs_are_silent() -> None:
     assert lines_of(3, 8, 0.2) == []
 
 
-def test_lines():
+def test_lines() -> None:
     assert lines_of(3, 10, 2.0) == [
         "3 of 30 blocks (10%) in 6 s, about 54 s left",
         "8 of 30 blocks (26%) in 16 s, about 44 s left",
@@ -54,7 +55,7 @@ def test_lines():
     ]
 
 
-def test_lines_are_sparse_and_never_stop():
+def test_lines_are_sparse_and_never_stop() -> None:
     """Nine minutes: a line at least every minute, and a dozen in all."""
     lines = lines_of(3, 180, 1.0)
     assert 8 <= len(lines) <= 12
@@ -62,11 +63,11 @@ def test_lines_are_sparse_and_never_stop():
     assert lines[-1].startswith("495 of 540 blocks (91%) in 8 min, about 45 s left")
 
 
-def test_the_end_is_no_line():
+def test_the_end_is_no_line() -> None:
     assert lines_of(1, 1, 100.0) == []
 
 
-def test_blocks_that_wait_for_others():
+def test_blocks_that_wait_for_others() -> None:
     """None has ended for long: then there is nothing to estimate from."""
     file, clock = io.StringIO(), Clock()
     with LaunchProgress(1, file=file, clock=clock) as progress:
@@ -76,7 +77,7 @@ def test_blocks_that_wait_for_others():
     assert file.getvalue() == "2 of 4 blocks (50%) in 50 s, about 50 s left\n"
 
 
-def test_more_launches_than_were_announced():
+def test_more_launches_than_were_announced() -> None:
     file, clock = io.StringIO(), Clock()
     with LaunchProgress(1, file=file, clock=clock) as progress:
         for _ in range(3):
@@ -86,7 +87,7 @@ def test_more_launches_than_were_announced():
     assert [line.split(" (")[0] for line in file.getvalue().splitlines()] == ["1 of 2 blocks"] * 3
 
 
-def test_a_bar_on_a_terminal():
+def test_a_bar_on_a_terminal() -> None:
     file = Terminal()
     with LaunchProgress(2, file=file) as progress:
         progress(4, 4)
@@ -96,7 +97,7 @@ def test_a_bar_on_a_terminal():
     assert all(word in file.getvalue() for word in ("emulating", "blocks", "passed", "left"))
 
 
-def test_a_bar_is_taken_away_by_an_error():
+def test_a_bar_is_taken_away_by_an_error() -> None:
     file = Terminal()
     progress = LaunchProgress(file=file)
     with pytest.raises(KeyboardInterrupt), progress:
@@ -108,7 +109,7 @@ def test_a_bar_is_taken_away_by_an_error():
     "seconds, text",
     [(0.2, "0 s"), (99.4, "99 s"), (99.6, "2 min"), (540, "9 min"), (7500, "2 h 5 min"), (3599, "1 h 0 min")],
 )
-def test_durations(seconds, text):
+def test_durations(seconds, text) -> None:
     assert describe_seconds(seconds) == text
 
 
@@ -118,10 +119,10 @@ def make_bundle(path, size):
     return str(path)
 
 
-def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, capsys):
+def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, capsys) -> None:
     bundle = make_bundle(tmp_path / "bundle", 2048)
 
-    def interrupt(*arguments):
+    def interrupt(*arguments) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "check_matmul", interrupt)
@@ -133,7 +134,7 @@ def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, cap
     assert note in capsys.readouterr().err.splitlines()
 
 
-def test_progress_of_a_run(tmp_path, monkeypatch, capsys):
+def test_progress_of_a_run(tmp_path, monkeypatch, capsys) -> None:
     """A small problem: no smaller one is named, and each of the three launches counts."""
     bundle = make_bundle(tmp_path / "bundle", 128)
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)

@@ -71,7 +71,7 @@ def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_right_or_refused(part):
+def test_right_or_refused(part) -> None:
     outcomes = collections.Counter()
     for number in range(part, COUNT, PARTS):
         (pipeline, knobs, *_), payload = payload_of(number)
@@ -92,7 +92,7 @@ def test_right_or_refused(part):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_reference_is_what_the_payload_computes(part):
+def test_reference_is_what_the_payload_computes(part) -> None:
     """The emulator runs the payload's own ops one by one; the reference program, as JSON, gives the same numbers."""
     compared = 0
     for number in range(part, COUNT, PARTS):

@@ -46,7 +46,7 @@ def tiles_in_order(width, height, raster):
 @example(5, 12, 8)
 @example(5, 3, 8)
 @example(64, 32, 8)
-def test_renumbering_is_a_bijection_of_the_grid(width, height, raster):
+def test_renumbering_is_a_bijection_of_the_grid(width, height, raster) -> None:
     tiles = tiles_in_order(width, height, raster)
     assert sorted(tiles) == [(row, column) for row in range(height) for column in range(width)]
     # Down a column of `raster` block rows, then the next column; then the next rows, of which the last may be fewer.

@@ -124,7 +124,7 @@ def exported(text: str) -> Program:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_forms(name):
+def test_forms(name) -> None:
     """The numbers of the emulator, which runs the same ops element by element, whole and row by row."""
     text = FUNCTIONS[name]
     with mlir_context():
@@ -189,7 +189,7 @@ def test_forms(name):
         ),
     ],
 )
-def test_what_cannot_be_exported_is_refused(body, message):
+def test_what_cannot_be_exported_is_refused(body, message) -> None:
     text = (
         "func.func @f(%A: tensor<4x5xf32>) -> tensor<4x5xf32> {\n%n = arith.constant 0.0 : f32\n"
         f"{body}\nreturn %p : tensor<4x5xf32> }}"
@@ -210,7 +210,7 @@ def test_what_cannot_be_exported_is_refused(body, message):
         {"c_type": "f16", "accumulate": False},
     ],
 )
-def test_program_of_a_problem(fields):
+def test_program_of_a_problem(fields) -> None:
     """What stands in for a missing reference computes what the payload of the same problem does."""
     problem = make_problem(24, 40, 56, **fields)
     text = matmul_text(
@@ -256,14 +256,14 @@ def with_epilogue(text: str, body: str) -> str:
 
 @pytest.mark.parametrize("body", [RELU, SCALE])
 @pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync"])
-def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline):
+def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline) -> None:
     """The kernel and the manifest are those of the matmul alone, the reference that of the whole payload."""
     knobs = {"block_m": 64, "block_n": 64, "block_k": 32}
     knobs |= {"consumer_warpgroups": 1} if pipeline == "wgmma" else {"warp_m": 32, "warp_n": 32}
     plain = matmul_text(64, 64, 64, accumulate=False)
     whole = with_epilogue(plain, body)
     with mlir_context():
-        with pytest.raises(StepladderError, match="linalg.generic computes something other"):
+        with pytest.raises(StepladderError, match=r"linalg.generic computes something other"):
             run_pipeline(whole, "payload.mlir", Request(pipeline, knobs))
         run = run_pipeline(plain, "payload.mlir", Request(pipeline, knobs))
         references = [
@@ -279,7 +279,7 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline):
     assert said.count("exact: PASS") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
 
 
-def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, capsys):
+def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, capsys) -> None:
     write_bundle(tmp_path / "bundle", make_manifest(), b"", "", {})
     read = read_bundle(tmp_path / "bundle")
     assert read.reference is None
@@ -298,7 +298,7 @@ def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, ca
         (lambda data: data["results"].append([]), "not a reference program"),
     ],
 )
-def test_other_files_are_refused(edit, message):
+def test_other_files_are_refused(edit, message) -> None:
     data = json.loads(matmul_program(make_problem()).to_text())
     edit(data)
     with pytest.raises(StepladderError, match=message) as caught:
@@ -308,7 +308,7 @@ def test_other_files_are_refused(edit, message):
         from_text("{", "reference.json")
 
 
-def test_what_checks_numbers_imports_no_mlir():
+def test_what_checks_numbers_imports_no_mlir() -> None:
     script = (
         "import sys, stepladder.verify.check, stepladder.runtime.bundle, stepladder.cli.commands.run\n"
         "sys.exit(any('mlir' in name for name in sys.modules))"
@@ -317,7 +317,7 @@ def test_what_checks_numbers_imports_no_mlir():
     assert done.returncode == 0
 
 
-def test_every_op_that_is_exported_is_evaluated():
+def test_every_op_that_is_exported_is_evaluated() -> None:
     assert set(ARITHMETIC) == reference_operations.ARITHMETIC
     assert {name: set(numbers) for name, numbers in PREDICATES.items()} == {
         name: set(numbers) for name, numbers in reference_operations.PREDICATES.items()

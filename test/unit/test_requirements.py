@@ -17,7 +17,7 @@ def context():
 
 
 @pytest.mark.parametrize("pipeline", library.pipeline_names())
-def test_requirements_are_sentences(pipeline):
+def test_requirements_are_sentences(pipeline) -> None:
     steps = library.load(pipeline).steps
     assert any(step.requires for step in steps)
     for step in steps:
@@ -33,7 +33,7 @@ def refusal(pipeline, settings, **problem) -> StepladderError:
     return caught.value
 
 
-def test_a_refusal_says_what_must_hold_and_what_does():
+def test_a_refusal_says_what_must_hold_and_what_does() -> None:
     error = refusal("wmma", {}, m=192)
     assert error.message == "step 'tile_to_blocks': m must be a multiple of block_m, but m = 192, block_m = 128"
     assert error.notes == (
@@ -42,6 +42,6 @@ def test_a_refusal_says_what_must_hold_and_what_does():
     )
 
 
-def test_values_are_those_that_a_user_can_turn():
+def test_values_are_those_that_a_user_can_turn() -> None:
     error = refusal("wgmma", {"schedule": "pingpong", "tile_scheduler": "stream_k", "block_n": 128})
     assert error.message == "step 'stream_k_tail': schedule must be cooperative, but schedule = pingpong"

@@ -18,7 +18,7 @@ from stepladder.verify.inputs import exact_inputs
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_on_a_gpu(tmp_path, accumulate):
+def test_on_a_gpu(tmp_path, accumulate) -> None:
     from naive_matmul import write_naive_bundle
 
     problem = make_problem(96, 128, 80, accumulate=accumulate)
@@ -35,7 +35,7 @@ def test_on_a_gpu(tmp_path, accumulate):
 
 
 @pytest.mark.gpu
-def test_a_cubin_that_the_driver_refuses(tmp_path, capsys):
+def test_a_cubin_that_the_driver_refuses(tmp_path, capsys) -> None:
     """Machine code for another architecture in a bundle for this GPU: the driver compiles the PTX instead."""
     from naive_matmul import write_naive_bundle
 
@@ -59,12 +59,12 @@ def test_a_cubin_that_the_driver_refuses(tmp_path, capsys):
             problem, same.expected(), DeviceExecutor(buffers, buffers.launcher(kernel, same)), seed=1
         ):
             assert report.passed, report.describe()
-        with pytest.raises(StepladderError, match="refuses the PTX too .CUDA_ERROR_"):
+        with pytest.raises(StepladderError, match=r"refuses the PTX too .CUDA_ERROR_"):
             device.load(Bundle(read.path, manifest, same.cubin, "no PTX"))
 
 
 @pytest.mark.gpu
-def test_a_device_is_opened_again():
+def test_a_device_is_opened_again() -> None:
     """Buffers of an earlier session do not stand in the way of the next one."""
     numbers = np.arange(1000, dtype=np.float32)
     for _ in range(2):
@@ -83,7 +83,7 @@ def test_a_device_is_opened_again():
 
 
 @pytest.mark.gpu
-def test_hopper_features_on_a_gpu(tmp_path):
+def test_hopper_features_on_a_gpu(tmp_path) -> None:
     """A descriptor among pointers, clusters, programmatic dependent launch; then launches that wait for one another."""
     from naive_matmul import hopper_bundle
 
@@ -113,7 +113,7 @@ def test_hopper_features_on_a_gpu(tmp_path):
 @pytest.mark.parametrize(
     "acc_type, compute_type", [("f32", "f16"), ("f16", "f16"), ("f32", "bf16"), ("f32", "tf32"), ("i32", "i8")]
 )
-def test_ceiling_on_a_gpu(acc_type, compute_type):
+def test_ceiling_on_a_gpu(acc_type, compute_type) -> None:
     from stepladder.measure.ceiling import measure_ceiling
 
     with Device() as device:

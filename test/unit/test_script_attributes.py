@@ -38,7 +38,7 @@ def load(tmp_path):
     return written
 
 
-def test_known_attributes(load):
+def test_known_attributes(load) -> None:
     (step,) = load(
         step='optimization, needs = ["step"], requires = [{condition = "size > 1", message = "size"}], left_out = {size = 24 : i64}, '
         'mine.note = "of a dialect"',
@@ -71,7 +71,7 @@ def test_known_attributes(load):
         ('left_out = {size = "small"}', "knob 'size' is small when it is left out, and its options are: 32, 24"),
     ],
 )
-def test_attributes_of_steps_that_are_refused(load, attributes, message):
+def test_attributes_of_steps_that_are_refused(load, attributes, message) -> None:
     with pytest.raises(StepladderError, match=message) as error:
         load(step=attributes)
     assert error.value.location.endswith("mine.mlir:2:3")
@@ -86,19 +86,19 @@ def test_attributes_of_steps_that_are_refused(load, attributes, message):
         ('derived = {half = "size //"}', "pipeline 'mine': derived: 'size //' is not an expression"),
     ],
 )
-def test_attributes_of_pipelines_that_are_refused(load, attributes, message):
+def test_attributes_of_pipelines_that_are_refused(load, attributes, message) -> None:
     with pytest.raises(StepladderError, match=message) as error:
         load(pipeline=attributes)
     assert error.value.location.endswith("mine.mlir:6:3")
 
 
-def test_the_known_ones_are_named(load):
+def test_the_known_ones_are_named(load) -> None:
     with pytest.raises(StepladderError) as error:
         load(step="optimisation")
     assert error.value.notes == ("known are: optimization, needs, requires, when, left_out",)
 
 
-def test_requirements_apply_in_the_case_that_when_names(load):
+def test_requirements_apply_in_the_case_that_when_names(load) -> None:
     (step,) = load(
         step='when = "size > 24", requires = [{condition = "mode == 1", message = "mode"}, '
         '{condition = "size % 32 == 0 or mode == 2", message = "size"}]'
@@ -113,7 +113,7 @@ def test_requirements_apply_in_the_case_that_when_names(load):
     assert holds == [[True, True], [True, True], [False, True], [False, False]]
 
 
-def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load):
+def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load) -> None:
     knob = '%mode = transform.tune.knob<"mode"> = "slow" from options = ["slow", "fast"] -> !transform.any_param'
     text = TEXT.replace("    %size =", f"    {knob}\n    %size =")
     (step,) = load(step='left_out = {mode = "fast"}', text=text)
@@ -122,7 +122,7 @@ def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load):
         load(step='left_out = {mode = "quick"}', text=text)
 
 
-def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load):
+def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load) -> None:
     part = """\
   transform.named_sequence @part(%module: !transform.any_op {{transform.readonly}}) attributes {{optimization}} {{
     transform.yield
@@ -134,13 +134,15 @@ def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load):
 
 
 @pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])
-def test_knobs_of_an_op_that_are_refused(load, knobs):
-    with pytest.raises(StepladderError, match="transform.param.constant: attribute 'knobs' holds expressions") as error:
+def test_knobs_of_an_op_that_are_refused(load, knobs) -> None:
+    with pytest.raises(
+        StepladderError, match=r"transform.param.constant: attribute 'knobs' holds expressions"
+    ) as error:
         load(op=f"%c = transform.param.constant 8 : i64 {{knobs = {knobs}}} -> !transform.param<i64>")
     assert error.value.location.endswith("mine.mlir:3:10")
 
 
-def test_attributes_on_a_declaration_are_refused(load):
+def test_attributes_on_a_declaration_are_refused(load) -> None:
     declared = """\
 module attributes {{transform.with_named_sequence}} {{
   transform.named_sequence private @bufferize(!transform.any_op {{transform.readonly}}) attributes {{optimization}}

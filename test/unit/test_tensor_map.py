@@ -20,7 +20,7 @@ def buffer_of(gpu, size):
 @pytest.mark.parametrize(
     "element, kind", [("f16", 6), ("bf16", 9), ("f32", 7), ("i32", 3), ("i8", 0), ("f8E4M3FN", 0), ("f8E5M2", 0)]
 )
-def test_encoded_parameters(element, kind):
+def test_encoded_parameters(element, kind) -> None:
     """All lists innermost first, strides in bytes, modes by the driver's numbers (those of cuda.h)."""
     gpu = FakeGpu()
     size = 4 if element.endswith("32") else 2 if element.endswith("16") else 1
@@ -50,7 +50,7 @@ def test_encoded_parameters(element, kind):
     ]
 
 
-def test_numbers_of_the_driver():
+def test_numbers_of_the_driver() -> None:
     """The fake driver's enumerations are those of the bindings."""
     real = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     for name in (
@@ -87,7 +87,7 @@ def test_numbers_of_the_driver():
         ({"strides": (144,)}, 4096, "its tensor ends at byte 9200, and the buffer has 8192"),
     ],
 )
-def test_descriptors_that_cannot_be_encoded(fields, address, message):
+def test_descriptors_that_cannot_be_encoded(fields, address, message) -> None:
     gpu = FakeGpu(addresses=[address])
     descriptor = dataclasses.replace(make_descriptor("b", (64, 64)), **fields)
     with pytest.raises(StepladderError) as caught:
@@ -106,19 +106,19 @@ def test_descriptors_that_cannot_be_encoded(fields, address, message):
         {"shape": (32, 32)},
     ],
 )
-def test_descriptors_at_the_limits(fields):
+def test_descriptors_at_the_limits(fields) -> None:
     gpu = FakeGpu()
     encode(dataclasses.replace(make_descriptor("b", (64, 64)), **fields), buffer_of(gpu, 64 * 64 * 2))
     assert len(gpu.driver.encoded) == 1
 
 
-def test_descriptor_that_the_driver_refuses():
+def test_descriptor_that_the_driver_refuses() -> None:
     gpu = FakeGpu({"cuTensorMapEncodeTiled": [1]})
-    with pytest.raises(CudaError, match="cuTensorMapEncodeTiled for .*box=.64, 64.*failed: 1 .it went wrong."):
+    with pytest.raises(CudaError, match=r"cuTensorMapEncodeTiled for .*box=.64, 64.*failed: 1 .it went wrong."):
         encode(make_descriptor("a", (64, 64)), buffer_of(gpu, 8192))
 
 
-def test_driver_without_descriptors():
+def test_driver_without_descriptors() -> None:
     gpu = FakeGpu()
     gpu.driver.results["cuGetProcAddress"] = lambda *arguments: 0
     with pytest.raises(StepladderError, match="the driver has no TMA descriptors") as caught:

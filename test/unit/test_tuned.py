@@ -36,11 +36,11 @@ def blocks_m(found):
     return [knobs["block_m"] for knobs in found]
 
 
-def test_nothing_measured(tmp_path):
+def test_nothing_measured(tmp_path) -> None:
     assert measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64)) == []
 
 
-def test_the_measured_problem_itself_comes_first(pipeline):
+def test_the_measured_problem_itself_comes_first(pipeline) -> None:
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
         *(
@@ -52,7 +52,7 @@ def test_the_measured_problem_itself_comes_first(pipeline):
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
 
 
-def test_the_width_of_c_decides_among_problems_of_one_size(pipeline):
+def test_the_width_of_c_decides_among_problems_of_one_size(pipeline) -> None:
     path = pipeline(
         entry(1024, 1024, 1024, block_m=64),
         entry(1024, 1024, 1024, block_m=128) | {"c_bits": 16},
@@ -62,19 +62,19 @@ def test_the_width_of_c_decides_among_problems_of_one_size(pipeline):
     assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024, "f16"))) == [128, 64, 256]
 
 
-def test_without_blocks_that_stay_the_size_of_c_decides(pipeline):
+def test_without_blocks_that_stay_the_size_of_c_decides(pipeline) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(4096, 4096, 4096, block_m=128))
     assert blocks_m(measured_knobs.candidates(path, problem(1100, 1100, 1100))) == [64, 128]
     assert blocks_m(measured_knobs.candidates(path, problem(4000, 3000, 512))) == [128, 64]
 
 
-def test_flat_problems_take_the_knobs_of_flat_ones(pipeline):
+def test_flat_problems_take_the_knobs_of_flat_ones(pipeline) -> None:
     path = pipeline(entry(16384, 256, 1024, block_m=256), entry(256, 16384, 1024, block_m=64))
     assert blocks_m(measured_knobs.candidates(path, problem(200, 20000, 1024))) == [64, 256]
     assert blocks_m(measured_knobs.candidates(path, problem(20000, 200, 1024))) == [256, 64]
 
 
-def test_tiles_that_come_out_uneven_are_avoided(pipeline):
+def test_tiles_that_come_out_uneven_are_avoided(pipeline) -> None:
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(
         entry(8448, 8448, 8448, block_m=256, block_n=192, persistent_blocks=132),
@@ -83,12 +83,12 @@ def test_tiles_that_come_out_uneven_are_avoided(pipeline):
     assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 
 
-def test_equal_knobs_stand_once(pipeline):
+def test_equal_knobs_stand_once(pipeline) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 2048, block_m=64))
     assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024))) == [64]
 
 
-def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline):
+def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64, block_k=64))
     wide = Problem(1024, 1024, 1024, "f32", "f32", "f32", "f32", False)
     assert measured_knobs.candidates(path, wide) == [{"block_m": 64, "block_k": 32}]
@@ -113,7 +113,7 @@ def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipel
         ((1000, 1008, 1008), ("f8E5M2", "f16")),
     ],
 )
-def test_default_knobs_of_wgmma_suit_any_problem(size, types):
+def test_default_knobs_of_wgmma_suit_any_problem(size, types) -> None:
     from stepladder.payload.writing import matmul_text
 
     element, c_type = types
@@ -149,7 +149,7 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["wmma", "mma_sync", "wgmma"])
-def test_a_copy_keeps_measured_knobs(copy, name):
+def test_a_copy_keeps_measured_knobs(copy, name) -> None:
     measured = copy(name)
     assert measured.source == transforms_dir() / f"{name}.mlir"
     assert measured.reason == f"pipeline 'mine' is a copy of {name} and keeps the knobs measured for it"
@@ -187,13 +187,13 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
         ),
     ],
 )
-def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes, reason):
+def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes, reason) -> None:
     measured = copy("wmma", *changes)
     assert measured.source is None
     assert measured.reason == f"no knobs were measured for pipeline 'mine', and those of wmma are not for it: {reason}"
 
 
-def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path):
+def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path) -> None:
     step = transforms_dir() / "steps" / "bufferize.mlir"
     own = tmp_path / "own" / "bufferize.mlir"
     own.parent.mkdir()
@@ -201,7 +201,7 @@ def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path):
     assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
 
 
-def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path):
+def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path) -> None:
     step = transforms_dir() / "steps" / "canonicalize.mlir"
     own = tmp_path / "own" / "canonicalize.mlir"
     own.parent.mkdir()
@@ -212,7 +212,7 @@ def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path):
     assert copy("wmma", (INCLUDE, INCLUDE + include)).source is None
 
 
-def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path):
+def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path) -> None:
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text('{"problems": []}')
     measured = copy("wmma", ('"block_k"> = 32', '"block_k"> = 64'))
@@ -220,14 +220,14 @@ def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"problems": [{}]}', '{"knobs": []}'])
-def test_a_file_without_measured_knobs_is_refused(tmp_path, text):
+def test_a_file_without_measured_knobs_is_refused(tmp_path, text) -> None:
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text(text)
-    with pytest.raises(StepladderError, match="defaults/mine.json' does not hold measured knobs"):
+    with pytest.raises(StepladderError, match=r"defaults/mine.json' does not hold measured knobs"):
         measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64))
 
 
-def test_a_copy_runs_with_the_measured_knobs(tmp_path):
+def test_a_copy_runs_with_the_measured_knobs(tmp_path) -> None:
     from stepladder.payload.writing import matmul_text
 
     (tmp_path / "mine.mlir").write_text((transforms_dir() / "wgmma.mlir").read_text().replace("@wgmma(", "@mine("))

@@ -236,7 +236,7 @@ def build_case(name, folder):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_builds_without_a_complaint(name, tmp_path):
+def test_builds_without_a_complaint(name, tmp_path) -> None:
     """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
     from stepladder.codegen.ptx import assemble
 
@@ -272,7 +272,7 @@ def bundle(request, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("bundle", CASES, indirect=True)
-def test_numbers(bundle):
+def test_numbers(bundle) -> None:
     problem = bundle.manifest.problem
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         if device.capability != (9, 0):

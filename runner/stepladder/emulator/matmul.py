@@ -56,7 +56,7 @@ class EmulatedExecutor:
         *,
         sanitize: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ):
+    ) -> None:
         self.emulation = emulation
         self.roles = dict(roles)
         self.sanitize = sanitize

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,23 +19,29 @@ from stepladder.emulator.core.types import BOOL
 from stepladder.mlir import diagnostics
 from stepladder.runtime.errors import StepladderError
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Builder
+    from stepladder.emulator.core.values import Value
+    from stepladder.mlir.bindings import ir
+
 JUMPS = ("cf.br", "llvm.br")
 BRANCHES = ("cf.cond_br", "llvm.cond_br")
 SWITCHES = ("cf.switch", "llvm.switch")
 ENDS = ("llvm.unreachable",)  # that no thread goes on behind, whatever they are in
 
 
-def move(fiber, op, *operands):
+def move(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Hands values on to the arguments of a block, all at once."""
     return operands if len(operands) != 1 else operands[0]
 
 
-def jump(fiber, op) -> None:
+def jump(fiber: Fiber, op: Instruction) -> None:
     """Goes on at another place."""
     fiber.place = op.attributes["to"]
 
 
-def branch(fiber, op, condition) -> None:
+def branch(fiber: Fiber, op: Instruction, condition: Value) -> None:
     """Goes on, or at another place; both ways where threads differ."""
     condition = fiber.agreed(condition)
     otherwise, join = op.attributes["otherwise"], op.attributes["join"]
@@ -52,7 +59,7 @@ def branch(fiber, op, condition) -> None:
     raise Left
 
 
-def join(fiber, op) -> None:
+def join(fiber: Fiber, op: Instruction) -> None:
     """Waits here for the threads that went another way, if there are any."""
     if fiber.stack and fiber.stack[-1].place == fiber.place - 1:
         meeting = fiber.stack[-1]
@@ -60,11 +67,11 @@ def join(fiber, op) -> None:
         raise Left
 
 
-def _is(fiber, op, value):
+def _is(fiber: Fiber, op: Instruction, value: Value) -> Value:
     return value == op.attributes["case"]
 
 
-def separate(builder, region, begin: Callable[[], None] | None = None) -> list[Instruction]:
+def separate(builder: Builder, region: ir.Region, begin: Callable[[], None] | None = None) -> list[Instruction]:
     """Returns the instructions of a region, whose arguments have slots already, as a list of its own.
 
     Args:
@@ -82,7 +89,7 @@ def separate(builder, region, begin: Callable[[], None] | None = None) -> list[I
     return code
 
 
-def inline(builder, region, results: Sequence[int]) -> None:
+def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
     """Emits a region, whose arguments have slots already, in place: what its ends hand on are the `results`."""
     blocks = list(region.blocks)
     if len(blocks) > 1:
@@ -114,7 +121,7 @@ class _Graph:
     successors: list[list[int]]
     after: list[int | None] = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.after = self._post_dominators()
 
     def order(self) -> list[int]:
@@ -184,7 +191,7 @@ class _Flattened:
         results: slots of what the ends of the region hand on to what follows it; None where threads end there.
     """
 
-    def __init__(self, builder, blocks: list, results: Sequence[int] | None = None):
+    def __init__(self, builder: Builder, blocks: list, results: Sequence[int] | None = None) -> None:
         self.builder = builder
         self.results = results
         self.exit = len(blocks)  # a block behind all, that the ends of a region in place go to
@@ -220,10 +227,10 @@ class _Flattened:
             instruction.attributes["to"] = self.starts[target]
         self._meet(graph)
 
-    def _at(self, op) -> None:
+    def _at(self, op: ir.Operation) -> None:
         self.builder.location, self.builder.op = diagnostics.location_text(op.location), op
 
-    def _ways(self, op) -> list[_Way]:
+    def _ways(self, op: ir.Operation) -> list[_Way]:
         """Returns where a terminator may go: behind a branch, or the default of a switch, first."""
         targets = [self.number_of[block] for block in op.successors]
         operands = list(op.operands)
@@ -249,7 +256,7 @@ class _Flattened:
             return [_Way(self.exit, operands)]
         return []
 
-    def _terminator(self, number: int, op, blocks: list) -> None:
+    def _terminator(self, number: int, op: ir.Operation, blocks: list) -> None:
         builder = self.builder
         ways = self.ways[number]
         if not ways:
@@ -267,14 +274,14 @@ class _Flattened:
                 self._part(number, equal, lambda way=way: self._go(op, way, blocks))
         self._go(op, ways[0], blocks)
 
-    def _part(self, number: int, condition: int, go) -> None:
+    def _part(self, number: int, condition: int, go: Callable[[], None]) -> None:
         """Emits a branch, and the way of those for whom the condition holds."""
         way = self.builder.emit(self.builder.op.name, branch, (condition,))
         self.branches.append((way, number))
         go()
         way.attributes["otherwise"] = self.builder.here
 
-    def _go(self, op, way: _Way, blocks: list) -> None:
+    def _go(self, op: ir.Operation, way: _Way, blocks: list) -> None:
         builder = self.builder
         if way.operands:
             to = self.results if way.target == self.exit else builder.used(blocks[way.target].arguments)
@@ -309,7 +316,7 @@ class _Flattened:
                 instruction.attributes["slots"] = tuple(_numbers(live[end] & computed))
 
 
-def _cases(op) -> list[int]:
+def _cases(op: ir.Operation) -> list[int]:
     """Returns the numbers that a switch compares with."""
     if "case_values" not in op.attributes:
         return []

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Scalar
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.values import Value
+
 # A float32 with these bits cleared has tf32's ten bits of mantissa.
 _TF32_DROPPED = 13
 
 
-def plain(value):
+def plain(value: Value) -> Value:
     """Returns a number that is the same for all lanes as int, bool or NumPy's scalar; others as they are."""
     if isinstance(value, np.ndarray):
         if value.ndim:
@@ -20,7 +25,7 @@ def plain(value):
     return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
-def wrapped(value, element: Scalar):
+def wrapped(value: Value, element: Scalar) -> Value:
     """Returns an integer, or an array of them, as one of a type: wrapped to its width, in its NumPy type."""
     if not isinstance(value, np.ndarray):
         return values.wrap(int(value), element.width)
@@ -31,25 +36,25 @@ def wrapped(value, element: Scalar):
     return value << unused >> unused if unused else value
 
 
-def signed(value, width: int):
+def signed(value: Value, width: int) -> Value:
     """Returns an integer as arithmetic reads it with a sign: i1's true is -1."""
     if width > 1:
         return value
     return -value.astype(np.int8) if isinstance(value, np.ndarray) else -int(value)
 
 
-def unsigned(value, width: int):
+def unsigned(value: Value, width: int) -> Value:
     """Returns an integer read without a sign, as int or as an array of an unsigned type."""
     value = values.unsigned(value, width)
     return value & ((1 << width) - 1) if isinstance(value, np.ndarray) and width < value.dtype.itemsize * 8 else value
 
 
-def number(value, element: Scalar):
+def number(value: Value, element: Scalar) -> Value:
     """Returns a Python number as a uniform value of a type."""
     return element.dtype.type(value) if element.is_float else wrapped(value, element)
 
 
-def rounded(value, element: Scalar):
+def rounded(value: Value, element: Scalar) -> Value:
     """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near."""
     value = np.asarray(value)
     if value.dtype == np.float64 and element.name not in ("f16", "f32", "f64"):
@@ -60,7 +65,7 @@ def rounded(value, element: Scalar):
     return plain(value.astype(element.dtype))
 
 
-def rounded_sum(left, right, element: Scalar):
+def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
     """Returns the sum of two float64 rounded once to a narrower type."""
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
@@ -70,7 +75,7 @@ def rounded_sum(left, right, element: Scalar):
     return rounded(_made_odd(total, lost), element)
 
 
-def factor(value, element: Scalar, dtype: np.dtype) -> np.ndarray:
+def factor(value: Value, element: Scalar, dtype: np.dtype) -> np.ndarray:
     """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped."""
     value = np.asarray(value).astype(dtype, copy=False)
     if element.name == "tf32":
@@ -100,7 +105,7 @@ def _to_tf32(value: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(value), near, value)
 
 
-def reinterpreted(value, source: Scalar, target: Scalar):
+def reinterpreted(value: Value, source: Scalar, target: Scalar) -> Value:
     """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes."""
     array = np.asarray(value, source.dtype)
     if source.width == target.width == 1:

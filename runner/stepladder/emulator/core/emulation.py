@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.findings import Finding
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.mlir.bindings import ir
 
 
 @dataclass
@@ -54,7 +58,7 @@ class Emulation:
         StepladderError: an op that the emulator does not know, or no function to run.
     """
 
-    def __init__(self, module, function: str | None = None, *, name: str = ""):
+    def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
         types.forget()
         self.program: Program = build(module)
         self.function = _entry(self.program, function, name)

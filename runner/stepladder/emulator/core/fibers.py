@@ -12,13 +12,14 @@ from stepladder.emulator.core.program import Body, Instruction
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.machine import Group
+    from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.values import Value
 
 
 class Unsupported(StepladderError):
     """A form of an op that the emulator does not know; says where it stands."""
 
-    def __init__(self, op: Instruction, text: str):
+    def __init__(self, op: Instruction, text: str) -> None:
         super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
 
 
@@ -31,7 +32,7 @@ class Blocked(Exception):
         pauses: whether it could go on, and lets others go first: that is no progress.
     """
 
-    def __init__(self, reason: str, ready: np.ndarray | None = None, *, pauses: bool = False):
+    def __init__(self, reason: str, ready: np.ndarray | None = None, *, pauses: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.ready = ready
@@ -57,7 +58,7 @@ class Convergence:
 
     __slots__ = ("group", "place", "slots", "expected", "arrived", "parts", "last")
 
-    def __init__(self, group: Group, place: int, slots: Sequence[int], expected: np.ndarray):
+    def __init__(self, group: Group, place: int, slots: Sequence[int], expected: np.ndarray) -> None:
         self.group = group
         self.place = place
         self.slots = slots
@@ -131,13 +132,13 @@ class Fiber:
         env: list,
         mask: np.ndarray | None,
         stack: list | None = None,
-    ):
+    ) -> None:
         self.group = group
         self.code = code
         self.place = place
         self.env = env
         self.stack = stack or []
-        self.pending = None
+        self.pending: list | None = None
         self.blocked: Blocked | None = None
         self.count = group.count
         self.narrow(mask)
@@ -166,11 +167,11 @@ class Fiber:
         mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
         return Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
 
-    def first(self, value, rank: int = 0):
+    def first(self, value: Value, rank: int = 0) -> Value:
         """Returns what the first active lane has of a value."""
         return value if values.is_uniform(value, rank) else value[self.lanes[0]]
 
-    def agreed(self, value):
+    def agreed(self, value: Value) -> Value:
         """Returns a number as a uniform one if all active lanes have the same, else as it is."""
         if not isinstance(value, np.ndarray):
             return value

@@ -1,244 +1,26 @@
-"""Threads, blocks and clusters, and who runs next.
-
-A `Fiber` is a set of threads of one group that run in step: it has a place in the instructions and the values of its
-threads, in lanes. Where threads part, at a branch that they take differently, the fiber becomes two, which come
-together again behind it (`Convergence`). Where all that is left waits, those warps of a fiber that could go on leave
-the others behind, as they would on hardware. A `Group` is a block, or the blocks of a cluster, which see each other's
-shared memory: all its threads are lanes of the same arrays.
-"""
+"""A program that runs: its memory, its launches, and which group of blocks runs next."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS
-from stepladder.emulator.core.fibers import Blocked, Convergence, Fiber, Left, Stopped
+from stepladder.emulator.core.fibers import Stopped
+from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
-from stepladder.emulator.memory.memory import PRIVATE_BASE, Allocation, Heap
-from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
-from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.emulator.memory.memory import Allocation, Heap
+from stepladder.emulator.memory.sanitizer import Sanitizer
 
-_OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
-# What an op raises that is of a form, or of types, that nobody has thought of.
-_SURPRISES = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+if TYPE_CHECKING:
+    from stepladder.emulator.hardware.counters import Counters
+
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
 _SPINS = 1000
-
-
-class Group:
-    """Blocks that see each other's shared memory: one, or those of a cluster; the host is a group of one thread.
-
-    Attributes:
-        number: among the groups of a launch; `name` says it to people.
-        block_ids: of each block, arrays (blocks, 3).
-        threads: of a block; `count` of all.
-        thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
-        warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
-        window: shared memory, one copy a block; `layout` says what stands where in it.
-        state: what dialects keep for the group, by a key of theirs.
-        at_end: called when all threads have ended; `on_deadlock` where they cannot.
-    """
-
-    def __init__(
-        self,
-        machine: Machine,
-        number: int,
-        name: str,
-        block_ids: np.ndarray,
-        block_dims: Sequence[int],
-        grid_dims: Sequence[int] = (1, 1, 1),
-        cluster_dims: Sequence[int] = (1, 1, 1),
-        *,
-        window_bytes: int = 0,
-        layout: dict | None = None,
-        is_host: bool = False,
-    ):
-        self.machine = machine
-        self.number = number
-        self.name = name
-        self.block_ids = block_ids
-        self.block_dims = tuple(block_dims)
-        self.grid_dims = tuple(grid_dims)
-        self.cluster_dims = tuple(cluster_dims)
-        self.is_host = is_host
-        self.blocks = len(block_ids)
-        self.threads = math.prod(block_dims)
-        self.count = self.blocks * self.threads
-        lane = np.arange(self.count)
-        self.thread_of_lane = lane % self.threads
-        self.block_of_lane = lane // self.threads
-        x, y, _ = self.block_dims
-        self.thread_id = tuple(
-            0 if size == 1 else place
-            for size, place in zip(
-                self.block_dims, (self.thread_of_lane % x, self.thread_of_lane // x % y, self.thread_of_lane // (x * y))
-            )
-        )
-        self.block_id = tuple(
-            int(block_ids[0, axis])
-            if (block_ids[:, axis] == block_ids[0, axis]).all()
-            else block_ids[self.block_of_lane, axis]
-            for axis in range(3)
-        )
-        self.warps_per_block = -(-self.threads // WARP)
-        self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // WARP
-        self.warps = self.blocks * self.warps_per_block
-        self.window = None if is_host else Allocation(window_bytes, copies=self.blocks, space="shared")
-        self.layout = layout or {}
-        self.state: dict = {}
-        self.at_end: list[Callable[[], None]] = []
-        self.on_deadlock: list[Callable[[], None]] = []
-        self.ready: deque[Fiber] = deque()
-        self.blocked: list[Fiber] = []
-        self.convergences: list[Convergence] = []
-        self.finished = np.zeros(self.count, bool)
-        self.private: dict = {}
-        self.counters = machine.counters
-        self.sanitizer = machine.new_sanitizer()
-        self.sanitizer.attach(self)
-
-    # Names for messages.
-
-    def thread_name(self, lane: int) -> str:
-        """Returns a thread's name."""
-        if self.is_host:
-            return "the host"
-        block = self.block_ids[self.block_of_lane[lane]]
-        return f"thread {self.thread_of_lane[lane]} of block ({', '.join(map(str, block))})"
-
-    def warp_name(self, warp: int) -> str:
-        """Returns a warp's name."""
-        block, number = divmod(int(warp), self.warps_per_block)
-        return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
-
-    # What instructions ask.
-
-    def rank_of(self, slot: int) -> int:
-        """Returns the number of dimensions of a slot's values."""
-        return self.machine.program.slot_types[slot].rank
-
-    def copy_of_lane(self, memory: Allocation) -> np.ndarray:
-        """Returns, for each lane, which copy of an allocation is its own."""
-        return self.block_of_lane if memory.space == "shared" else np.arange(self.count)
-
-    def own_memory(self, size: int) -> Allocation:
-        """Returns new memory that each thread has for itself."""
-        used = max((memory.address + memory.size for memory in self.private.values()), default=PRIVATE_BASE)
-        address = -(-used // _OWN_ALIGNMENT) * _OWN_ALIGNMENT
-        return Allocation(size, copies=self.count, space="private", address=address, name="a thread's own memory")
-
-    # Running.
-
-    def start(self, code: list[Instruction], env: list) -> None:
-        """Begins with all threads at the first instruction."""
-        self.ready.append(Fiber(self, code, 0, env, None))
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all threads have ended."""
-        return not (self.ready or self.blocked or self.convergences)
-
-    def run(self) -> bool:
-        """Runs until all threads have ended or all wait; returns whether any instruction was executed."""
-        ran = False
-        while True:
-            while self.ready:
-                ran |= self._execute(self.ready.popleft())
-            if not self.blocked and not self.convergences:
-                for end in self.at_end:
-                    end()
-                return True
-            waiting, self.blocked = self.blocked, []
-            if any([self._execute(fiber) for fiber in waiting]):
-                ran = True
-            elif not (any(convergence.release() for convergence in list(self.convergences)) or self._part()):
-                return ran
-
-    def _part(self) -> bool:
-        """Lets warps that could go on leave those behind that cannot; returns whether there are any."""
-        for fiber in self.blocked:
-            ready = fiber.blocked.ready
-            if ready is None:
-                continue
-            stays = np.zeros(self.warps, bool)
-            stays[self.warp_of_lane[fiber.active & ~ready]] = True
-            goes = fiber.active & ~stays[self.warp_of_lane]
-            if goes.any() and not (goes == fiber.active).all():
-                self.ready.append(fiber.split(goes))
-                return True
-        return False
-
-    def _execute(self, fiber: Fiber) -> bool:
-        """Runs a fiber until it waits, parts or ends; returns whether it executed anything."""
-        code, env, machine = fiber.code, fiber.env, self.machine
-        done = 0
-        allowed = machine.max_steps - machine.steps
-        fiber.blocked = None
-        try:
-            while True:
-                op = code[fiber.place]
-                fiber.place += 1
-                result = op.execute(fiber, op, *[env[slot] for slot in op.operands])
-                results = op.results
-                if len(results) == 1:
-                    env[results[0]] = result
-                elif results and result is not None:
-                    for slot, value in zip(results, result):
-                        env[slot] = value
-                done += 1
-                if done > allowed:
-                    raise StepladderError(
-                        f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?",
-                        location=op.location,
-                        status=FAILED,
-                        notes=["--max-steps allows more"],
-                    )
-        except Blocked as blocked:
-            fiber.place -= 1
-            fiber.blocked = blocked
-            self.blocked.append(fiber)
-            if blocked.pauses:
-                machine.steps += done
-                return False
-        except _SURPRISES as error:
-            raise StepladderError(
-                f"the emulator cannot execute {op.name} in this form ({type(error).__name__}: {error})",
-                location=op.location,
-            ) from error
-        except Left:
-            done += 1
-            if machine.stopped:
-                self.ready.clear()
-                self.blocked.clear()
-                self.convergences.clear()
-        finally:
-            machine.steps += done
-        return done > 0
-
-    def waiting(self) -> list[str]:
-        """Returns who waits for what, a line each, for the message about a deadlock."""
-        lines = []
-        for fiber in self.blocked:
-            op = fiber.code[fiber.place]
-            names = ", ".join(self.warp_name(warp) for warp in fiber.warps[:4])
-            more = f" and {len(fiber.warps) - 4} more" if len(fiber.warps) > 4 else ""
-            lines.append(f"{names}{more} at {op.describe()}: {fiber.blocked.reason}")
-        return lines
 
 
 class Machine:
@@ -262,12 +44,12 @@ class Machine:
         program: Program,
         *,
         sanitize: bool = True,
-        counters=None,
+        counters: Counters | None = None,
         max_steps: int = MAX_STEPS,
         granule: int = 2,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
-    ):
+    ) -> None:
         self.program = program
         self.heap = Heap()
         self.globals: dict = {}
@@ -286,7 +68,7 @@ class Machine:
         self.stops_at_assertions = stops_at_assertions
         self._launches = 0
 
-    def free(self, op, memory: Allocation) -> None:
+    def free(self, op: Instruction, memory: Allocation) -> None:
         """Frees memory of the heap; who frees it twice, or touches it later, is a finding."""
         if self.sanitize and memory.freed is not None:
             self.findings.add("use-after-free", "frees memory that has been freed", op, memory.freed)
@@ -378,7 +160,17 @@ class Machine:
         self.heap.forget()
         self.published.clear()
 
-    def _group(self, key: int, number: int, grid, block, cluster, clusters, window_bytes: int, layout: dict) -> Group:
+    def _group(
+        self,
+        key: int,
+        number: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        cluster: Sequence[int],
+        clusters: Sequence[int],
+        window_bytes: int,
+        layout: dict,
+    ) -> Group:
         first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]
         ids = np.array(
             [

@@ -8,8 +8,9 @@ cannot. So regions with control flow are flattened, and every SSA value gets a s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.values import Value
 
 
 class Instruction:
@@ -64,7 +68,7 @@ class Instruction:
         location: str = "",
         regions: Sequence[Body] = (),
         number: int = 0,
-    ):
+    ) -> None:
         self.name = name
         self.execute = execute
         self.operands = tuple(operands)
@@ -117,20 +121,20 @@ class Program:
 class _Slots(dict):
     """Slots by SSA value. Values that user code has given a class of its own may not be hashable: the plain one is."""
 
-    def __getitem__(self, value) -> int:
+    def __getitem__(self, value: ir.Value) -> int:
         return super().__getitem__(ir.Value(value) if value.__hash__ is None else value)
 
-    def __setitem__(self, value, slot: int) -> None:
+    def __setitem__(self, value: ir.Value, slot: int) -> None:
         super().__setitem__(ir.Value(value) if value.__hash__ is None else value, slot)
 
-    def __contains__(self, value) -> bool:
+    def __contains__(self, value: object) -> bool:
         return super().__contains__(ir.Value(value) if value.__hash__ is None else value)
 
 
 class Builder:
     """Emits the instructions of a module."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.slots = _Slots()
         self.slot_types: list = []
         self.instructions: list[Instruction] = []
@@ -139,19 +143,19 @@ class Builder:
         self.globals: dict[str, dict] = {}
         self.modules: list[str] = []  # that are being lowered, from the outside in
         self.location = ""
-        self.op = None
+        self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel
         self.callees: list[str] = []  # functions that are being put in place of calls, from the outside in
         self.errors: list[StepladderError] = []
 
     # Slots.
 
-    def new_slot(self, type_) -> int:
+    def new_slot(self, type_: types.Type) -> int:
         """Returns a new slot for values of a decoded type."""
         self.slot_types.append(type_)
         return len(self.slot_types) - 1
 
-    def define(self, value) -> int:
+    def define(self, value: ir.Value) -> int:
         """Returns a new slot for an SSA value.
 
         Raises:
@@ -165,11 +169,11 @@ class Builder:
         slot = self.slots[value] = self.new_slot(type_)
         return slot
 
-    def defined(self, values) -> tuple[int, ...]:
+    def defined(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns new slots for SSA values."""
         return tuple(self.define(value) for value in values)
 
-    def used(self, values) -> tuple[int, ...]:
+    def used(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns the slots of SSA values that are defined already."""
         if self.errors:
             # What an unknown op should have made has no slot: the rest is lowered for its own errors alone.
@@ -209,7 +213,7 @@ class Builder:
         """The place of the instruction that will be emitted next."""
         return len(self.code)
 
-    def lower(self, op) -> None:
+    def lower(self, op: ir.Operation) -> None:
         """Emits the instructions of an op; one that the emulator does not know is noted in `errors`."""
         name = op.name
         outer = self.location, self.op
@@ -234,7 +238,7 @@ class Builder:
                 ) from error
         self.location, self.op = outer
 
-    def _look_inside(self, op) -> None:
+    def _look_inside(self, op: ir.Operation) -> None:
         """Lowers what stands in an unknown op, for what else is unknown there."""
         for region in op.regions:
             for block in region.blocks:
@@ -245,14 +249,14 @@ class Builder:
                     if number < len(operations) - 1 or inner.name in LOWERED or inner.name in EXECUTED:
                         self.lower(inner)
 
-    def block(self, block, skip_terminator: bool = True):
+    def block(self, block: ir.Block, skip_terminator: bool = True) -> ir.Operation | None:
         """Emits the instructions of a block; returns its terminator, not emitted unless told."""
         operations = [op.operation for op in block.operations]
         for op in operations[:-1] if skip_terminator else operations:
             self.lower(op)
         return operations[-1] if operations else None
 
-    def body(self, region) -> Body | None:
+    def body(self, region: ir.Region) -> Body | None:
         """Returns a region of one block as a Body; None for an empty one."""
         blocks = list(region.blocks)
         if not blocks:
@@ -268,7 +272,7 @@ class Builder:
         yields = self.used(terminator.operands) if terminator is not None else ()
         return Body(arguments, tuple(self.slot_types[slot] for slot in arguments), code, yields)
 
-    def separate(self, block, end: Callable) -> list[Instruction]:
+    def separate(self, block: ir.Block, end: Callable) -> list[Instruction]:
         """Returns the instructions of a block as a list of its own, ended by `end(terminator)`."""
         outer, self.code = self.code, []
         end(self.block(block))
@@ -279,7 +283,7 @@ class Builder:
 class UnknownOp(StepladderError):
     """An op that the emulator does not know."""
 
-    def __init__(self, name: str, location: str):
+    def __init__(self, name: str, location: str) -> None:
         super().__init__(f"the emulator does not know {name}", location=location)
         self.name = name
 
@@ -301,7 +305,7 @@ def _elsewhere(count: int) -> str:
     return f"and in {count} more place{'s' if count > 1 else ''}"
 
 
-def build(module) -> Program:
+def build(module: ir.Module) -> Program:
     """Returns the program of a module.
 
     Raises:
@@ -316,7 +320,7 @@ def build(module) -> Program:
     return Program(builder.functions, builder.slot_types, builder.globals, builder.instructions)
 
 
-def decode_attributes(op) -> dict:
+def decode_attributes(op: ir.Operation) -> dict:
     """Returns an op's attributes by name, as Python values."""
     return {
         named.name: decode_attribute(named.attr)
@@ -324,7 +328,7 @@ def decode_attributes(op) -> dict:
     }
 
 
-def decode_attribute(attribute):
+def decode_attribute(attribute: ir.Attribute) -> Value:
     """Returns an attribute as a Python value: numbers, text, lists, arrays, affine maps; else its text."""
     match attribute:
         case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
@@ -353,7 +357,7 @@ def decode_attribute(attribute):
     return str(attribute)
 
 
-def _dense(attribute) -> np.ndarray:
+def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
     type_ = types.decode(attribute.type)
     if not isinstance(type_, types.Shaped) or type_.element is None:
         return str(attribute)
@@ -369,7 +373,7 @@ def _dense(attribute) -> np.ndarray:
     return np.array(attribute).astype(type_.element.dtype).reshape(type_.shape)
 
 
-def complex_numbers(text: str, type_) -> np.ndarray:
+def complex_numbers(text: str, type_: types.Shaped) -> np.ndarray:
     """Returns the complex numbers that a constant's text says, in the shape of a type."""
     pairs = re.findall(r"\(([^(),<>]+),([^(),<>]+)\)", text)
     found = np.array([complex(float(real), float(imaginary)) for real, imaginary in pairs], type_.element.dtype)

@@ -6,10 +6,10 @@ A dialect's module registers a function for each of its ops:
     def addf(fiber, op, left, right):
         return left + right
 
-`fiber` is the group of threads that run together (`machine.Fiber`), `op` the instruction (`program.Instruction`: its
+`fiber` is the group of threads that run together (`fibers.Fiber`), `op` the instruction (`program.Instruction`: its
 attributes as Python values, its types, its location), then come the operands' values (`values` says what those are).
 It returns a value, None for an op without results, or a tuple where there are several. What cannot go on yet raises
-`machine.Blocked` and is executed again later.
+`fibers.Blocked` and is executed again later.
 
 Ops that decide what is executed next are lowered instead (`@lowers("scf.for")`): such a function gets the
 `program.Builder` and the op of MLIR, and emits instructions.

@@ -6,11 +6,15 @@ import functools
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from stepladder.mlir.bindings import ir
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.types import Type
 
 _FLOATS = {
     "f16": np.float16,
@@ -138,7 +142,11 @@ class Opaque:
     shape = ()
 
 
-def _scalar(type_) -> Scalar | None:
+# A decoded type.
+Type: TypeAlias = Scalar | Shaped | Opaque
+
+
+def _scalar(type_: ir.Type) -> Scalar | None:
     name = str(type_)
     if name in ("index", "i1"):
         return INDEX if name == "index" else BOOL
@@ -158,11 +166,11 @@ def _scalar(type_) -> Scalar | None:
     return None
 
 
-def _sizes(type_) -> tuple[int | None, ...]:
+def _sizes(type_: ir.Type) -> tuple[int | None, ...]:
     return tuple(None if type_.is_dynamic_dim(axis) else type_.get_dim_size(axis) for axis in range(type_.rank))
 
 
-def memory_space(attribute) -> str:
+def memory_space(attribute: ir.Attribute | None) -> str:
     """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none."""
     text = "" if attribute is None else str(attribute)
     if "workgroup" in text or text.startswith("3"):
@@ -172,7 +180,7 @@ def memory_space(attribute) -> str:
     return "global"
 
 
-def _buffer_of_shaped(type_):
+def _buffer_of_shaped(type_: ir.Type) -> Buffer | Opaque:
     """Returns the type of a memref of vectors, whose elements are rows of bytes, or of memrefs, which are numbers."""
     inner = type_.element_type
     if isinstance(inner, ir.VectorType):
@@ -195,7 +203,7 @@ def _buffer_of_shaped(type_):
 
 
 @functools.lru_cache(maxsize=4096)
-def _decode(type_):
+def _decode(type_: ir.Type) -> Type:
     scalar = _scalar(type_)
     if scalar is not None:
         return scalar
@@ -222,7 +230,7 @@ def _decode(type_):
     return Opaque(str(type_))
 
 
-def decode(type_):
+def decode(type_: ir.Type) -> Type:
     """Returns the Scalar, Vector, Tensor, Buffer or Opaque for a type of MLIR.
 
     Needs the context of the type to be alive; `forget` before another one takes its place.

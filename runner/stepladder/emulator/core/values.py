@@ -18,33 +18,38 @@ both are the same; `lanes` brings a value into the form with lanes where they ar
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.types import Scalar
+    from stepladder.emulator.memory.memory import Allocation
 
 # What stands in a slot: any of the forms above, by the type of the SSA value.
 Value = Any
 
 
-def is_uniform(value, rank: int = 0) -> bool:
+def is_uniform(value: Value, rank: int = 0) -> bool:
     """Whether a number or a vector of `rank` dimensions is the same for all lanes."""
     return not isinstance(value, np.ndarray) or value.ndim == rank
 
 
-def lanes(value, count: int, rank: int = 0) -> np.ndarray:
+def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
     """Returns a number or a vector of `rank` dimensions as an array with `count` lanes in front."""
     value = np.asarray(value)
     return value if value.ndim > rank else np.broadcast_to(value, (count, *value.shape))
 
 
-def same(left, right, rank: int = 0) -> tuple:
+def same(left: Value, right: Value, rank: int = 0) -> tuple:
     """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane."""
     if is_uniform(left, rank) or is_uniform(right, 0):
         return left, right
     return left, np.asarray(right).reshape(np.shape(right) + (1,) * (rank + 1 - np.ndim(right)))
 
 
-def wrap(value, width: int):
+def wrap(value: Value, width: int) -> Value:
     """Returns an integer wrapped to a signed one of `width` bits; arrays of NumPy's widths wrap themselves."""
     if isinstance(value, np.ndarray):
         return value
@@ -54,7 +59,7 @@ def wrap(value, width: int):
     return ((int(value) + half) & ((1 << width) - 1)) - half
 
 
-def unsigned(value, width: int):
+def unsigned(value: Value, width: int) -> Value:
     """Returns an integer read as an unsigned one of `width` bits, as int or as an array of a wide enough type."""
     if not isinstance(value, np.ndarray):
         return int(value) & ((1 << width) - 1)
@@ -76,7 +81,15 @@ class MemRef:
 
     __slots__ = ("element", "memory", "offset", "sizes", "start", "strides")
 
-    def __init__(self, memory, element, start: int, offset, sizes, strides):
+    def __init__(
+        self,
+        memory: Allocation,
+        element: Scalar,
+        start: int,
+        offset: Value,
+        sizes: Iterable[Value],
+        strides: Iterable[Value],
+    ) -> None:
         self.memory = memory
         self.element = element
         self.start = start
@@ -84,7 +97,7 @@ class MemRef:
         self.sizes = tuple(sizes)
         self.strides = tuple(strides)
 
-    def view(self, offset, sizes, strides) -> MemRef:
+    def view(self, offset: Value, sizes: Iterable[Value], strides: Iterable[Value]) -> MemRef:
         """Returns another view of the same memory with elements of the same type."""
         return MemRef(self.memory, self.element, self.start, offset, sizes, strides)
 
@@ -111,7 +124,7 @@ class MemRef:
         return first.view(numbers[0], numbers[1 : 1 + first.rank], numbers[1 + first.rank :])
 
 
-def merge(parts: list, masks: list, count: int, rank: int = 0):
+def merge(parts: list, masks: list, count: int, rank: int = 0) -> Value:
     """Returns the value that has, in the lanes of each mask, what that part has there.
 
     Args:
@@ -134,20 +147,20 @@ def merge(parts: list, masks: list, count: int, rank: int = 0):
     return result
 
 
-def leading(value, rank: int) -> tuple[int, ...]:
+def leading(value: Value, rank: int) -> tuple[int, ...]:
     """Returns the dimensions in front of a vector's own: () or (T,)."""
     shape = np.shape(value)
     return shape[: len(shape) - rank]
 
 
-def with_rank(value, rank: int, to: int) -> np.ndarray:
+def with_rank(value: Value, rank: int, to: int) -> np.ndarray:
     """Returns a vector with dimensions of one in front of its own, such that there are `to` of them."""
     value = np.asarray(value)
     front = leading(value, rank)
     return value.reshape((*front, *(1,) * (to - rank), *value.shape[len(front) :]))
 
 
-def in_lanes(values, ranks, count: int) -> list[np.ndarray]:
+def in_lanes(values: Sequence[Value], ranks: Sequence[int], count: int) -> list[np.ndarray]:
     """Returns vectors as arrays that all have lanes in front, or none of which has."""
     if all(is_uniform(value, rank) for value, rank in zip(values, ranks)):
         return [np.asarray(value) for value in values]

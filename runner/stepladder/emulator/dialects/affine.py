@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 from stepladder.mlir.bindings import ir
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-def _source(expression) -> str:
+def _source(expression: ir.AffineExpr) -> str:
     """Returns an affine expression as Python's, over d0, d1, ... and s0, s1, ..."""
     match expression:
         case ir.AffineDimExpr():
@@ -45,19 +48,19 @@ def compiled(affine_map: ir.AffineMap) -> Callable[..., tuple]:
     return eval(f"lambda {', '.join(arguments)}: ({results})")
 
 
-def _results(op, operands) -> tuple:
+def _results(op: Instruction, operands: Sequence[Value]) -> tuple:
     if "function" not in op.cache:
         op.cache["function"] = compiled(op.attributes["map"])
     return op.cache["function"](*operands)
 
 
 @executes("affine.apply")
-def apply(fiber, op, *operands):
+def apply(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """The result of a map."""
     return _results(op, operands)[0]
 
 
-def _extreme(op, operands, of_two, of_numbers):
+def _extreme(op: Instruction, operands: Sequence[Value], of_two: Callable, of_numbers: Callable) -> Value:
     results = _results(op, operands)
     if not any(isinstance(result, np.ndarray) for result in results):
         return of_numbers(results)
@@ -68,25 +71,25 @@ def _extreme(op, operands, of_two, of_numbers):
 
 
 @executes("affine.min")
-def minimum(fiber, op, *operands):
+def minimum(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """The least result of a map."""
     return _extreme(op, operands, np.minimum, min)
 
 
 @executes("affine.max")
-def maximum(fiber, op, *operands):
+def maximum(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """The greatest result of a map."""
     return _extreme(op, operands, np.maximum, max)
 
 
-def _basis(op, dynamic) -> list:
-    dynamic = iter(dynamic)
-    return [next(dynamic) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
+def _basis(op: Instruction, dynamic: Sequence[Value]) -> list:
+    rest = iter(dynamic)
+    return [next(rest) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
 
 
 @executes("affine.delinearize_index")
-def delinearize_index(fiber, op, index, *dynamic):
-    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is not used."""
+def delinearize_index(fiber: Fiber, op: Instruction, index: Value, *dynamic: Value) -> Value:
+    """The coordinates of an element in row-major order; a size for the first coordinate may be given, and is unused."""
     basis = _basis(op, dynamic)
     inner = basis[len(basis) - len(op.result_types) + 1 :]
     coordinates = []
@@ -100,7 +103,7 @@ def delinearize_index(fiber, op, index, *dynamic):
 
 
 @executes("affine.linearize_index")
-def linearize_index(fiber, op, *operands):
+def linearize_index(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """The number of an element in row-major order; a size for the first coordinate may be given, and is not used."""
     count = op.attributes["operandSegmentSizes"][0]
     coordinates, basis = operands[:count], _basis(op, operands[count:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,6 +29,11 @@ def _bound(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     for other in results[1:]:
         best = op.attributes["of_two"](best, other)
     return best if isinstance(best, np.ndarray) else int(best)
+
+
+def _part(function: Callable[..., tuple], first: int, end: int) -> Callable[..., tuple]:
+    """Returns a function that returns some of another one's results."""
+    return lambda *numbers: function(*numbers)[first:end]
 
 
 def _emit_bound(builder: Builder, op: ir.Operation, affine_map: Value, operands: Value, of_two: Value) -> int:
@@ -74,9 +80,7 @@ def lower_parallel(builder: Builder, op: ir.Operation) -> None:
         for group in attributes[f"{name}BoundsGroups"]:
             group = int(group)
             slot = builder.new_slot(INDEX)
-            part = lambda *numbers, first=first, group=group, function=function: function(*numbers)[
-                first : first + group
-            ]
+            part = _part(function, first, first + group)
             builder.emit(
                 op.name,
                 _bound,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,14 +18,17 @@ from stepladder.emulator.core.elements import (
     unsigned,
     wrapped,
 )
-from stepladder.emulator.core.program import complex_numbers, decode_attributes
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Builder, Instruction, complex_numbers, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Opaque, Scalar, Vector
+from stepladder.emulator.core.values import Value
+from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
 
 
 @lowers("arith.constant")
-def lower_constant(builder, op) -> None:
+def lower_constant(builder: Builder, op: ir.Operation) -> None:
     """`arith.constant`: its value; one of complex numbers is read from its text, which the bindings do not take."""
     results = builder.defined(op.results)
     type_ = builder.slot_types[results[0]]
@@ -38,7 +42,7 @@ def lower_constant(builder, op) -> None:
     builder.emit(op.name, constant, (), results, attributes)
 
 
-def constant(fiber, op):
+def constant(fiber: Fiber, op: Instruction) -> Value:
     """A number, or a vector or tensor of them."""
     if "value" not in op.cache:
         value = op.attributes["value"]
@@ -48,7 +52,7 @@ def constant(fiber, op):
 
 
 @executes("arith.select")
-def select(fiber, op, condition, true, false):
+def select(fiber: Fiber, op: Instruction, condition: Value, true: Value, false: Value) -> Value:
     """One value or the other: of all lanes, lane by lane, or element by element of a vector."""
     type_ = op.result_types[0]
     if not isinstance(condition, np.ndarray):
@@ -63,20 +67,20 @@ def select(fiber, op, condition, true, false):
 # Integers. Python's are exact and are wrapped at the end, NumPy's wrap themselves.
 
 
-def _integers(function, read=signed):
+def _integers(function: Callable, read: Callable = signed) -> Callable:
     """Returns what executes an op on integers that `read` (`signed`, `unsigned`) gives the meaning of."""
 
-    def execute(fiber, op, *operands):
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         element = op.result_types[0].element
         return wrapped(function(*[read(operand, element.width) for operand in operands]), element)
 
     return execute
 
 
-def _divisions(function, read=signed):
+def _divisions(function: Callable, read: Callable = signed) -> Callable:
     """Returns what executes a division: inactive lanes may divide by zero, others must not."""
 
-    def execute(fiber, op, left, right):
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
         element = op.result_types[0].element
         left, right = read(left, element.width), read(right, element.width)
         zero = right == 0
@@ -90,29 +94,29 @@ def _divisions(function, read=signed):
     return execute
 
 
-def _quotient(left, right):
+def _quotient(left: Value, right: Value) -> Value:
     down = left // right
     return down + ((left - down * right != 0) & ((left < 0) != (right < 0)))
 
 
-def _remainder(left, right):
+def _remainder(left: Value, right: Value) -> Value:
     return left - _quotient(left, right) * right
 
 
-def _quotient_up(left, right):
+def _quotient_up(left: Value, right: Value) -> Value:
     down = left // right
     return down + (left - down * right != 0)
 
 
-def _least(left, right):
+def _least(left: Value, right: Value) -> Value:
     return np.minimum(left, right) if _is_array(left, right) else min(left, right)
 
 
-def _greatest(left, right):
+def _greatest(left: Value, right: Value) -> Value:
     return np.maximum(left, right) if _is_array(left, right) else max(left, right)
 
 
-def _is_array(*operands) -> bool:
+def _is_array(*operands: Value) -> bool:
     return any(isinstance(operand, np.ndarray) for operand in operands)
 
 
@@ -135,10 +139,10 @@ executes("arith.remui", "index.remu")(_divisions(operator.mod, unsigned))
 executes("arith.ceildivui", "index.ceildivu")(_divisions(_quotient_up, unsigned))
 
 
-def _shifts(function, read):
+def _shifts(function: Callable, read: Callable) -> Callable:
     """Returns what executes a shift. One by the width or more is poison: any number does, but no huge one."""
 
-    def execute(fiber, op, left, right):
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
         element = op.result_types[0].element
         amount = _least(unsigned(right, element.width), element.width - 1)
         left = read(left, element.width)
@@ -156,13 +160,13 @@ executes("arith.shrsi", "index.shrs")(_shifts(operator.rshift, signed))
 executes("arith.shrui", "index.shru")(_shifts(operator.rshift, unsigned))
 
 
-def _exact(value, width: int, read):
+def _exact(value: Value, width: int, read: Callable) -> Value:
     """Returns an integer as Python's, or as an array of Python's: wide enough for any product."""
     value = read(value, width)
     return value.astype(object) if isinstance(value, np.ndarray) else int(value)
 
 
-def _halves(op, value):
+def _halves(op: Instruction, value: Value) -> Value:
     element = op.result_types[0].element
     if not isinstance(value, np.ndarray):
         return wrapped(value, element), wrapped(value >> element.width, element)
@@ -172,21 +176,21 @@ def _halves(op, value):
 
 
 @executes("arith.mulsi_extended")
-def mulsi_extended(fiber, op, left, right):
+def mulsi_extended(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """The low and the high half of a product of signed integers."""
     width = op.result_types[0].element.width
     return _halves(op, _exact(left, width, signed) * _exact(right, width, signed))
 
 
 @executes("arith.mului_extended")
-def mului_extended(fiber, op, left, right):
+def mului_extended(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """The low and the high half of a product of unsigned integers."""
     width = op.result_types[0].element.width
     return _halves(op, _exact(left, width, unsigned) * _exact(right, width, unsigned))
 
 
 @executes("arith.addui_extended")
-def addui_extended(fiber, op, left, right):
+def addui_extended(fiber: Fiber, op: Instruction, left: Value, right: Value) -> tuple[Value, ...]:
     """A sum of unsigned integers, and whether it overflowed."""
     element = op.result_types[0].element
     total = wrapped(signed(left, element.width) + signed(right, element.width), element)
@@ -194,7 +198,7 @@ def addui_extended(fiber, op, left, right):
 
 
 @executes("arith.subui_extended")
-def subui_extended(fiber, op, left, right):
+def subui_extended(fiber: Fiber, op: Instruction, left: Value, right: Value) -> tuple[Value, ...]:
     """A difference of unsigned integers, and whether it is negative."""
     element = op.result_types[0].element
     difference = wrapped(signed(left, element.width) - signed(right, element.width), element)
@@ -242,19 +246,19 @@ _OPPOSITES = {
 }
 
 
-def compare_integers(predicate: str, left, right, width: int):
+def compare_integers(predicate: str, left: Value, right: Value, width: int) -> Value:
     """Returns whether a predicate ("eq", "slt", "ult", ...) holds."""
     read = unsigned if predicate[0] == "u" else signed
     return plain(_COMPARISONS[predicate[-2:]](read(left, width), read(right, width)))
 
 
 @executes("arith.cmpi")
-def cmpi(fiber, op, left, right):
+def cmpi(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Compares integers."""
     return compare_integers(PREDICATES[op.attributes["predicate"]], left, right, op.operand_types[0].element.width)
 
 
-def _holds(predicate: str, left, right):
+def _holds(predicate: str, left: Value, right: Value) -> Value:
     match predicate:
         case "false":
             return np.isnan(left) & False
@@ -266,7 +270,7 @@ def _holds(predicate: str, left, right):
 
 
 @executes("arith.cmpf")
-def cmpf(fiber, op, left, right):
+def cmpf(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Compares floating-point numbers; not a number makes ordered predicates false and unordered ones true."""
     predicate = _FLOAT_PREDICATES[op.attributes["predicate"]]
     opposite = _OPPOSITES.get(predicate)
@@ -276,19 +280,19 @@ def cmpf(fiber, op, left, right):
 # Floating-point numbers: NumPy rounds every operation to the type, once.
 
 
-def _floats(function):
-    def execute(fiber, op, *operands):
+def _floats(function: Callable) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         return plain(function(*operands))
 
     return execute
 
 
-def _minimum(left, right):
+def _minimum(left: Value, right: Value) -> Value:
     # NumPy may take either zero; the negative one is less.
     return np.where(left == right, np.where(np.signbit(left), left, right), np.minimum(left, right))
 
 
-def _maximum(left, right):
+def _maximum(left: Value, right: Value) -> Value:
     return np.where(left == right, np.where(np.signbit(left), right, left), np.maximum(left, right))
 
 
@@ -308,24 +312,24 @@ executes("arith.maxnumf")(_floats(np.fmax))
 
 
 @executes("arith.extf", "arith.truncf", "arith.convertf")
-def to_float_type(fiber, op, value):
+def to_float_type(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number of another type; one that is wider holds it as it is."""
     return rounded(value, op.result_types[0].element)
 
 
 @executes("arith.extsi", "arith.trunci", "arith.index_cast", "index.casts")
-def to_signed_width(fiber, op, value):
+def to_signed_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """An integer of another width: the sign is repeated, or bits are dropped."""
     return wrapped(signed(value, op.operand_types[0].element.width), op.result_types[0].element)
 
 
 @executes("arith.extui", "arith.index_castui", "index.castu")
-def to_unsigned_width(fiber, op, value):
+def to_unsigned_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """An integer of another width: zeros are put in front, or bits are dropped."""
     return wrapped(unsigned(value, op.operand_types[0].element.width), op.result_types[0].element)
 
 
-def _to_float(op, value):
+def _to_float(op: Instruction, value: Value) -> Value:
     value = np.asarray(value)
     element = op.result_types[0].element
     if element.name in ("f16", "f32", "f64"):
@@ -337,19 +341,19 @@ def _to_float(op, value):
 
 
 @executes("arith.sitofp")
-def sitofp(fiber, op, value):
+def sitofp(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A signed integer as a floating-point number."""
     return _to_float(op, signed(value, op.operand_types[0].element.width))
 
 
 @executes("arith.uitofp")
-def uitofp(fiber, op, value):
+def uitofp(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """An unsigned integer as a floating-point number."""
     return _to_float(op, unsigned(value, op.operand_types[0].element.width))
 
 
 @executes("arith.fptosi")
-def fptosi(fiber, op, value):
+def fptosi(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number as a signed integer, rounded towards zero.
 
     One that is out of range is poison: here the nearest one that there is, as GPUs have it; not a number is 0.
@@ -362,7 +366,7 @@ def fptosi(fiber, op, value):
 
 
 @executes("arith.fptoui")
-def fptoui(fiber, op, value):
+def fptoui(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number as an unsigned integer, rounded towards zero; out of range as for `fptosi`."""
     element = op.result_types[0].element
     whole = np.maximum(np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf), 0)
@@ -372,11 +376,11 @@ def fptoui(fiber, op, value):
     return wrapped(plain(np.where(beyond, np.int64(-1), bits)), element)
 
 
-def _whole(value) -> np.ndarray:
+def _whole(value: Value) -> np.ndarray:
     return np.trunc(np.asarray(value).astype(np.float64))
 
 
 @executes("arith.bitcast")
-def bitcast(fiber, op, value):
+def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The same bits as another type."""
     return reinterpreted(value, op.operand_types[0].element, op.result_types[0].element)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from stepladder.emulator.core.control_flow import move
 from stepladder.emulator.core.fibers import Fiber
-from stepladder.emulator.core.machine import Group
 from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.values import Value
@@ -37,7 +36,7 @@ def await_(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 
 @executes("async.await_all")
-def await_all(fiber: Fiber, op: Instruction, group: Group) -> None:
+def await_all(fiber: Fiber, op: Instruction, group: Value) -> None:
     """Nothing: all has been run."""
 
 
@@ -48,6 +47,6 @@ def create_group(fiber: Fiber, op: Instruction, size: Value) -> Value:
 
 
 @executes("async.add_to_group")
-def add_to_group(fiber: Fiber, op: Instruction, token: Value, group: Group) -> int:
+def add_to_group(fiber: Fiber, op: Instruction, token: Value, group: Value) -> int:
     """The number of a token in its group, which nobody asks for."""
     return 0

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.tensor import empty
 from stepladder.emulator.memory import memory
 
 executes("bufferization.alloc_tensor")(empty)
 
 
-def everywhere(sizes) -> tuple:
+def everywhere(sizes: Sequence[Value]) -> tuple:
     """Returns the coordinates of all elements of a view with these sizes."""
     return np.ix_(*(np.arange(size) for size in sizes))
 
 
 @executes("bufferization.to_tensor")
-def to_tensor(fiber, op, view):
+def to_tensor(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """What a buffer holds now. What is written to it later does not show: `restrict` says that nobody would look."""
     return memory.read(fiber, op, view, everywhere(view.sizes), tuple(view.sizes))
 
 
 @executes("bufferization.to_buffer")
-def to_buffer(fiber, op, tensor):
+def to_buffer(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
     """A new buffer with a tensor's elements, which nobody else writes."""
     return memory.contiguous(fiber.group.machine.heap.array(tensor), op.result_types[0].element, tensor.shape)
 
 
 @executes("bufferization.materialize_in_destination")
-def materialize_in_destination(fiber, op, source, target):
+def materialize_in_destination(fiber: Fiber, op: Instruction, source: Value, target: Value) -> Value:
     """Puts a tensor into a buffer, or in the place of another tensor."""
     if isinstance(target, np.ndarray):
         return source
@@ -37,11 +42,11 @@ def materialize_in_destination(fiber, op, source, target):
 
 
 @executes("bufferization.clone")
-def clone(fiber, op, view):
+def clone(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """A new buffer with the elements of another."""
     return to_buffer(fiber, op, to_tensor(fiber, op, view))
 
 
 @executes("bufferization.dealloc_tensor", "bufferization.dealloc")
-def dealloc(fiber, op, *operands) -> None:
+def dealloc(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: memory is kept until the end."""

@@ -10,7 +10,7 @@ from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Buffer, Opaque
 from stepladder.emulator.core.values import MemRef, Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import pointers
 from stepladder.mlir.bindings import ir
 
@@ -26,7 +26,7 @@ def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             return pointers.first_element(value)
         if isinstance(value, Struct) and isinstance(target, Buffer):
             return _as_view(fiber, op, value, target)
-    if isinstance(operands[0], Sums):
+    if isinstance(operands[0], AccumulatorRegisters):
         return operands[0].read(fiber, op).reshape(fiber.count, *op.result_types[0].shape)
     return operands[0] if len(operands) == 1 else operands
 
@@ -35,7 +35,7 @@ def _as_descriptor(view: MemRef, count: int) -> Struct:
     """Returns a view as the struct that finalize-memref-to-llvm makes of it."""
     fields = pointers.descriptor(view)
     lists = [
-        Sums(np.stack([lanes(np.asarray(number, np.int64), count) for number in numbers], axis=1))
+        AccumulatorRegisters(np.stack([lanes(np.asarray(number, np.int64), count) for number in numbers], axis=1))
         for numbers in (view.sizes, view.strides)
         if view.rank
     ]
@@ -68,7 +68,7 @@ def lower_module(builder: Builder, op: ir.Operation) -> None:
 
 
 @lowers("ml_program.global")
-def lower_global(builder, op) -> None:
+def lower_global(builder: Builder, op: ir.Operation) -> None:
     """A global that no op of a payload may read: nothing."""
 
 

@@ -81,7 +81,7 @@ def put_in_place(builder: Builder, op: ir.Operation, symbol: str) -> bool:
     return True
 
 
-def find(op: Instruction, symbol: str) -> Value:
+def find(op: ir.Operation, symbol: str) -> Value:
     """Returns the function with a name that is nearest around an op, or None."""
     scope = op.parent
     while scope is not None:

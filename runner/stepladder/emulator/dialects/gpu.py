@@ -1,27 +1,33 @@
-"""Kernels, the numbers of threads and blocks, barriers, shuffles, and matrices that a warp holds (WMMA)."""
+"""Kernels, the numbers of threads and blocks, barriers and shuffles."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import control_flow, values
-from stepladder.emulator.core.fibers import Left, Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
+from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
 from stepladder.emulator.core.types import Opaque, decode
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import synchronization
-from stepladder.emulator.memory import memory, pointers
+from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
 
 _AXES = "xyz"
 
 
-def _axis(op) -> int:
+def _axis(op: Instruction) -> int:
     return _AXES.index(re.search(r"([xyz])>?$", op.attributes["dimension"]).group(1))
 
 
@@ -42,31 +48,31 @@ _NUMBERS = {
 
 
 @executes(*_NUMBERS)
-def number(fiber, op):
+def number(fiber: Fiber, op: Instruction) -> Value:
     """A number of a thread, block or cluster along a dimension, or how many there are."""
     return _NUMBERS[op.name](fiber.group, _axis(op))
 
 
 @executes("gpu.lane_id")
-def lane_id(fiber, op):
+def lane_id(fiber: Fiber, op: Instruction) -> Value:
     """The thread's number in its warp."""
     return fiber.group.thread_of_lane % WARP
 
 
 @executes("gpu.subgroup_id")
-def subgroup_id(fiber, op):
+def subgroup_id(fiber: Fiber, op: Instruction) -> Value:
     """The warp's number in its block."""
     return fiber.group.thread_of_lane // WARP
 
 
 @executes("gpu.subgroup_size")
-def subgroup_size(fiber, op):
+def subgroup_size(fiber: Fiber, op: Instruction) -> Value:
     """Threads of a warp."""
     return WARP
 
 
 @executes("gpu.num_subgroups")
-def num_subgroups(fiber, op):
+def num_subgroups(fiber: Fiber, op: Instruction) -> Value:
     """Warps of a block."""
     return fiber.group.warps_per_block
 
@@ -75,13 +81,13 @@ def num_subgroups(fiber, op):
 
 
 @executes("gpu.barrier")
-def barrier(fiber, op) -> None:
+def barrier(fiber: Fiber, op: Instruction) -> None:
     """All threads of the block meet."""
     synchronization.meet(fiber, op, at_one_op=True)
 
 
 @executes("gpu.shuffle")
-def shuffle(fiber, op, value, offset, width):
+def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: Value) -> tuple[Value, ...]:
     """The value of another thread of the warp, and whether there is one."""
     group = fiber.group
     lane = group.thread_of_lane % WARP
@@ -108,139 +114,11 @@ def shuffle(fiber, op, value, offset, width):
     return value[np.clip(source, 0, fiber.count - 1)], valid
 
 
-# Matrices that a warp holds, in an order that only the hardware knows: here one matrix a warp.
-
-
-class WarpMatrix:
-    """A matrix in each warp: `array` (warps, rows, columns)."""
-
-    __slots__ = ("array", "group")
-
-    def __init__(self, array: np.ndarray, group):
-        self.array = array
-        self.group = group
-
-    @staticmethod
-    def merged(parts: list, masks: list, count: int) -> WarpMatrix:
-        """Returns the matrices that those warps have in each part that its mask is of."""
-        group = parts[0].group
-        array = parts[0].array.copy()
-        for part, mask in zip(parts[1:], masks[1:]):
-            warps = np.unique(group.warp_of_lane[mask])
-            array[warps] = part.array[warps]
-        return WarpMatrix(array, group)
-
-
-def _matrix(op, type_) -> tuple[int, int, str, str]:
-    """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
-    found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
-    if not found:
-        raise Unsupported(op, f"of {type_.text}")
-    return int(found[1]), int(found[2]), found[3], found[4]
-
-
-def _elements(fiber, op, view, indices, type_) -> tuple:
-    """Returns a fiber of one thread a warp, and the elements of its matrix in memory."""
-    if "matrix" not in op.cache:
-        op.cache["matrix"] = _matrix(op, type_)
-    rows, columns, *_ = op.cache["matrix"]
-    one = fiber.representatives()
-    shape = (rows, columns)
-    row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
-    if op.attributes.get("transpose"):
-        row, column = column.T, row.T
-
-    def wide(index):
-        return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
-
-    *outer, first, last = (wide(index) for index in indices)
-    lead = op.attributes["leadDimension"]
-    if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
-        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
-    return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
-
-
-@executes("gpu.subgroup_mma_load_matrix")
-def load_matrix(fiber, op, view, *indices):
-    """A matrix from memory."""
-    group = fiber.group
-    one, access = _elements(fiber, op, view, indices, op.result_types[0])
-    found = memory.take(one, op, access, is_matrix=True)
-    array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
-    array[fiber.warps] = found
-    return WarpMatrix(array, group)
-
-
-@executes("gpu.subgroup_mma_store_matrix")
-def store_matrix(fiber, op, matrix, view, *indices) -> None:
-    """A matrix to memory."""
-    one, access = _elements(fiber, op, view, indices, op.operand_types[0])
-    mine = matrix.array[fiber.warps].astype(view.element.dtype)
-    if not access.per_lane:
-        access = memory.with_lanes(access, len(one.lanes))
-    memory.put(one, op, access, mine, is_matrix=True)
-
-
-@executes("gpu.subgroup_mma_compute")
-def compute(fiber, op, a, b, c):
-    """A product added to a matrix: each element's products are summed in the type of the sums."""
-    group = fiber.group
-    left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
-    right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array
-    # The order within one instruction is not specified; products are exact in float32, and are summed in it.
-    exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32
-    product = np.matmul(left.astype(exact), right.astype(exact))
-    if group.counters is not None:
-        group.counters.products(fiber, op, left.shape[1] * left.shape[2] * right.shape[2])
-    return WarpMatrix((product + c.array.astype(product.dtype)).astype(c.array.dtype), group)
-
-
-@executes("gpu.subgroup_mma_constant_matrix")
-def constant_matrix(fiber, op, value):
-    """A matrix with the same number everywhere."""
-    rows, columns, *_ = _matrix(op, op.result_types[0])
-    group = fiber.group
-    array = np.empty((group.warps, rows, columns), op.operand_types[0].dtype)
-    array[:] = (
-        value
-        if values.is_uniform(value)
-        else value[np.searchsorted(group.warp_of_lane, np.arange(group.warps))].reshape(-1, 1, 1)
-    )
-    return WarpMatrix(array, group)
-
-
-_ELEMENTWISE = {
-    "addf": np.add,
-    "subf": np.subtract,
-    "mulf": np.multiply,
-    "divf": np.divide,
-    "maxf": np.maximum,
-    "minf": np.minimum,
-    "negatef": np.negative,
-    "addi": np.add,
-    "subi": np.subtract,
-    "muli": np.multiply,
-}
-
-
-@executes("gpu.subgroup_mma_elementwise")
-def elementwise(fiber, op, *matrices):
-    """The same operation on all elements."""
-    name = re.search(r"(\w+)>?$", op.attributes["opType"]).group(1).lower()
-    arrays = [matrix.array for matrix in matrices]
-    if name in ("extf", "truncf"):
-        element = _matrix(op, op.result_types[0])[2]
-        return WarpMatrix(arrays[0].astype({"f16": np.float16, "f32": np.float32}[element]), fiber.group)
-    if name not in _ELEMENTWISE:
-        raise Unsupported(op, name)
-    return WarpMatrix(_ELEMENTWISE[name](*arrays).astype(arrays[0].dtype), fiber.group)
-
-
 # Kernels.
 
 
 @lowers("gpu.func")
-def lower_gpu_func(builder, op) -> None:
+def lower_gpu_func(builder: Builder, op: ir.Operation) -> None:
     """`gpu.func`: a kernel, by its module's name and its own, or a function that kernels call."""
     if "gpu.kernel" not in op.attributes and "kernel" not in op.attributes:
         return
@@ -257,7 +135,7 @@ def lower_gpu_func(builder, op) -> None:
     builder.in_kernel = outer
 
 
-def _emit_attributions(builder, arguments) -> None:
+def _emit_attributions(builder: Builder, arguments: Sequence[Value]) -> None:
     """Emits the memory that a kernel has as arguments: a block's, or a thread's own."""
     for argument in arguments:
         name = "memref.alloc" if decode(argument.type).space == "shared" else "memref.alloca"
@@ -265,13 +143,13 @@ def _emit_attributions(builder, arguments) -> None:
 
 
 @executes("gpu.return", "gpu.terminator")
-def end(fiber, op, *operands) -> None:
+def end(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """The thread ends."""
     synchronization.leave(fiber)
     raise Left
 
 
-def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
+def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
     """Returns the shared memory that a block needs, and where in it what stands (`registry.shared`)."""
     layout: dict = {}
     place = 0
@@ -296,7 +174,7 @@ def _lay_out(code, dynamic_bytes: int) -> tuple[int, dict]:
     return place, layout
 
 
-def _segments(op, operands) -> list[list]:
+def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
     rest = list(operands)
     parts = []
     for size in op.attributes["operandSegmentSizes"]:
@@ -305,7 +183,9 @@ def _segments(op, operands) -> list[list]:
     return parts
 
 
-def _start(fiber, op, code, env_of, parts) -> None:
+def _start(
+    fiber: Fiber, op: Instruction, code: Sequence[Instruction], env_of: Callable[[Group], list], parts: Value
+) -> None:
     """Runs a grid: `parts` are the segments of a launch's operands."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
@@ -320,7 +200,7 @@ def _start(fiber, op, code, env_of, parts) -> None:
 
 
 @lowers("gpu.launch")
-def lower_launch(builder, op) -> None:
+def lower_launch(builder: Builder, op: ir.Operation) -> None:
     """`gpu.launch`: its region, as a kernel that sees the values around it."""
     block = op.regions[0].blocks[0]
     numbers = list(block.arguments)
@@ -337,10 +217,10 @@ def lower_launch(builder, op) -> None:
     launch.cache["arguments"] = arguments
 
 
-def _launch(fiber, op, *operands) -> None:
+def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Runs the region of a launch."""
 
-    def env_of(group) -> list:
+    def env_of(group: Group) -> list:
         env = list(fiber.env)
         clusters = []
         if len(op.cache["arguments"]) > 12:
@@ -356,7 +236,7 @@ def _launch(fiber, op, *operands) -> None:
     _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
 
 
-def _arguments(op, kernel, given) -> list:
+def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
     """Returns what a kernel gets of the arguments of a launch.
 
     Of a memref, where it takes pointers: the address of the first element (the convention of bare pointers), or, where
@@ -376,7 +256,7 @@ def _arguments(op, kernel, given) -> list:
 
 
 @executes("gpu.launch_func")
-def launch_func(fiber, op, *operands) -> None:
+def launch_func(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """A kernel on a grid."""
     parts = _segments(op, operands)
     kernel = fiber.group.machine.program.functions.get(op.attributes["kernel"])
@@ -384,7 +264,7 @@ def launch_func(fiber, op, *operands) -> None:
         raise Unsupported(op, f"of @{op.attributes['kernel']}: there is no such kernel with a body")
     arguments = _arguments(op, kernel, parts[11])
 
-    def env_of(group) -> list:
+    def env_of(group: Group) -> list:
         env: list = [None] * len(group.machine.program.slot_types)
         for slot, value in zip(kernel.arguments, arguments):
             env[slot] = value

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import re
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.arith import compare_integers
 
 _BITS = 64
 
 
 @executes("index.constant", "index.bool.constant")
-def constant(fiber, op):
+def constant(fiber: Fiber, op: Instruction) -> Value:
     """A number."""
     return op.attributes["value"]
 
 
 @executes("index.sizeof")
-def sizeof(fiber, op):
+def sizeof(fiber: Fiber, op: Instruction) -> Value:
     """The bits of an index."""
     return _BITS
 
 
 @executes("index.cmp")
-def cmp(fiber, op, left, right):
+def cmp(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Compares indices."""
     if "predicate" not in op.cache:
         op.cache["predicate"] = re.search(r"cmp_predicate (\w+)", op.attributes["pred"])[1]

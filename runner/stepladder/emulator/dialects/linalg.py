@@ -7,21 +7,19 @@ NumPy broadcasts. Reduction loops run one iteration after another, in order, so 
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.core.types import Scalar, Type
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.affine import compiled
 from stepladder.emulator.dialects.bufferization import everywhere
-from stepladder.emulator.dialects.tensor import mixed
 from stepladder.emulator.hardware.warps import (
     is_of_block,
     meet_in_blocks,
@@ -130,7 +128,7 @@ _REDUCING = (
 
 
 @lowers(*(f"linalg.{name}" for name in (*_ELEMENTWISE, *_MOVING, *_REDUCING)))
-def lower(builder, op) -> None:
+def lower(builder: Builder, op: ir.Operation) -> None:
     """A structured op: its maps are attributes, or follow from its name."""
     attributes = decode_attributes(op)
     attributes["maps"] = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
@@ -169,7 +167,7 @@ class _Loops:
         captured: slots of numbers from outside that the body uses.
     """
 
-    def __init__(self, op):
+    def __init__(self, op: Instruction) -> None:
         maps = op.attributes["maps"]
         body = op.regions[0]
         self.count = maps[0].n_dims
@@ -197,7 +195,7 @@ class _Loops:
         if any(operand.loops != written for operand in self.outputs):
             raise Unsupported(op, "with outputs that different loops go over")
 
-    def sizes(self, op, shapes) -> list[int]:
+    def sizes(self, op: Instruction, shapes: Sequence[Sequence[int]]) -> list[int]:
         """Returns how often each loop runs, given the operands' shapes."""
         sizes: list[int | None] = [None] * self.count
         for operand in self.operands:
@@ -215,7 +213,7 @@ class _Loops:
         return sizes
 
 
-def structured(fiber, op, *operands):
+def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Runs an op: once a warp where its threads do the same, and as one block where no thread differs.
 
     An op that does not depend on the thread is not mapped to threads yet. It is the block's, as if barriers stood
@@ -245,7 +243,7 @@ def structured(fiber, op, *operands):
     return results[0] if len(results) == 1 else results
 
 
-def _of_one_size(fiber, views):
+def _of_one_size(fiber: Fiber, views: Sequence[MemRef]) -> Iterator:
     """Yields the fiber in parts that each have views of the same sizes."""
     varying = [size for view in views for size in view.sizes if isinstance(size, np.ndarray)]
     if not varying:
@@ -256,7 +254,7 @@ def _of_one_size(fiber, views):
         yield narrowed(fiber, fiber.active & (sizes == row).all(axis=1))
 
 
-def _run(fiber, op, loops: _Loops, operands) -> tuple:
+def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]) -> tuple:
     """Runs an op for lanes whose views have the same sizes; returns the tensors that it makes.
 
     In here, every array has L lanes in front, or one where all lanes have the same.
@@ -300,7 +298,7 @@ def _run(fiber, op, loops: _Loops, operands) -> tuple:
     return tuple(results) or (None,)
 
 
-def _content(fiber, op, operand, type_, shape):
+def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: Sequence[int]) -> Value:
     """Returns a number that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
     if isinstance(operand, MemRef):
         value = memory.read(fiber, op, operand, everywhere(shape), shape)
@@ -310,7 +308,7 @@ def _content(fiber, op, operand, type_, shape):
     return operand[None]
 
 
-def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
+def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arrays: list) -> None:
     """Runs the loops, and writes the outputs' elements."""
     rank = loops.count
     body = op.regions[0]
@@ -324,7 +322,7 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
             *(np.asarray(place).reshape(np.shape(place) or (1,) * rank) for place in operand.of_loops(*coordinates)),
         )
 
-    def elements(operand: _Operand):
+    def elements(operand: _Operand) -> Value:
         array = arrays[operand.number]
         if not isinstance(array, np.ndarray):
             return array
@@ -360,55 +358,6 @@ def _iterate(fiber, op, loops: _Loops, sizes: list[int], arrays: list) -> None:
 
 
 @executes("linalg.index")
-def index(fiber, op):
+def index(fiber: Fiber, op: Instruction) -> Value:
     """The coordinate of a loop: what the op around it has put there."""
     return op.cache["coordinate"]
-
-
-# Data layouts.
-
-
-@executes("linalg.pack")
-def pack(fiber, op, source, target, *others):
-    """A tensor with its tiles one after the other, each a row-major block; tiles that reach beyond it are padded."""
-    has_padding = op.attributes["operandSegmentSizes"][2]
-    axes = op.attributes["inner_dims_pos"]
-    tiles = mixed(op.attributes["static_inner_tiles"], iter(others[has_padding:]))
-    order = op.attributes.get("outer_dims_perm") or list(range(source.ndim))
-    missing = [0] * source.ndim
-    for axis, tile in zip(axes, tiles):
-        missing[axis] = -source.shape[axis] % tile
-    if any(missing):
-        if not has_padding:
-            raise Unsupported(op, "of tiles that reach beyond the tensor, without a padding value")
-        source = np.pad(source, [(0, size) for size in missing], constant_values=others[0])
-    return source.reshape(_cut(source.shape, axes, tiles)).transpose(_cut_order(source.ndim, axes, order))
-
-
-@executes("linalg.unpack")
-def unpack(fiber, op, source, target, *others):
-    """A tensor from its tiles."""
-    axes = op.attributes["inner_dims_pos"]
-    order = op.attributes.get("outer_dims_perm") or list(range(target.ndim))
-    back = np.argsort(_cut_order(target.ndim, axes, order))
-    cut = source.transpose(back)
-    padded, place = [], 0
-    for axis in range(target.ndim):
-        parts = cut.shape[place : place + 1 + axes.count(axis)]
-        padded.append(math.prod(parts))
-        place += len(parts)
-    return cut.reshape(padded)[tuple(map(slice, target.shape))].copy()
-
-
-def _cut(shape, axes, tiles) -> list[int]:
-    """Returns a shape with each tiled dimension as two: the tiles, and what is in one."""
-    cut = []
-    for axis, size in enumerate(shape):
-        cut += [size // tiles[axes.index(axis)], tiles[axes.index(axis)]] if axis in axes else [size]
-    return cut
-
-
-def _cut_order(rank: int, axes, order) -> list[int]:
-    """Returns the order of dimensions that makes a packed tensor of a cut one."""
-    place = [axis + sum(other < axis for other in axes) for axis in range(rank)]
-    return [place[axis] for axis in order] + [place[axis] + 1 for axis in axes]

@@ -1,6 +1,6 @@
 """llvm: structs, arrays, vectors and constants.
 
-A struct or an array of numbers of one type is `asynchronous.Sums`, an array with a place for each: so wgmma gives and
+A struct or an array of numbers of one type is `asynchronous.AccumulatorRegisters`, an array with a place for each: so wgmma gives and
 takes them. Any other is a `Struct` of values. A pointer is an address, or a TMA descriptor (`pointers`).
 """
 
@@ -10,12 +10,14 @@ import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core import elements, values
-from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import BOOL, Opaque, Shaped
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
+from stepladder.mlir.bindings import ir
 
 _NUMBERS = {
     "f16": np.float16,
@@ -35,7 +37,7 @@ class Struct:
 
     __slots__ = ("fields",)
 
-    def __init__(self, fields: tuple):
+    def __init__(self, fields: tuple) -> None:
         self.fields = fields
 
     @staticmethod
@@ -50,7 +52,7 @@ class Held:
 
     __slots__ = ("place", "sums")
 
-    def __init__(self, sums: Sums, place: int):
+    def __init__(self, sums: AccumulatorRegisters, place: int) -> None:
         self.sums = sums
         self.place = place
 
@@ -58,13 +60,13 @@ class Held:
     def merged(parts: list[Held], masks: list, count: int) -> Held:
         """Returns the sum that the lanes of each mask have in that part."""
         assert all(part.place == parts[0].place for part in parts)
-        return Held(Sums.merged([part.sums for part in parts], masks, count), parts[0].place)
+        return Held(AccumulatorRegisters.merged([part.sums for part in parts], masks, count), parts[0].place)
 
 
 # Structs.
 
 
-def _filled(op, form: Layout, count: int, byte: int):
+def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
     """Returns a value of a type with all bytes the same, in each of `count` lanes where there are parts."""
     if form.kind == "pointer":
         return 0
@@ -77,10 +79,10 @@ def _filled(op, form: Layout, count: int, byte: int):
         return Struct(tuple(_filled(op, part, count, byte) for part in parts))
     kind = np.dtype(_NUMBERS[parts[0].name])
     array = np.full((count, len(parts) * kind.itemsize), byte, np.uint8).view(kind)
-    return array if form.kind == "vector" else Sums(array)
+    return array if form.kind == "vector" else AccumulatorRegisters(array)
 
 
-def _of_bytes(fiber, op, byte: int):
+def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
     type_ = op.result_types[0]
     if isinstance(type_, Shaped):
         return np.full((*type_.shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
@@ -88,19 +90,19 @@ def _of_bytes(fiber, op, byte: int):
 
 
 @executes("llvm.mlir.undef", "llvm.mlir.poison")
-def undef(fiber, op):
+def undef(fiber: Fiber, op: Instruction) -> Value:
     """Anything: all bits set, which is no number."""
     return _of_bytes(fiber, op, 0xFF)
 
 
 @executes("llvm.mlir.zero")
-def zero(fiber, op):
+def zero(fiber: Fiber, op: Instruction) -> Value:
     """Zeros."""
     return _of_bytes(fiber, op, 0)
 
 
 @executes("llvm.mlir.constant")
-def constant(fiber, op):
+def constant(fiber: Fiber, op: Instruction) -> Value:
     """A constant."""
     value, type_ = op.attributes["value"], op.result_types[0]
     if isinstance(type_, Opaque):
@@ -110,17 +112,17 @@ def constant(fiber, op):
     return value if isinstance(value, np.ndarray) else elements.number(value, type_.element)
 
 
-def _array(value: np.ndarray, form: Layout, count: int):
+def _array(value: np.ndarray, form: Layout, count: int) -> Value:
     """Returns an array of numbers, of vectors, or of arrays, given all its numbers."""
     if form.kind == "vector":
         return values.lanes(value, count, 1)
     if form.part(0).kind == "number":
-        return Sums(values.lanes(value, count, 1))
+        return AccumulatorRegisters(values.lanes(value, count, 1))
     return Struct(tuple(_array(part, form.part(0), count) for part in value))
 
 
 @lowers("llvm.extractvalue")
-def lower_extractvalue(builder, op) -> None:
+def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
     """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
     stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
     builder.emit(
@@ -132,21 +134,21 @@ def lower_extractvalue(builder, op) -> None:
     )
 
 
-def extractvalue(fiber, op, struct):
+def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     """A field, or a field of a field."""
     for place in op.attributes["position"]:
-        struct = struct.read(fiber, op)[:, place] if isinstance(struct, Sums) else struct.fields[place]
+        struct = struct.read(fiber, op)[:, place] if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct
 
 
-def _held(fiber, op, struct):
+def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     for place in op.attributes["position"]:
-        struct = Held(struct, place) if isinstance(struct, Sums) else struct.fields[place]
+        struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct
 
 
 @executes("llvm.insertvalue")
-def insertvalue(fiber, op, struct, value):
+def insertvalue(fiber: Fiber, op: Instruction, struct: Value, value: Value) -> Value:
     """A struct with one field changed."""
     rank = op.operand_types[1].rank
     return _inserted(
@@ -154,12 +156,12 @@ def insertvalue(fiber, op, struct, value):
     )
 
 
-def _inserted(fiber, op, struct, value, position):
+def _inserted(fiber: Fiber, op: Instruction, struct: Value, value: Value, position: Value) -> Value:
     place, *inner = position
-    if isinstance(struct, Sums):
+    if isinstance(struct, AccumulatorRegisters):
         array = struct.read(fiber, op).copy()
         array[:, place] = value
-        return Sums(array)
+        return AccumulatorRegisters(array)
     fields = list(struct.fields)
     fields[place] = _inserted(fiber, op, fields[place], value, inner) if inner else value
     return Struct(tuple(fields))
@@ -169,7 +171,7 @@ def _inserted(fiber, op, struct, value, position):
 
 
 @executes("llvm.extractelement")
-def extractelement(fiber, op, vector, place):
+def extractelement(fiber: Fiber, op: Instruction, vector: Value, place: Value) -> Value:
     """An element of a vector."""
     place = _within(fiber, op, place)
     if not isinstance(place, np.ndarray):
@@ -178,7 +180,7 @@ def extractelement(fiber, op, vector, place):
 
 
 @executes("llvm.insertelement")
-def insertelement(fiber, op, vector, value, place):
+def insertelement(fiber: Fiber, op: Instruction, vector: Value, value: Value, place: Value) -> Value:
     """A vector with one element changed."""
     place = _within(fiber, op, place)
     if values.is_uniform(vector, 1) and values.is_uniform(value) and not isinstance(place, np.ndarray):
@@ -190,7 +192,7 @@ def insertelement(fiber, op, vector, value, place):
     return result
 
 
-def _within(fiber, op, place):
+def _within(fiber: Fiber, op: Instruction, place: Value) -> Value:
     """Returns the number of an element, of one that there is; a finding where it is none."""
     count = op.operand_types[0].shape[0]
     own = int(place) if values.is_uniform(place) else place[fiber.lanes]
@@ -201,14 +203,14 @@ def _within(fiber, op, place):
 
 
 @executes("llvm.shufflevector")
-def shufflevector(fiber, op, left, right):
+def shufflevector(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Elements of two vectors behind each other; -1 stands for any."""
     left, right = (values.lanes(vector, fiber.count, 1) for vector in (left, right))
     return np.concatenate([left, right], axis=1)[:, np.maximum(op.attributes["mask"], 0)]
 
 
 @executes("llvm.bitcast")
-def bitcast(fiber, op, value):
+def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The same bits as another type."""
     source, target = op.operand_types[0], op.result_types[0]
     if BOOL in (source, target) or Opaque in (type(source), type(target)):

@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from stepladder.emulator.core.elements import unsigned, wrapped
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import EXECUTED, executes
 from stepladder.emulator.core.types import Opaque
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import arith, math
 
 _POINTER_BITS = 64
@@ -75,7 +78,7 @@ for _prefix, _table in (("arith", _SAME), ("math", _MATH)):
 
 
 @executes("llvm.icmp")
-def icmp(fiber, op, left, right):
+def icmp(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Compares integers, or addresses."""
     type_ = op.operand_types[0]
     width = _POINTER_BITS if isinstance(type_, Opaque) else type_.element.width
@@ -83,32 +86,32 @@ def icmp(fiber, op, left, right):
 
 
 @executes("llvm.ptrtoint")
-def ptrtoint(fiber, op, pointer):
+def ptrtoint(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """An address as an integer: its lower bits."""
     return wrapped(pointer, op.result_types[0].element)
 
 
 @executes("llvm.inttoptr")
-def inttoptr(fiber, op, number):
+def inttoptr(fiber: Fiber, op: Instruction, number: Value) -> Value:
     """An integer as an address: without a sign."""
     address = unsigned(number, op.operand_types[0].element.width)
     return address.astype(np.int64) if isinstance(address, np.ndarray) else address
 
 
 @executes("llvm.addrspacecast")
-def addrspacecast(fiber, op, pointer):
+def addrspacecast(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """The same address: those of shared memory and of global memory are different numbers in every space."""
     return pointer
 
 
 @executes("llvm.freeze", "llvm.intr.expect")
-def same(fiber, op, value, *others):
+def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
     """The same value."""
     return value
 
 
 @executes("llvm.intr.assume")
-def assume(fiber, op, condition, *operands) -> None:
+def assume(fiber: Fiber, op: Instruction, condition: Value, *operands: Value) -> None:
     """Nothing, where the condition holds."""
     wrong = fiber.lanes[~np.broadcast_to(condition, fiber.count)[fiber.lanes].astype(bool)]
     if len(wrong):
@@ -116,5 +119,5 @@ def assume(fiber, op, condition, *operands) -> None:
 
 
 @executes("llvm.intr.lifetime.start", "llvm.intr.lifetime.end")
-def nothing(fiber, op, *operands) -> None:
+def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: private memory is there all the time."""

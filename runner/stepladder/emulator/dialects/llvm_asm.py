@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import lowers
-from stepladder.emulator.core.values import lanes
+from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvvm_text, nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
 
 _OPERAND = re.compile(r"\$(\d+)")
@@ -28,7 +31,7 @@ _PRODUCT = re.compile(
 
 
 @lowers("llvm.inline_asm")
-def lower_inline_asm(builder, op) -> None:
+def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     """`llvm.inline_asm`: what its text says."""
     attributes = decode_attributes(op)
     text = " ".join(attributes["asm_string"].split())
@@ -53,7 +56,7 @@ def _renamed(number: int, outputs: int) -> str:
     return f"{{$w{number}}}" if number < outputs else f"{{$r{number - outputs}}}"
 
 
-def _multiplication(found: re.Match, constraints: list[str], outputs: int):
+def _multiplication(found: re.Match, constraints: list[str], outputs: int) -> Callable | None:
     """Returns what executes a product; None where its operands are not as MLIR orders them."""
     held = [int(number) for number in _OPERAND.findall(found["held"])]
     rest = [int(number) for number in _OPERAND.findall(found["rest"])]
@@ -66,7 +69,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
         return None
     left, right, keeps = (int(found[name]) - outputs for name in ("left", "right", "keeps"))
 
-    def execute(fiber, op, *operands):
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         if "form" not in op.cache:
             numbers = [int(operands[number - outputs]) for number in rest]
             transposed = numbers[2:] or [0, 0]
@@ -90,7 +93,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int):
     return execute
 
 
-def _sums(fiber, op, operands) -> Sums:
+def _sums(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> AccumulatorRegisters:
     """Returns the sums that an instruction adds to: those of another one, which may be in flight, or numbers."""
     first = operands[0]
     if all(isinstance(value, Held) for value in operands) and all(
@@ -99,4 +102,4 @@ def _sums(fiber, op, operands) -> Sums:
         return first.sums
     values = [value.sums.read(fiber, op)[:, value.place] if isinstance(value, Held) else value for value in operands]
     kind = next((value.dtype for value in values if isinstance(value, (np.ndarray, np.floating))), np.dtype(np.int32))
-    return Sums(np.stack([lanes(value, fiber.count) for value in values], axis=1).astype(kind))
+    return AccumulatorRegisters(np.stack([lanes(value, fiber.count) for value in values], axis=1).astype(kind))

@@ -15,7 +15,7 @@ from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, in_lanes, lanes
 from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory import pointers
 
@@ -289,7 +289,7 @@ def sincos(fiber: Fiber, op: Instruction, value: Value) -> Value:
     element = op.operand_types[0].element
     exact = np.asarray(value).astype(np.float64)
     parts = [lanes(np.asarray(rounded(function(exact), element)), fiber.count) for function in (np.sin, np.cos)]
-    return Sums(np.stack(parts, axis=1)) if parts[0].ndim == 1 else Struct(tuple(parts))
+    return AccumulatorRegisters(np.stack(parts, axis=1)) if parts[0].ndim == 1 else Struct(tuple(parts))
 
 
 @executes("llvm.intr.ptrmask")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import Opaque, Scalar, decode
+from stepladder.emulator.core.types import Opaque, Scalar, Type, decode
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import llvm_atomic
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
@@ -23,12 +24,12 @@ _ATOMIC_ORDERINGS = range(1, 8)  # 0 is none
 # Globals.
 
 
-def _name(builder, symbol: str) -> str:
+def _name(builder: Builder, symbol: str) -> str:
     return "::".join([*builder.modules, symbol])
 
 
 @lowers("llvm.mlir.global")
-def lower_global(builder, op) -> None:
+def lower_global(builder: Builder, op: ir.Operation) -> None:
     """`llvm.mlir.global`: noted, for those who take its address."""
     attributes = decode_attributes(op)
     attributes["layout"] = layout(text_of(decode(ir.TypeAttr(op.attributes["global_type"]).value)))
@@ -41,13 +42,13 @@ def lower_global(builder, op) -> None:
 
 
 @lowers("llvm.mlir.addressof")
-def lower_addressof(builder, op) -> None:
+def lower_addressof(builder: Builder, op: ir.Operation) -> None:
     """`llvm.mlir.addressof`: knows its global, which may stand behind it."""
     symbol = _name(builder, op.attributes["global_name"].value)
     builder.emit(op.name, addressof, (), builder.defined(op.results), {"symbol": symbol, "globals": builder.globals})
 
 
-def addressof(fiber, op):
+def addressof(fiber: Fiber, op: Instruction) -> Value:
     """The address of a global: in a block's own shared memory, or in global memory."""
     group = fiber.group
     symbol = op.attributes["symbol"]
@@ -70,7 +71,7 @@ def addressof(fiber, op):
     return known[symbol].memory.address
 
 
-def _number_of(form: Layout, value) -> np.ndarray | None:
+def _number_of(form: Layout, value: Value) -> np.ndarray | None:
     """Returns a number as an array of the type of a global; None where that has none."""
     kinds = {
         "f16": np.float16,
@@ -85,7 +86,7 @@ def _number_of(form: Layout, value) -> np.ndarray | None:
 
 
 @shared("llvm.mlir.addressof")
-def _global_shared(op):
+def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     attributes = op.attributes["globals"].get(op.attributes["symbol"], {})
     if attributes.get("addr_space") != pointers.SHARED:
         return None
@@ -98,7 +99,7 @@ def _global_shared(op):
 
 
 @executes("llvm.getelementptr")
-def getelementptr(fiber, op, pointer, *indices):
+def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value) -> Value:
     """The address of a part of what stands at an address."""
     if "terms" not in op.cache:
         op.cache["terms"] = _terms(op)
@@ -108,7 +109,7 @@ def getelementptr(fiber, op, pointer, *indices):
     return pointer + constant if constant else pointer
 
 
-def _terms(op) -> tuple[int, list[int]]:
+def _terms(op: Instruction) -> tuple[int, list[int]]:
     """Returns the bytes that constant indices come to, and the stride in bytes of each other one."""
     form = layout(text_of(op.attributes["elem_type"]))
     constant, strides = 0, []
@@ -125,7 +126,7 @@ def _terms(op) -> tuple[int, list[int]]:
 # Loads and stores.
 
 
-def _access(fiber, op, pointer, type_) -> tuple:
+def _access(fiber: Fiber, op: Instruction, pointer: Value, type_: Type) -> tuple:
     """Checks an access; returns the element and the shape that it is of."""
     if isinstance(type_, Opaque):
         raise Unsupported(op, f"of {type_.text}")
@@ -136,7 +137,7 @@ def _access(fiber, op, pointer, type_) -> tuple:
 
 
 @executes("llvm.load")
-def load(fiber, op, pointer):
+def load(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """A number or a vector."""
     element, shape = _access(fiber, op, pointer, op.result_types[0])
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
@@ -145,7 +146,7 @@ def load(fiber, op, pointer):
 
 
 @executes("llvm.store")
-def store(fiber, op, value, pointer) -> None:
+def store(fiber: Fiber, op: Instruction, value: Value, pointer: Value) -> None:
     """A number or a vector."""
     element, shape = _access(fiber, op, pointer, op.operand_types[0])
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
@@ -155,5 +156,5 @@ def store(fiber, op, value, pointer) -> None:
 
 
 @executes("llvm.intr.prefetch")
-def prefetch(fiber, op, *operands) -> None:
+def prefetch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: there is no cache."""

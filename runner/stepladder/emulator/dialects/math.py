@@ -6,6 +6,7 @@ Hardware's own approximations (`ex2.approx` and its like) are less exact; no op 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,13 +19,16 @@ from stepladder.emulator.core.elements import (
     unsigned,
     wrapped,
 )
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 
 
-def _function(function):
+def _function(function: Callable) -> Callable:
     """Returns what executes an op on floating-point numbers, given the function on float64."""
 
-    def execute(fiber, op, *operands):
+    def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         return rounded(
             function(*[np.asarray(operand).astype(np.float64) for operand in operands]), op.result_types[0].element
         )
@@ -36,7 +40,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
-def _round_away(value):
+def _round_away(value: Value) -> Value:
     whole = np.trunc(value)
     return whole + np.copysign(np.abs(value - whole) >= 0.5, value)
 
@@ -82,7 +86,7 @@ for _name, _numpy in {
 
 
 @executes("math.sincos")
-def sincos(fiber, op, value):
+def sincos(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The sine and the cosine."""
     value = np.asarray(value).astype(np.float64)
     return tuple(rounded(function(value), op.result_types[0].element) for function in (np.sin, np.cos))
@@ -99,7 +103,7 @@ def _exact_fma(left: float, right: float, addend: float) -> float:
 
 
 @executes("math.fma")
-def fma(fiber, op, left, right, addend):
+def fma(fiber: Fiber, op: Instruction, left: Value, right: Value, addend: Value) -> Value:
     """A product and a sum, rounded once."""
     element = op.result_types[0].element
     left, right, addend = (np.asarray(operand).astype(np.float64) for operand in (left, right, addend))
@@ -109,8 +113,8 @@ def fma(fiber, op, left, right, addend):
     return rounded_sum(left * right, addend, element)
 
 
-def _is(function):
-    def execute(fiber, op, value):
+def _is(function: Callable) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
         return plain(function(np.asarray(value).astype(np.float64)))
 
     return execute
@@ -125,14 +129,14 @@ executes("math.isnan")(_is(np.isnan))
 
 
 @executes("math.absi")
-def absi(fiber, op, value):
+def absi(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The absolute value; the least number stays as it is."""
     element = op.result_types[0].element
     return wrapped(abs(signed(value, element.width)), element)
 
 
 @executes("math.ipowi")
-def ipowi(fiber, op, base, exponent):
+def ipowi(fiber: Fiber, op: Instruction, base: Value, exponent: Value) -> Value:
     """An integer to the power of another, wrapped; a negative power of other than 1 and -1 is 0."""
     element = op.result_types[0].element
     modulus = 1 << element.width
@@ -147,10 +151,10 @@ def ipowi(fiber, op, base, exponent):
     return wrapped(np.vectorize(power, otypes=[np.int64])(base, exponent), element)
 
 
-def _bits(function):
+def _bits(function: Callable) -> Callable:
     """Returns what executes an op on the bits of an integer, given as a text of 0 and 1."""
 
-    def execute(fiber, op, value):
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
         element = op.result_types[0].element
 
         def count(number: int) -> int:

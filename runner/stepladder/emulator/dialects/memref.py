@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.control_flow import inline
-from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import Buffer, Vector, decode
+from stepladder.emulator.core.types import Buffer, Type, Vector, decode
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
+
+if TYPE_CHECKING:
+    pass
 
 # Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
 _ALIGNMENT = 1024
 
 
-def _sizes(type_, dynamic) -> list[int]:
+def _sizes(type_: Type, dynamic: Sequence[Value]) -> list[int]:
     rest = list(dynamic)
     return [int(rest.pop(0)) if size is None else size for size in type_.shape]
 
 
 @executes("memref.alloc", "memref.alloca")
-def alloc(fiber, op, *sizes):
+def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     """New memory: a block's where it is shared, a thread's own in a kernel, else everybody's."""
     type_ = op.result_types[0]
     group = fiber.group
@@ -47,7 +53,7 @@ def alloc(fiber, op, *sizes):
 
 
 @shared("memref.alloc")
-def _alloc_shared(op):
+def _alloc_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     type_ = op.result_types[0]
     if type_.space != "shared":
         return None
@@ -55,7 +61,7 @@ def _alloc_shared(op):
 
 
 @executes("memref.realloc")
-def realloc(fiber, op, view, *sizes):
+def realloc(fiber: Fiber, op: Instruction, view: MemRef, *sizes: Value) -> Value:
     """New memory of another size, with what the old one had; that is freed."""
     made = alloc(fiber, op, *sizes)
     kept = np.arange(min(int(fiber.first(view.sizes[0])), int(made.sizes[0])))
@@ -65,14 +71,14 @@ def realloc(fiber, op, view, *sizes):
 
 
 @executes("memref.dealloc")
-def dealloc(fiber, op, view) -> None:
+def dealloc(fiber: Fiber, op: Instruction, view: MemRef) -> None:
     """Frees memory of the host; a kernel's own goes with its threads."""
     if fiber.group.is_host:
         fiber.group.machine.free(op, view.memory)
 
 
 @lowers("memref.global")
-def lower_global(builder, op) -> None:
+def lower_global(builder: Builder, op: ir.Operation) -> None:
     """`memref.global`: noted, for those who get it."""
     attributes = decode_attributes(op)
     attributes["type"] = decode(ir.TypeAttr(op.attributes["type"]).value)
@@ -80,7 +86,7 @@ def lower_global(builder, op) -> None:
 
 
 @lowers("memref.get_global")
-def lower_get_global(builder, op) -> None:
+def lower_get_global(builder: Builder, op: ir.Operation) -> None:
     """`memref.get_global`: knows the global that it gets."""
     symbol = decode_attributes(op)["name"]
     builder.emit(
@@ -88,7 +94,7 @@ def lower_get_global(builder, op) -> None:
     )
 
 
-def get_global(fiber, op):
+def get_global(fiber: Fiber, op: Instruction) -> Value:
     """A global: a block's own where it is shared."""
     group = fiber.group
     type_ = op.result_types[0]
@@ -108,7 +114,7 @@ def get_global(fiber, op):
 
 
 @shared("memref.get_global")
-def _global_shared(op):
+def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     type_ = op.result_types[0]
     if type_.space != "shared":
         return None
@@ -118,7 +124,7 @@ def _global_shared(op):
 
 
 @executes("memref.load")
-def load(fiber, op, view, *indices):
+def load(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     """One element."""
     value = memory.read(fiber, op, view, indices)
     type_ = op.result_types[0]
@@ -130,7 +136,7 @@ def load(fiber, op, view, *indices):
     return value
 
 
-def _one_view(fiber, op, number) -> values.MemRef:
+def _one_view(fiber: Fiber, op: Instruction, number: Value) -> values.MemRef:
     """Returns the memref that memory holds as a number."""
     views = fiber.group.machine.views
     own = number if values.is_uniform(number) else fiber.agreed(number)
@@ -142,7 +148,7 @@ def _one_view(fiber, op, number) -> values.MemRef:
 
 
 @executes("memref.store")
-def store(fiber, op, value, view, *indices) -> None:
+def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *indices: Value) -> None:
     """One element."""
     type_ = op.operand_types[0]
     if isinstance(type_, Vector):
@@ -155,13 +161,13 @@ def store(fiber, op, value, view, *indices) -> None:
     memory.write(fiber, op, view, indices, value)
 
 
-def _mixed(op, name: str, dynamic: list) -> list:
+def _mixed(op: Instruction, name: str, dynamic: list) -> list:
     """Returns numbers that are partly static, the others taken from the front of `dynamic`."""
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return [dynamic.pop(0) if number == unknown else number for number in op.attributes[f"static_{name}"]]
 
 
-def _dot(numbers, strides):
+def _dot(numbers: Sequence[Value], strides: Sequence[Value]) -> Value:
     total = 0
     for number, stride in zip(numbers, strides):
         total = total + number * stride
@@ -169,7 +175,7 @@ def _dot(numbers, strides):
 
 
 @executes("memref.subview")
-def subview(fiber, op, view, *dynamic):
+def subview(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """A part of a view."""
     rest = list(dynamic)
     offsets, sizes, steps = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
@@ -181,7 +187,14 @@ def subview(fiber, op, view, *dynamic):
     )
 
 
-def _check_part(fiber, op, view, offsets, sizes, steps) -> None:
+def _check_part(
+    fiber: Fiber,
+    op: Instruction,
+    view: MemRef,
+    offsets: Sequence[Value],
+    sizes: Sequence[Value],
+    steps: Sequence[Value],
+) -> None:
     for axis, (offset, size, step) in enumerate(zip(offsets, sizes, steps)):
         last = offset + (size - 1) * step
         wrong = (np.asarray(size) > 0) & ((np.asarray(offset) < 0) | (np.asarray(last) >= view.sizes[axis]))
@@ -197,7 +210,7 @@ def _check_part(fiber, op, view, offsets, sizes, steps) -> None:
             )
 
 
-def _kept(op, sizes, strides) -> list[int]:
+def _kept(op: Instruction, sizes: Sequence[Value], strides: Sequence[Value]) -> list[int]:
     """Returns the dimensions that a rank-reduced result keeps: those of its type, in order."""
     if "kept" not in op.cache:
         type_ = op.result_types[0]
@@ -224,14 +237,14 @@ def _kept(op, sizes, strides) -> list[int]:
     return op.cache["kept"]
 
 
-def _fits(sizes, shape, missing: int) -> bool:
+def _fits(sizes: Sequence[Value], shape: Sequence[int], missing: int) -> bool:
     """Whether sizes can be a shape when `missing` dimensions of one are dropped."""
     ones = sum(1 for size in sizes if isinstance(size, int) and size == 1)
     return len(sizes) - missing == len(shape) and ones >= missing
 
 
 @executes("memref.view")
-def view_(fiber, op, view, shift, *sizes):
+def view_(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
     """Bytes as elements of a type."""
     type_ = op.result_types[0]
     shape = _sizes(type_, sizes)
@@ -242,13 +255,13 @@ def view_(fiber, op, view, shift, *sizes):
 
 
 @executes("memref.cast", "memref.memory_space_cast", "memref.assume_alignment", "memref.distinct_objects")
-def cast(fiber, op, view):
+def cast(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The same view under another type."""
     return view
 
 
 @executes("memref.reinterpret_cast")
-def reinterpret_cast(fiber, op, view, *dynamic):
+def reinterpret_cast(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """Another view from the first element of the memory that a view is of."""
     rest = list(dynamic)
     (offset,), sizes, strides = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
@@ -256,19 +269,19 @@ def reinterpret_cast(fiber, op, view, *dynamic):
 
 
 @executes("memref.extract_strided_metadata")
-def extract_strided_metadata(fiber, op, view):
+def extract_strided_metadata(fiber: Fiber, op: Instruction, view: MemRef) -> tuple[Value, ...]:
     """The memory that a view is of, its offset, sizes and strides."""
     return view.view(0, (), ()), view.offset, *view.sizes, *view.strides
 
 
 @executes("memref.extract_aligned_pointer_as_index")
-def extract_aligned_pointer_as_index(fiber, op, view):
+def extract_aligned_pointer_as_index(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The address from where a view's offset counts."""
     return view.memory.address + view.start
 
 
 @executes("memref.dim")
-def dim(fiber, op, view, axis):
+def dim(fiber: Fiber, op: Instruction, view: MemRef, axis: Value) -> Value:
     """The size of a dimension."""
     number = int(fiber.first(axis))
     if not 0 <= number < view.rank:
@@ -278,20 +291,20 @@ def dim(fiber, op, view, axis):
 
 
 @executes("memref.rank")
-def rank(fiber, op, view):
+def rank(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The number of dimensions."""
     return view.rank
 
 
 @executes("memref.transpose")
-def transpose(fiber, op, view):
+def transpose(fiber: Fiber, op: Instruction, view: MemRef) -> MemRef:
     """The same elements with dimensions in another order."""
     order = [ir.AffineDimExpr(expression).position for expression in op.attributes["permutation"].results]
     return view.view(view.offset, [view.sizes[axis] for axis in order], [view.strides[axis] for axis in order])
 
 
 @executes("memref.collapse_shape")
-def collapse_shape(fiber, op, view):
+def collapse_shape(fiber: Fiber, op: Instruction, view: MemRef) -> MemRef:
     """The same elements with dimensions joined."""
     groups = op.attributes["reassociation"]
     return view.view(
@@ -301,13 +314,13 @@ def collapse_shape(fiber, op, view):
     )
 
 
-def _innermost(view, group) -> int:
+def _innermost(view: MemRef, group: Sequence[int]) -> int:
     wide = [axis for axis in group if view.sizes[axis] != 1]
     return wide[-1] if wide else group[-1]
 
 
 @executes("memref.expand_shape")
-def expand_shape(fiber, op, view, *dynamic):
+def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """The same elements with dimensions cut."""
     rest = list(dynamic)
     unknown = ir.ShapedType.get_dynamic_size()
@@ -320,7 +333,7 @@ def expand_shape(fiber, op, view, *dynamic):
 
 
 @executes("memref.copy", "memref.tensor_store")
-def copy(fiber, op, source, target) -> None:
+def copy(fiber: Fiber, op: Instruction, source: Value, target: Value) -> None:
     """All elements of a view, by every thread that comes here."""
     shape = tuple(int(fiber.first(size)) for size in source.sizes)
     grid = np.ix_(*(np.arange(size) for size in shape))
@@ -328,7 +341,7 @@ def copy(fiber, op, source, target) -> None:
 
 
 @executes("memref.reshape")
-def reshape(fiber, op, view, shape):
+def reshape(fiber: Fiber, op: Instruction, view: MemRef, shape: Value) -> MemRef:
     """The same elements, which lie one behind the other, in a shape that another memref holds."""
     count = int(fiber.first(shape.sizes[0]))
     sizes = [int(size) for size in np.ravel(memory.read(fiber, op, shape, [np.arange(count)], (count,)))[:count]]
@@ -336,11 +349,11 @@ def reshape(fiber, op, view, shape):
 
 
 @lowers("memref.alloca_scope")
-def lower_alloca_scope(builder, op) -> None:
+def lower_alloca_scope(builder: Builder, op: ir.Operation) -> None:
     """`memref.alloca_scope`: its region, in place."""
     inline(builder, op.regions[0], builder.defined(op.results))
 
 
 @executes("memref.prefetch")
-def prefetch(fiber, op, *operands) -> None:
+def prefetch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: there is no cache."""

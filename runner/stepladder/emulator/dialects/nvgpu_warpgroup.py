@@ -10,10 +10,10 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.nvgpu import address_of, of_lane
 from stepladder.emulator.hardware import asynchronous, fragments, warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
 from stepladder.emulator.memory import memory
@@ -57,7 +57,7 @@ def _matrix_type(text: str) -> tuple[int, int, str]:
 
 
 @executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
-def warpgroup_generate_descriptor(fiber, op, view, descriptor):
+def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, descriptor: Value) -> Value:
     """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
     if not descriptor.swizzle:
         raise Unsupported(op, "of a tile without a swizzle")
@@ -67,20 +67,20 @@ def warpgroup_generate_descriptor(fiber, op, view, descriptor):
 
 
 @executes("nvgpu.warpgroup.mma.init.accumulator")
-def warpgroup_mma_init_accumulator(fiber, op):
-    """Sums of zero."""
+def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
+    """AccumulatorRegisters of zero."""
     rows, columns, element = _matrix_type(op.result_types[0].text)
     kind = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[element]
-    return Sums(np.zeros((fiber.count, rows // ROWS, columns // 2), kind))
+    return AccumulatorRegisters(np.zeros((fiber.count, rows // ROWS, columns // 2), kind))
 
 
 @executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
-def warpgroup_mma(fiber, op, a, b, sums):
+def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: AccumulatorRegisters) -> Value:
     """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
     rows, k, _ = _matrix_type(op.operand_types[0].text)
     columns = _matrix_type(op.operand_types[1].text)[1]
     steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
-    result = Sums(sums.array.copy(), sums.products)
+    result = AccumulatorRegisters(sums.array.copy(), sums.products)
     groups = asynchronous.warpgroups(fiber, op)
     warpgroups.fence(groups)
     for warpgroup in groups:
@@ -103,7 +103,7 @@ def warpgroup_mma(fiber, op, a, b, sums):
 
 
 @executes("nvgpu.warpgroup.mma.store")
-def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef) -> None:
+def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
     """Stores the sums, each thread those that it holds.
 
     The first warpgroup of a block stores from the view's first row on, and each further one 64 rows below the one
@@ -113,12 +113,12 @@ def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef)
 
 
 @executes("tc.warpgroup_mma_store")
-def own_warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef) -> None:
+def own_warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
     """Stores the sums, each thread those that it holds, to a view that each warpgroup has its own of."""
     _store(fiber, op, sums, view, fiber.group.thread_of_lane % fragments.WARPGROUP)
 
 
-def _store(fiber: Fiber, op: Instruction, sums: Sums, view: MemRef, number: np.ndarray) -> None:
+def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef, number: np.ndarray) -> None:
     """Stores the sums, given the number of each thread, (T,)."""
     array = sums.read(fiber, op)
     blocks, held = array.shape[1:]

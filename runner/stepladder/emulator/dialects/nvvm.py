@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.core.values import lanes
-from stepladder.emulator.dialects import nvgpu
-from stepladder.emulator.hardware import asynchronous, synchronization, tma
+from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.dialects import nvgpu, nvgpu_tma
+from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 
@@ -30,56 +32,56 @@ def keyword(attribute: str) -> str:
 
 
 @executes("nvvm.barrier")
-def barrier(fiber, op, *operands) -> None:
+def barrier(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Threads of the block meet at a barrier of a number."""
     number, threads = nvgpu.segments(op, operands) if "operandSegmentSizes" in op.attributes else ((), ())
     synchronization.meet(fiber, op, number[0] if number else 0, threads[0] if threads else None)
 
 
 @executes("nvvm.barrier.arrive")
-def barrier_arrive(fiber, op, *operands) -> None:
+def barrier_arrive(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Arrives at a barrier, and goes on."""
     number, threads = operands if len(operands) == 2 else (0, operands[0])
     synchronization.arrive(fiber, op, number, threads)
 
 
 @executes("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed")
-def cluster_arrive(fiber, op) -> None:
+def cluster_arrive(fiber: Fiber, op: Instruction) -> None:
     """Arrives at the cluster's barrier."""
     synchronization.arrive_at_cluster(fiber, op)
 
 
 @executes("nvvm.cluster.wait")
-def cluster_wait(fiber, op) -> None:
+def cluster_wait(fiber: Fiber, op: Instruction) -> None:
     """Waits for the cluster."""
     synchronization.wait_for_cluster(fiber, op)
 
 
 @executes("nvvm.bar.warp.sync")
-def warp_sync(fiber, op, mask) -> None:
+def warp_sync(fiber: Fiber, op: Instruction, mask: Value) -> None:
     """Nothing: the threads of a warp run in step."""
 
 
 @executes("nvvm.fence.proxy")
-def fence_proxy(fiber, op) -> None:
+def fence_proxy(fiber: Fiber, op: Instruction) -> None:
     """Makes what threads wrote visible to the async proxy."""
     if "async" in op.attributes["kind"]:
         fence_async(fiber, op)
 
 
 @executes("nvvm.fence.mbarrier.init")
-def fence_mbarrier_init(fiber, op) -> None:
+def fence_mbarrier_init(fiber: Fiber, op: Instruction) -> None:
     """Makes initialized mbarriers visible to the async proxy."""
-    synchronization.fence_initialization(fiber)
+    mbarriers.fence_initialization(fiber)
 
 
 @executes("nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
-def nothing(fiber, op, *operands) -> None:
+def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: launches follow each other, and there are no caches."""
 
 
 @executes("nvvm.setmaxregister")
-def setmaxregister(fiber, op) -> None:
+def setmaxregister(fiber: Fiber, op: Instruction) -> None:
     """Nothing, but that the hardware must take the number."""
     count, counts = op.attributes["regCount"], _REGISTER_COUNTS
     if count not in counts:
@@ -96,7 +98,7 @@ def setmaxregister(fiber, op) -> None:
 
 
 @executes("nvvm.cp.async.shared.global")
-def cp_async_shared_global(fiber, op, target, source, *size) -> None:
+def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source: Value, *size: Value) -> None:
     """Begins to copy bytes from global to shared memory; beyond `size` of them come zeros."""
     count = op.attributes["size"]
     if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
@@ -117,31 +119,31 @@ def cp_async_shared_global(fiber, op, target, source, *size) -> None:
 
 
 @executes("nvvm.cp.async.commit.group")
-def cp_async_commit_group(fiber, op) -> None:
+def cp_async_commit_group(fiber: Fiber, op: Instruction) -> None:
     """Makes a group of copies."""
     asynchronous.commit_copies(fiber)
 
 
 @executes("nvvm.cp.async.wait.group")
-def cp_async_wait_group(fiber, op) -> None:
+def cp_async_wait_group(fiber: Fiber, op: Instruction) -> None:
     """Waits for all groups of copies but the latest."""
     asynchronous.wait_for_copies(fiber, op.attributes["n"])
 
 
 @executes("nvvm.cp.async.wait.all")
-def cp_async_wait_all(fiber, op) -> None:
+def cp_async_wait_all(fiber: Fiber, op: Instruction) -> None:
     """Waits for all copies."""
     asynchronous.wait_for_copies(fiber, None)
 
 
 @executes("nvvm.cp.async.bulk.commit.group")
-def cp_async_bulk_commit_group(fiber, op) -> None:
+def cp_async_bulk_commit_group(fiber: Fiber, op: Instruction) -> None:
     """Makes a group of stores by TMA."""
     asynchronous.commit_bulk(fiber)
 
 
 @executes("nvvm.cp.async.bulk.wait_group")
-def cp_async_bulk_wait_group(fiber, op) -> None:
+def cp_async_bulk_wait_group(fiber: Fiber, op: Instruction) -> None:
     """Waits for all groups of stores by TMA but the latest: until they have read their source, or are done."""
     asynchronous.wait_for_bulk(fiber, op.attributes["group"], read="read" in op.attributes)
 
@@ -150,16 +152,16 @@ def cp_async_bulk_wait_group(fiber, op) -> None:
 
 
 @executes("nvvm.mbarrier.init", "nvvm.mbarrier.init.shared")
-def mbarrier_init(fiber, op, address, count, *predicate) -> None:
+def mbarrier_init(fiber: Fiber, op: Instruction, address: Value, count: Value, *predicate: Value) -> None:
     """Initializes an mbarrier that `count` arrive at."""
     fiber = nvgpu.where(fiber, predicate)
     if fiber is not None:
         pointers.check_alignment(fiber, op, address, _MBARRIER_BYTES)
         _check_in_shared(fiber, op, address)
-        synchronization.initialize(fiber, op, address, count)
+        mbarriers.initialize(fiber, op, address, count)
 
 
-def _check_in_shared(fiber, op, address) -> None:
+def _check_in_shared(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Reports an mbarrier that is outside of shared memory."""
     size = fiber.group.window.size
     own = lanes(address, fiber.count)[fiber.lanes]
@@ -171,7 +173,7 @@ def _check_in_shared(fiber, op, address) -> None:
 
 
 @executes("nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.shared")
-def mbarrier_arrive(fiber, op, address, *count):
+def mbarrier_arrive(fiber: Fiber, op: Instruction, address: Value, *count: Value) -> Value:
     """Arrives, `count` times where that is said; the token is the phase.
 
     A pointer to shared memory of the cluster may be of another block, whose mbarrier gives no token.
@@ -180,55 +182,55 @@ def mbarrier_arrive(fiber, op, address, *count):
         arrive_in_cluster(fiber, op, address, int(fiber.first(count[0])) if count else 1)
         return np.zeros(fiber.count, np.int64) if op.results else None
     token = nvgpu.phases(fiber, op, address)
-    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
+    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
     return token if op.results else None
 
 
 @executes("nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive.expect_tx.shared")
-def mbarrier_arrive_expect_tx(fiber, op, address, count, *predicate):
+def mbarrier_arrive_expect_tx(fiber: Fiber, op: Instruction, address: Value, count: Value, *predicate: Value) -> Value:
     """Arrives, and announces bytes."""
     token = nvgpu.phases(fiber, op, address) if op.results else None
     active = nvgpu.where(fiber, predicate)
     if active is not None:
-        synchronization.arrive_at(active, op, address, expected=count)
+        mbarriers.arrive_at(active, op, address, expected=count)
     return token
 
 
 @executes("nvvm.mbarrier.test.wait", "nvvm.mbarrier.test.wait.shared")
-def mbarrier_test_wait(fiber, op, address, token):
+def mbarrier_test_wait(fiber: Fiber, op: Instruction, address: Value, token: Value) -> Value:
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    synchronization.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
     return True
 
 
 @executes("nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.try_wait.parity.shared")
-def mbarrier_try_wait_parity(fiber, op, address, parity, ticks) -> None:
+def mbarrier_try_wait_parity(fiber: Fiber, op: Instruction, address: Value, parity: Value, ticks: Value) -> None:
     """Waits for the end of the phase with a parity."""
-    synchronization.wait_at(fiber, op, address, parity)
+    mbarriers.wait_at(fiber, op, address, parity)
 
 
 @executes("nvvm.cp.async.bulk.tensor.shared.cluster.global")
-def tensor_load(fiber, op, *operands) -> None:
+def tensor_load(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
     (address,), (descriptor,), coordinates, (barrier,), offsets, multicast, _, predicate = nvgpu.segments(op, operands)
     _only_tiles(op, offsets)
-    nvgpu.load_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, barrier, multicast, predicate)
+    nvgpu_tma.load_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, barrier, multicast, predicate)
 
 
 @executes("nvvm.cp.async.bulk.tensor.global.shared.cta")
-def tensor_store(fiber, op, *operands) -> None:
+def tensor_store(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Lets each thread begin to store a box."""
     (descriptor,), (address,), coordinates, _, predicate = nvgpu.segments(op, operands)
     _only_tiles(op, ())
-    nvgpu.store_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, predicate)
+    nvgpu_tma.store_boxes(fiber, op, _descriptor(op, descriptor), coordinates, address, predicate)
 
 
-def _only_tiles(op, offsets) -> None:
+def _only_tiles(op: Instruction, offsets: Sequence[Value]) -> None:
     if offsets or keyword(op.attributes["mode"]) != "tile":
         raise Unsupported(op, f"of {op.attributes['mode']}")
 
 
-def _descriptor(op, value) -> tma.Descriptor:
+def _descriptor(op: Instruction, value: Value) -> tma.Descriptor:
     if not isinstance(value, tma.Descriptor):
         raise Unsupported(op, "of a descriptor that no nvgpu.tma.create.descriptor has made")
     return value
@@ -247,21 +249,21 @@ def _descriptor(op, value) -> tma.Descriptor:
 
 
 @executes("nvvm.mapa")
-def map_address(fiber, op, address, rank):
+def map_address(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> Value:
     """The address of another block's shared memory: 0 above stands for the thread's own block."""
     return address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT)
 
 
-def arrive_in_cluster(fiber, op, address, arrivals: int = 1) -> None:
+def arrive_in_cluster(fiber: Fiber, op: Instruction, address: Value, arrivals: int = 1) -> None:
     """Arrives at another block's mbarrier."""
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, fiber.group.block_of_lane, block)
     if fiber.group.sanitizer.enabled:
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
-    synchronization.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block)
+    mbarriers.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block)
 
 
-def fence_async(fiber, op) -> None:
+def fence_async(fiber: Fiber, op: Instruction) -> None:
     """Makes what threads wrote visible to the async proxy."""
     fiber.group.sanitizer.fence_proxy(fiber.warps)
-    synchronization.fence_initialization(fiber)
+    mbarriers.fence_initialization(fiber)

@@ -6,15 +6,16 @@ import re
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.core.values import lanes
+from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import fragments, warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.memory.sanitizer import WARP
@@ -22,14 +23,14 @@ from stepladder.emulator.memory.sanitizer import WARP
 _B16 = Scalar("i16", np.dtype(np.int16), 16)
 
 
-def _window(fiber):
+def _window(fiber: Fiber) -> Value:
     """Returns shared memory as elements of 16 bits."""
     window = fiber.group.window
     return contiguous(window, _B16, (window.size // _B16.bytes,))
 
 
 @executes("nvvm.ldmatrix")
-def ldmatrix(fiber, op, pointer):
+def ldmatrix(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """Loads one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
     _only_16_bits(op)
     held = nvgpu.load_matrices(
@@ -41,16 +42,16 @@ def ldmatrix(fiber, op, pointer):
         transposed=keyword(op.attributes["layout"]) == "col",
     )
     registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
-    return Sums(registers) if op.attributes["num"] > 1 else registers[:, 0]
+    return AccumulatorRegisters(registers) if op.attributes["num"] > 1 else registers[:, 0]
 
 
-def _only_16_bits(op) -> None:
+def _only_16_bits(op: Instruction) -> None:
     if "b16" not in op.attributes["eltType"]:
         raise Unsupported(op, f"of {op.attributes['eltType']}")
 
 
 @executes("nvvm.stmatrix")
-def stmatrix(fiber, op, pointer, *registers) -> None:
+def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -> None:
     """Stores one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
     _only_16_bits(op)
     group = fiber.group
@@ -79,7 +80,7 @@ def stmatrix(fiber, op, pointer, *registers) -> None:
 
 
 @executes("nvvm.mma.sync")
-def mma_sync(fiber, op, *operands):
+def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product of a warp, of fragments in registers."""
     rows, columns, k = map(int, re.findall(r"= (\d+)", op.attributes["shape"]))
     kinds = [
@@ -101,10 +102,10 @@ def mma_sync(fiber, op, *operands):
     )
     if c.shape[2] == 2:  # two sums of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
-    return Sums(sums.reshape(fiber.count, -1))
+    return AccumulatorRegisters(sums.reshape(fiber.count, -1))
 
 
-def _registers_of(fiber, registers, kind: str | None) -> np.ndarray:
+def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarray:
     """Returns registers as elements (T, registers, elements of one); integers of 32 bits may stand for a type."""
     rank = 1 if np.ndim(registers[0]) and np.shape(registers[0])[-1] == 2 and kind is None else 0
     held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)

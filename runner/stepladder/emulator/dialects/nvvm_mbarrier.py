@@ -9,7 +9,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu
-from stepladder.emulator.hardware import asynchronous, synchronization
+from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization
 
 
 @executes("nvvm.mbarrier.expect_tx")
@@ -17,14 +17,14 @@ def expect_tx(fiber: Fiber, op: Instruction, address: Value, count: Value, *pred
     """Announces bytes, without arriving."""
     active = nvgpu.where(fiber, predicate)
     if active is not None:
-        synchronization.arrive_at(active, op, address, expected=count, arrivals=0)
+        mbarriers.arrive_at(active, op, address, expected=count, arrivals=0)
 
 
 @executes("nvvm.mbarrier.complete_tx")
 def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
     """Counts bytes as come."""
     for mask, (block, place, number) in synchronization.by_block(fiber, address, count):
-        barrier = synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
+        barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         if barrier is not None:
             known = fiber.group.sanitizer.release(synchronization.warps_of(fiber, mask))
             barrier.update(came=number * int(mask.sum()), known=known)
@@ -34,15 +34,15 @@ def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> 
 def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Ends what an mbarrier is: its place is memory like any other."""
     for mask, (block, place) in synchronization.by_block(fiber, address):
-        if synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
-            del synchronization.mbarriers(fiber.group)[block, place]
+        if mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
+            del mbarriers.mbarriers(fiber.group)[block, place]
 
 
 @executes("nvvm.mbarrier.arrive.nocomplete", "nvvm.mbarrier.arrive.nocomplete.shared")
 def arrive_nocomplete(fiber: Fiber, op: Instruction, address: Value, count: Value) -> Value:
     """Arrives `count` times, where the phase does not end by that."""
     token = nvgpu.phases(fiber, op, address)
-    synchronization.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
+    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
     return token if op.results else None
 
 
@@ -52,17 +52,17 @@ def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) ->
     token = nvgpu.phases(fiber, op, address)
     arrivals = int(fiber.first(count[0])) if count else 1
     for mask, (block, place) in synchronization.by_block(fiber, address):
-        barrier = synchronization.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
+        barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         if barrier is not None:
             barrier.count -= arrivals * int(mask.sum())
-    synchronization.arrive_at(fiber, op, address, arrivals=arrivals)
+    mbarriers.arrive_at(fiber, op, address, arrivals=arrivals)
     return token if op.results else None
 
 
 @executes("nvvm.mbarrier.try_wait")
 def try_wait(fiber: Fiber, op: Instruction, address: Value, state: Value, *ticks: Value) -> Value:
     """Whether the phase of a token or a parity has ended: it is waited for, since IR that asks asks again."""
-    synchronization.wait_at(fiber, op, address, lanes(np.asarray(state), fiber.count).astype(np.int64) % 2)
+    mbarriers.wait_at(fiber, op, address, lanes(np.asarray(state), fiber.count).astype(np.int64) % 2)
     return True
 
 
@@ -72,7 +72,7 @@ def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
     asynchronous.wait_for_copies(fiber, None)
     # Without `noinc` the arrival is one more than the mbarrier was initialized for.
     if "noinc" in op.attributes and op.attributes["noinc"]:
-        synchronization.arrive_at(fiber, op, address)
+        mbarriers.arrive_at(fiber, op, address)
 
 
 @executes(

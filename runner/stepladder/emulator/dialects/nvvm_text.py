@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Blocked
-from stepladder.emulator.core.program import decode_attributes
+from stepladder.emulator.core.fibers import Blocked, Fiber
+from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.core.values import Value
+from stepladder.emulator.dialects import nvgpu_tma
 from stepladder.emulator.dialects.nvgpu import of_lane
 from stepladder.emulator.dialects.nvvm import (
     arrive_in_cluster,
@@ -19,18 +21,22 @@ from stepladder.emulator.dialects.nvvm import (
     map_address,
     mbarrier_try_wait_parity,
 )
+from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.hardware.tma import Descriptor
 
 _INT = Scalar("i32", np.dtype(np.int32), 32)
 
 
-def _add_box(fiber, op, descriptor, *operands) -> None:
+def _add_box(fiber: Fiber, op: Instruction, descriptor: Descriptor, *operands: Value) -> None:
     """Lets each thread begin to add a box to a tensor."""
     *coordinates, address = operands
-    nvgpu.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
+    nvgpu_tma.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
 
 
-def _number_at(fiber, op, address: int):
+def _number_at(fiber: Fiber, op: Instruction, address: int) -> tuple[Value, ...]:
     """Returns global memory as 32-bit integers, and which of them an address is; a finding where it is none."""
     allocation = fiber.group.machine.heap.find(address)
     if allocation is None or address % _INT.bytes or address + _INT.bytes > allocation.address + allocation.size:
@@ -39,7 +45,9 @@ def _number_at(fiber, op, address: int):
     return allocation.typed(_INT.dtype), (address - allocation.address) // _INT.bytes
 
 
-def _acquire(fiber, op, address, is_there: Callable[[int, int], bool], wanted: Callable[[int], str]) -> None:
+def _acquire(
+    fiber: Fiber, op: Instruction, address: Value, is_there: Callable[[int, int], bool], wanted: Callable[[int], str]
+) -> None:
     """Waits until a number at an address is as it should be, and knows then what those knew who wrote it.
 
     Args:
@@ -64,7 +72,7 @@ def _acquire(fiber, op, address, is_there: Callable[[int, int], bool], wanted: C
             group.sanitizer.learn(warp, {owner: clocks for owner, clocks in known.items() if owner != group.number})
 
 
-def _publish(fiber, lane: int, address: int) -> None:
+def _publish(fiber: Fiber, lane: int, address: int) -> None:
     """Notes, besides what is noted at an address, what a lane knows that releases a number there."""
     group = fiber.group
     if group.sanitizer.enabled:
@@ -72,14 +80,14 @@ def _publish(fiber, lane: int, address: int) -> None:
         group.machine.published.setdefault(address, []).append(group.sanitizer.known | {group.number: clocks})
 
 
-def _acquire_number(fiber, op, address, number) -> None:
+def _acquire_number(fiber: Fiber, op: Instruction, address: Value, number: Value) -> None:
     """Waits until another number stands at an address."""
     _acquire(
         fiber, op, address, lambda lane, now: now == of_lane(number, lane), lambda lane: f"{of_lane(number, lane)}"
     )
 
 
-def _acquire_half(fiber, op, address, before, half) -> None:
+def _acquire_half(fiber: Fiber, op: Instruction, address: Value, before: Value, half: Value) -> None:
     """Waits until a number at an address is in the other half than it was before: below `half`, or not."""
 
     def was_below(lane: int) -> bool:
@@ -94,7 +102,7 @@ def _acquire_half(fiber, op, address, before, half) -> None:
     )
 
 
-def _release_number(fiber, op, address, number) -> None:
+def _release_number(fiber: Fiber, op: Instruction, address: Value, number: Value) -> None:
     """Writes a number, for those who acquire it to know what the writer knows."""
     for lane in fiber.lanes:
         place = of_lane(address, lane)
@@ -106,7 +114,7 @@ def _release_number(fiber, op, address, number) -> None:
         _publish(fiber, lane, place)
 
 
-def _count_up(fiber, op, address, last):
+def _count_up(fiber: Fiber, op: Instruction, address: Value, last: Value) -> Value:
     """Adds one to a number, or begins again behind the last; who acquires it knows what all knew who did so. Returns
     what it was."""
     before = np.zeros(fiber.count, op.result_types[0].dtype)
@@ -163,14 +171,14 @@ _TEXTS = [
 ]
 
 
-def run_text(text: str):
+def run_text(text: str) -> Value:
     """Returns what runs PTX, with {$r0}, {$r1}, ... for what is read and {$w0}, ... for what is written; or None."""
     text = " ".join(text.split())
     return next((function for pattern, function in _TEXTS if pattern.fullmatch(text)), None)
 
 
 @lowers("nvvm.inline_ptx")
-def lower_inline_ptx(builder, op) -> None:
+def lower_inline_ptx(builder: Builder, op: ir.Operation) -> None:
     """PTX in text, of the forms that steps write."""
     attributes = decode_attributes(op)
     run = run_text(attributes["ptxCode"])

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import lanes
+from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.memory.sanitizer import WARP
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
 
 @executes("nvvm.shfl.sync")
-def shfl_sync(fiber, op, members, value, offset, limits):
+def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offset: Value, limits: Value) -> Value:
     """The value of another thread of the warp; with whether there is one, where that is asked for.
 
     Source: PTX ISA, shfl.sync.
@@ -43,22 +50,22 @@ def shfl_sync(fiber, op, members, value, offset, limits):
 
 
 @executes("nvvm.elect.sync")
-def elect_sync(fiber, op, *mask):
+def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
     """Whether the thread is the first active one of its warp."""
     elected = np.zeros(fiber.count, bool)
     elected[fiber.representatives().lanes] = True
     return elected
 
 
-def _axis_of(numbers):
+def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[[Group], Value]]:
     return {axis: lambda group, number=number: numbers(group)[number] for number, axis in enumerate("xyz")}
 
 
-def _in_cluster(group) -> tuple:
+def _in_cluster(group: Group) -> tuple:
     return tuple(number % size for number, size in zip(group.block_id, group.cluster_dims))
 
 
-def _lane_mask(group, name: str) -> np.ndarray:
+def _lane_mask(group: Group, name: str) -> np.ndarray:
     """Returns for each thread the bits of the threads of its warp that are before it, behind it, or itself."""
     own = np.int64(1) << (group.thread_of_lane % WARP)
     masks = {"eq": own, "lt": own - 1, "le": 2 * own - 1, "ge": (1 << WARP) - own, "gt": (1 << WARP) - 2 * own}
@@ -100,7 +107,7 @@ _SPECIAL = {
 }
 
 
-def _special_register(fiber, op):
+def _special_register(fiber: Fiber, op: Instruction) -> Value:
     """The value of a special register."""
     value = _SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
     if "range" in op.attributes:
@@ -108,7 +115,7 @@ def _special_register(fiber, op):
     return value.astype(op.result_types[0].dtype) if isinstance(value, np.ndarray) else value
 
 
-def _check_range(fiber, op, value) -> None:
+def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
     """Reports a number that is not in the range that LLVM is told that it is in."""
     if "range" not in op.cache:
         op.cache["range"] = [int(number) for number in re.findall(r"-?\d+", op.attributes["range"].split(",", 1)[1])]

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import asynchronous, warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, Operand
 
+if TYPE_CHECKING:
+    from stepladder.emulator.hardware.asynchronous import Warpgroup
+
 
 @executes("nvvm.wgmma.fence.aligned")
-def wgmma_fence(fiber, op) -> None:
+def wgmma_fence(fiber: Fiber, op: Instruction) -> None:
     """Orders registers before products."""
     warpgroups.fence(asynchronous.warpgroups(fiber, op))
 
 
 @executes("nvvm.wgmma.commit.group.sync.aligned")
-def wgmma_commit(fiber, op) -> None:
+def wgmma_commit(fiber: Fiber, op: Instruction) -> None:
     """Makes a group of products."""
     for warpgroup in asynchronous.warpgroups(fiber, op):
         warpgroup.commit()
 
 
 @executes("nvvm.wgmma.wait.group.sync.aligned")
-def wgmma_wait(fiber, op) -> None:
+def wgmma_wait(fiber: Fiber, op: Instruction) -> None:
     """Waits for all groups of products but the latest."""
     for warpgroup in asynchronous.warpgroups(fiber, op):
         warpgroup.wait(op.attributes["group"])
 
 
 @executes("nvvm.wgmma.mma_async")
-def wgmma_mma_async(fiber, op, sums, a, b):
+def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a: Value, b: Value) -> Value:
     """Begins a product of operands in shared memory."""
     attributes = op.attributes
     rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
@@ -81,7 +87,7 @@ class Product:
     saturates: bool
 
 
-def check_product(op, form: Product) -> None:
+def check_product(op: Instruction, form: Product) -> None:
     """Raises where there are no such types or no such shape."""
     if (
         form.rows != ROWS
@@ -92,9 +98,11 @@ def check_product(op, form: Product) -> None:
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 
 
-def multiply(fiber, op, form: Product, sums: Sums, a, b) -> Sums:
+def multiply(
+    fiber: Fiber, op: Instruction, form: Product, sums: AccumulatorRegisters, a: Value, b: Value
+) -> AccumulatorRegisters:
     """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
-    result = Sums(sums.array.copy(), sums.products)
+    result = AccumulatorRegisters(sums.array.copy(), sums.products)
     # Two neighbouring sums of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
     for warpgroup in asynchronous.warpgroups(fiber, op):
@@ -116,7 +124,7 @@ def multiply(fiber, op, form: Product, sums: Sums, a, b) -> Sums:
     return result
 
 
-def _agreed(op, warpgroup, value) -> int:
+def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value) -> int:
     """Returns a matrix descriptor; a finding where the threads of a warpgroup have different ones."""
     if not isinstance(value, np.ndarray):
         return int(value)

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
-from stepladder.emulator.core.values import is_uniform, lanes
+from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
-from stepladder.emulator.hardware.asynchronous import Sums
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory, pointers
 
 _REGISTER_BYTES = 4
@@ -80,7 +81,7 @@ def _word(text: str) -> str:
     return re.search(r"(\w+)>$", text).group(1)
 
 
-def _fragment(op, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
+def _fragment(op: Instruction, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
     m, n, k = (op.attributes[name] for name in "mnk")
     rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[operand]
     kinds = ("f16", "f32", "f64", "s32", *warpgroups.TYPES)
@@ -91,7 +92,7 @@ def _fragment(op, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
     return _Fragment(rows, columns, type_, registers, found.by_columns)
 
 
-def _of_access(op, operand: str) -> _Fragment:
+def _of_access(op: Instruction, operand: str) -> _Fragment:
     if "fragment" not in op.cache:
         op.cache["fragment"] = _fragment(
             op, operand, _word(op.attributes["eltype"]), by_columns=_word(op.attributes["layout"]) == "col"
@@ -99,7 +100,7 @@ def _of_access(op, operand: str) -> _Fragment:
     return op.cache["fragment"]
 
 
-def _registers(fiber, fragment: _Fragment, held: np.ndarray, threads: np.ndarray):
+def _registers(fiber: Fiber, fragment: _Fragment, held: np.ndarray, threads: np.ndarray) -> Value:
     """Returns a struct of registers of what threads hold, (warps, 32, elements)."""
     whole = np.zeros((fiber.count, fragment.held), fragment.dtype)
     whole[threads] = held
@@ -107,11 +108,11 @@ def _registers(fiber, fragment: _Fragment, held: np.ndarray, threads: np.ndarray
         pairs = whole.reshape(fiber.count, fragment.registers, -1)
         return Struct(tuple(pairs[:, number] for number in range(fragment.registers)))
     if fragment.type in ("f32", "f64", "s32"):
-        return Sums(whole)
-    return Sums(whole.view(np.int32))
+        return AccumulatorRegisters(whole)
+    return AccumulatorRegisters(whole.view(np.int32))
 
 
-def _held(fiber, fragment: _Fragment, registers, threads: np.ndarray) -> np.ndarray:
+def _held(fiber: Fiber, fragment: _Fragment, registers: Value, threads: np.ndarray) -> np.ndarray:
     """Returns what threads hold of a matrix, (warps, 32, elements), given their registers."""
     rank = 1 if fragment.has_vectors else 0
     whole = np.stack([lanes(register, fiber.count, rank)[threads] for register in registers], axis=2)
@@ -121,7 +122,9 @@ def _held(fiber, fragment: _Fragment, registers, threads: np.ndarray) -> np.ndar
     return whole.reshape(*threads.shape, fragment.held)
 
 
-def _elements(fiber, op, fragment: _Fragment, pointer, stride, operand_type) -> list[tuple]:
+def _elements(
+    fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: Value, operand_type: str
+) -> list[tuple]:
     """Returns, by the memory that they are in, fibers of one thread a warp and the elements of their matrices."""
     if not is_uniform(pointer):
         own = pointer[fiber.lanes]
@@ -154,7 +157,7 @@ def _elements(fiber, op, fragment: _Fragment, pointer, stride, operand_type) -> 
 
 
 @executes("nvvm.wmma.load")
-def load(fiber, op, pointer, stride):
+def load(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
     """A matrix from memory."""
     fragment = _of_access(op, _word(op.attributes["frag"]))
     threads = nvgpu.warps_of(fiber, op)
@@ -166,7 +169,7 @@ def load(fiber, op, pointer, stride):
 
 
 @executes("nvvm.wmma.store")
-def store(fiber, op, pointer, *operands) -> None:
+def store(fiber: Fiber, op: Instruction, pointer: Value, *operands: Value) -> None:
     """A matrix to memory."""
     *registers, stride = operands
     fragment = _of_access(op, "c")
@@ -179,7 +182,7 @@ def store(fiber, op, pointer, *operands) -> None:
 
 
 @executes("nvvm.wmma.mma")
-def mma(fiber, op, *operands):
+def mma(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product added to a matrix."""
     if "fragments" not in op.cache:
         types = [_word(op.attributes[name]) for name in ("eltypeA", "eltypeA", "eltypeB")]

@@ -8,13 +8,15 @@ import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.control_flow import branch, inline, join, jump, move
-from stepladder.emulator.core.fibers import Convergence
+from stepladder.emulator.core.fibers import Convergence, Fiber
+from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.types import BOOL, INDEX
+from stepladder.emulator.core.values import Value
 from stepladder.mlir.bindings import ir
 
 
-def leave_unless(fiber, op, condition, *carried):
+def leave_unless(fiber: Fiber, op: Instruction, condition: Value, *carried: Value) -> None:
     """Leaves a loop with what it carries; threads that stay part from those that leave."""
     condition = fiber.agreed(condition)
     exit_ = op.attributes["exit"]
@@ -32,30 +34,30 @@ def leave_unless(fiber, op, condition, *carried):
     meeting.arrive(fiber, leaving, list(carried))
 
 
-def _normalized(fiber, op, *bounds):
+def _normalized(fiber: Fiber, op: Instruction, *bounds: Value) -> Value:
     """Bounds that all threads agree on are uniform: loops over them are cheap and nobody parts."""
     return tuple(fiber.agreed(bound) for bound in bounds)
 
 
-def _is_less(fiber, op, number, bound):
+def _is_less(fiber: Fiber, op: Instruction, number: Value, bound: Value) -> Value:
     return number < bound
 
 
-def _is_less_unsigned(fiber, op, number, bound):
+def _is_less_unsigned(fiber: Fiber, op: Instruction, number: Value, bound: Value) -> Value:
     width = op.operand_types[0].width
     return values.unsigned(number, width) < values.unsigned(bound, width)
 
 
-def _advance(fiber, op, number, step, *others):
+def _advance(fiber: Fiber, op: Instruction, number: Value, step: Value, *others: Value) -> Value:
     return (number + step, *others) if others else number + step
 
 
-def _i1(builder) -> int:
+def _i1(builder: Builder) -> int:
     return builder.new_slot(BOOL)
 
 
 @lowers("scf.for")
-def lower_for(builder, op) -> None:
+def lower_for(builder: Builder, op: ir.Operation) -> None:
     """`scf.for`: the bounds, a test, the body, a step, and back."""
     lower, upper, step, *initial = builder.used(op.operands)
     emit_loop(
@@ -70,7 +72,14 @@ def lower_for(builder, op) -> None:
 
 
 def emit_loop(
-    builder, op, lower: int, upper: int, step: int, initial: Sequence[int], *, compare: Callable = _is_less
+    builder: Builder,
+    op: ir.Operation,
+    lower: int,
+    upper: int,
+    step: int,
+    initial: Sequence[int],
+    *,
+    compare: Callable = _is_less,
 ) -> None:
     """Emits a loop over an op's region: the slots of its bounds, its step and what it carries at first are given."""
     block = op.regions[0].blocks[0]
@@ -93,7 +102,7 @@ def emit_loop(
 
 
 @lowers("scf.if")
-def lower_if(builder, op) -> None:
+def lower_if(builder: Builder, op: ir.Operation) -> None:
     """`scf.if`: one region or the other."""
     results = builder.defined(op.results)
     way = builder.emit("scf.if", branch, builder.used(op.operands), attributes={"slots": results})
@@ -114,7 +123,7 @@ def lower_if(builder, op) -> None:
 
 
 @lowers("scf.while")
-def lower_while(builder, op) -> None:
+def lower_while(builder: Builder, op: ir.Operation) -> None:
     """`scf.while`: the region before, which decides, and the one after."""
     before, after = (region.blocks[0] for region in op.regions)
     carried = builder.defined(before.arguments)
@@ -134,20 +143,20 @@ def lower_while(builder, op) -> None:
 
 
 @lowers("scf.execute_region")
-def lower_execute_region(builder, op) -> None:
+def lower_execute_region(builder: Builder, op: ir.Operation) -> None:
     """`scf.execute_region`: its blocks, in place."""
     inline(builder, op.regions[0], builder.defined(op.results))
 
 
 @lowers("scf.index_switch")
-def lower_index_switch(builder, op) -> None:
+def lower_index_switch(builder: Builder, op: ir.Operation) -> None:
     """`scf.index_switch`: the region of the case that a number is, or the default, which comes first."""
     results = builder.defined(op.results)
     number = builder.used(op.operands)
     default, *regions = op.regions
     ends, ways = [], []
 
-    def emit_region(region) -> None:
+    def emit_region(region: ir.Region) -> None:
         last = builder.block(region.blocks[0])
         if results:
             builder.emit(op.name, move, builder.used(last.operands), results)
@@ -167,15 +176,15 @@ def lower_index_switch(builder, op) -> None:
     builder.emit(op.name, join)
 
 
-def _equals(fiber, op, number):
+def _equals(fiber: Fiber, op: Instruction, number: Value) -> Value:
     return number == op.attributes["case"]
 
 
-def _constant(fiber, op):
+def _constant(fiber: Fiber, op: Instruction) -> Value:
     return op.attributes["value"]
 
 
-def _bounds(builder, op, name: str, dynamic: list) -> list[int]:
+def _bounds(builder: Builder, op: ir.Operation, name: str, dynamic: list) -> list[int]:
     """Returns slots for bounds that are partly static: `dynamic` are the values for the others, in order."""
     unknown = ir.ShapedType.get_dynamic_size()
     slots = []
@@ -188,11 +197,13 @@ def _bounds(builder, op, name: str, dynamic: list) -> list[int]:
     return slots
 
 
-def _index(builder) -> int:
+def _index(builder: Builder) -> int:
     return builder.new_slot(INDEX)
 
 
-def nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body) -> None:
+def nest(
+    builder: Builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body: Callable[[], None]
+) -> None:
     """Emits loops within each other, the body (a function) in the innermost."""
     if not bounds:
         body()
@@ -211,14 +222,14 @@ def nest(builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[i
     builder.emit(name, join)
 
 
-def _copied(fiber, op, *tensors):
+def _copied(fiber: Fiber, op: Instruction, *tensors: np.ndarray) -> Value:
     """Tensors that parts are inserted into, each a copy: it is the forall's own."""
     copies = tuple(np.array(tensor) for tensor in tensors)
     return copies if len(copies) != 1 else copies[0]
 
 
 @lowers("scf.forall")
-def lower_forall(builder, op) -> None:
+def lower_forall(builder: Builder, op: ir.Operation) -> None:
     """`scf.forall`: one iteration after the other; parts are inserted into the shared outputs in place."""
     sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     dynamic = list(op.operands)
@@ -247,7 +258,7 @@ def lower_forall(builder, op) -> None:
 
 
 @lowers("scf.parallel")
-def lower_parallel(builder, op) -> None:
+def lower_parallel(builder: Builder, op: ir.Operation) -> None:
     """`scf.parallel`: one iteration after the other; its results are what the iterations have together."""
     block = op.regions[0].blocks[0]
     numbers = list(builder.defined(block.arguments))

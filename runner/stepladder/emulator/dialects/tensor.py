@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from stepladder.emulator.core.elements import plain
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.ub import poison_of
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -16,23 +19,23 @@ from stepladder.runtime.errors import FAILED, StepladderError
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-def mixed(static, dynamic) -> list[int]:
+def mixed(static: Sequence[int], dynamic: Iterator[Value]) -> list[int]:
     """Returns sizes or offsets of which some are static; those that are not come from the iterator `dynamic`."""
     return [next(dynamic) if number == _DYNAMIC else number for number in static]
 
 
-def _outside(op, text: str) -> StepladderError:
+def _outside(op: Instruction, text: str) -> StepladderError:
     return StepladderError(f"{op.name} {text}", location=op.location, status=FAILED)
 
 
-def _sizes(op, dynamic) -> list[int]:
+def _sizes(op: Instruction, dynamic: Sequence[Value]) -> list[int]:
     """Returns the sizes of the result, given the dynamic ones."""
-    dynamic = iter(dynamic)
-    return [next(dynamic) if size is None else size for size in op.result_types[0].shape]
+    rest = iter(dynamic)
+    return [next(rest) if size is None else size for size in op.result_types[0].shape]
 
 
 @executes("tensor.empty")
-def empty(fiber, op, *dynamic):
+def empty(fiber: Fiber, op: Instruction, *dynamic: Value) -> Value:
     """A tensor that nobody has given values yet; they show when they are used."""
     sizes = op.attributes.get("operandSegmentSizes", [len(dynamic), 0])
     if sizes[1]:
@@ -41,7 +44,7 @@ def empty(fiber, op, *dynamic):
 
 
 @executes("tensor.dim")
-def dim(fiber, op, tensor, axis):
+def dim(fiber: Fiber, op: Instruction, tensor: np.ndarray, axis: Value) -> Value:
     """A size."""
     if not 0 <= axis < tensor.ndim:
         raise _outside(op, f"asks for dimension {axis} of {tensor.ndim}")
@@ -49,13 +52,13 @@ def dim(fiber, op, tensor, axis):
 
 
 @executes("tensor.rank")
-def rank(fiber, op, tensor):
+def rank(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
     """The number of dimensions."""
     return tensor.ndim
 
 
 @executes("tensor.cast")
-def cast(fiber, op, tensor):
+def cast(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
     """The same tensor, with more or less known of its sizes."""
     shape = op.result_types[0].shape
     if len(shape) != tensor.ndim and shape:
@@ -66,20 +69,20 @@ def cast(fiber, op, tensor):
 
 
 @executes("tensor.extract")
-def extract(fiber, op, tensor, *coordinates):
+def extract(fiber: Fiber, op: Instruction, tensor: np.ndarray, *coordinates: Value) -> Value:
     """An element, or one for each lane."""
     return plain(tensor[_inside(op, tensor, coordinates)])
 
 
 @executes("tensor.insert")
-def insert(fiber, op, value, tensor, *coordinates):
+def insert(fiber: Fiber, op: Instruction, value: Value, tensor: np.ndarray, *coordinates: Value) -> Value:
     """The tensor with another element."""
     result = tensor.copy()
     result[_inside(op, tensor, coordinates)] = value
     return result
 
 
-def _inside(op, tensor, coordinates) -> tuple:
+def _inside(op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value]) -> tuple:
     for axis, (coordinate, size) in enumerate(zip(coordinates, tensor.shape)):
         if np.any((np.asarray(coordinate) < 0) | (np.asarray(coordinate) >= size)):
             raise _outside(op, f"goes beyond the {size} elements of dimension {axis}")
@@ -89,7 +92,9 @@ def _inside(op, tensor, coordinates) -> tuple:
 # Slices.
 
 
-def _slice(op, tensor, dynamic, shape) -> tuple[tuple, list[int]]:
+def _slice(
+    op: Instruction, tensor: np.ndarray, dynamic: Sequence[Value], shape: Sequence[int]
+) -> tuple[tuple, list[int]]:
     """Returns where a slice is, and its sizes with the dimensions that `shape`, the type's, leaves out."""
     dynamic = iter(dynamic)
     offsets, sizes, strides = (
@@ -108,7 +113,7 @@ def _slice(op, tensor, dynamic, shape) -> tuple[tuple, list[int]]:
     return where, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
 
 
-def _kept(static_sizes, shape) -> list[int]:
+def _kept(static_sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
     """Returns the dimensions of a slice that remain in a type of this shape: the others have one element."""
     axes = []
     dropped = len(static_sizes) - len(shape)
@@ -122,14 +127,14 @@ def _kept(static_sizes, shape) -> list[int]:
 
 
 @executes("tensor.extract_slice")
-def extract_slice(fiber, op, tensor, *dynamic):
+def extract_slice(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A part of a tensor."""
     where, sizes = _slice(op, tensor, dynamic, op.result_types[0].shape)
     return tensor[where].reshape(sizes).copy()
 
 
 @executes("tensor.insert_slice")
-def insert_slice(fiber, op, part, tensor, *dynamic):
+def insert_slice(fiber: Fiber, op: Instruction, part: Value, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A tensor with another part."""
     result = tensor.copy()
     _put(op, part, result, dynamic)
@@ -137,12 +142,12 @@ def insert_slice(fiber, op, part, tensor, *dynamic):
 
 
 @executes("tensor.parallel_insert_slice")
-def parallel_insert_slice(fiber, op, part, tensor, *dynamic) -> None:
+def parallel_insert_slice(fiber: Fiber, op: Instruction, part: Value, tensor: np.ndarray, *dynamic: Value) -> None:
     """Puts a part into a tensor of the forall around it, which is the forall's own: in place."""
     _put(op, part, tensor, dynamic)
 
 
-def _put(op, part, tensor, dynamic) -> None:
+def _put(op: Instruction, part: Value, tensor: np.ndarray, dynamic: Sequence[Value]) -> None:
     where, sizes = _slice(op, tensor, dynamic, op.operand_types[0].shape)
     if list(part.shape) != sizes:
         raise _outside(op, f"puts a {list(part.shape)} where a {sizes} goes")
@@ -150,13 +155,13 @@ def _put(op, part, tensor, dynamic) -> None:
 
 
 @executes("tensor.concat")
-def concat(fiber, op, *tensors):
+def concat(fiber: Fiber, op: Instruction, *tensors: np.ndarray) -> Value:
     """Tensors one after the other."""
     return np.concatenate(tensors, axis=op.attributes["dim"])
 
 
 @executes("tensor.pad")
-def pad(fiber, op, tensor, *dynamic):
+def pad(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A tensor with more elements around it: what the region yields for their coordinates."""
     dynamic = iter(dynamic)
     low, high = (mixed(op.attributes[f"static_{name}"], dynamic) for name in ("low", "high"))
@@ -172,13 +177,13 @@ def pad(fiber, op, tensor, *dynamic):
 
 
 @executes("tensor.collapse_shape")
-def collapse_shape(fiber, op, tensor):
+def collapse_shape(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
     """Dimensions as one."""
     return tensor.reshape([math.prod(tensor.shape[axis] for axis in group) for group in op.attributes["reassociation"]])
 
 
 @executes("tensor.expand_shape")
-def expand_shape(fiber, op, tensor, *dynamic):
+def expand_shape(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A dimension as several."""
     sizes = mixed(op.attributes["static_output_shape"], iter(dynamic))
     if math.prod(sizes) != tensor.size:
@@ -187,7 +192,7 @@ def expand_shape(fiber, op, tensor, *dynamic):
 
 
 @executes("tensor.reshape")
-def reshape(fiber, op, tensor, sizes):
+def reshape(fiber: Fiber, op: Instruction, tensor: np.ndarray, sizes: Value) -> Value:
     """The same elements in another shape."""
     if math.prod(sizes.tolist()) != tensor.size:
         raise _outside(op, f"makes a {sizes.tolist()} of a {list(tensor.shape)}")
@@ -198,25 +203,25 @@ def reshape(fiber, op, tensor, sizes):
 
 
 @executes("tensor.splat")
-def splat(fiber, op, value, *dynamic):
+def splat(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Value:
     """One number everywhere."""
     return np.full(_sizes(op, dynamic), value, op.result_types[0].element.dtype)
 
 
 @executes("tensor.from_elements")
-def from_elements(fiber, op, *elements):
+def from_elements(fiber: Fiber, op: Instruction, *elements: Value) -> Value:
     """A tensor of numbers."""
     type_ = op.result_types[0]
     return np.array(elements, type_.element.dtype).reshape(type_.shape)
 
 
 @executes("tensor.generate")
-def generate(fiber, op, *dynamic):
+def generate(fiber: Fiber, op: Instruction, *dynamic: Value) -> Value:
     """What the region yields for each element's coordinates."""
     return _generated(fiber, op, _sizes(op, dynamic))
 
 
-def _generated(fiber, op, sizes) -> np.ndarray:
+def _generated(fiber: Fiber, op: Instruction, sizes: Sequence[Value]) -> np.ndarray:
     dtype = op.result_types[0].element.dtype
     coordinates = [axis.reshape(-1) for axis in np.indices(sizes, np.int64)]
     if coordinates and not coordinates[0].size:
@@ -228,7 +233,7 @@ def _generated(fiber, op, sizes) -> np.ndarray:
 
 
 @executes("tensor.bitcast")
-def bitcast(fiber, op, tensor):
+def bitcast(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
     """The same bits as another type."""
     if op.result_types[0].element.bytes != tensor.dtype.itemsize:
         raise Unsupported(op, "between types of different sizes")

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepladder.emulator.core.elements import plain
-from stepladder.emulator.core.fibers import Left, Unsupported
+from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar, Shaped
+from stepladder.emulator.core.values import Value
 
 
-def poison_of(element: Scalar, shape=()) -> np.ndarray:
+def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
     """Returns an array of what shows when it is used: not a number; integers have all bits set."""
     return np.full(shape, np.nan if element.is_float else True if element.width == 1 else -1, element.dtype)
 
 
 @executes("ub.unreachable")
-def unreachable(fiber, op) -> None:
+def unreachable(fiber: Fiber, op: Instruction) -> None:
     """What nobody may come to."""
     fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} comes to it", op)
     raise Left
 
 
 @executes("ub.poison")
-def poison(fiber, op):
+def poison(fiber: Fiber, op: Instruction) -> Value:
     """A value that shows when it is used."""
     type_ = op.result_types[0]
     if not isinstance(type_, (Scalar, Shaped)) or None in type_.shape:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from stepladder.emulator.core.elements import factor, plain, rounded, wrapped
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import math
 from stepladder.emulator.dialects.vector_memory import mask_of
 from stepladder.emulator.hardware.reductions import combined
@@ -25,16 +28,16 @@ _POISON = -1  # in place of a position: the element is poison
 
 executes("vector.fma")(math.fma)
 
-# Sums and the like.
+# AccumulatorRegisters and the like.
 
 
-def kind_of(op) -> str:
+def kind_of(op: Instruction) -> str:
     if "kind" not in op.cache:
         op.cache["kind"] = re.search(r"kind<(\w+)>", op.attributes["kind"])[1]
     return op.cache["kind"]
 
 
-def _reduced(kind: str, element: Scalar, array: np.ndarray, axes, rank: int, initial):
+def _reduced(kind: str, element: Scalar, array: np.ndarray, axes: Sequence[int], rank: int, initial: Value) -> Value:
     """Returns a vector with these of its dimensions combined, one element after the other, in row-major order."""
     axes = sorted(axes)
     front = array.ndim - rank
@@ -68,7 +71,7 @@ def _neutral(kind: str, element: Scalar) -> np.ndarray:
     ).astype(element.dtype)
 
 
-def _unmasked(op, value, rank: int):
+def _unmasked(op: Instruction, value: Value, rank: int) -> Value:
     """Returns a vector with a neutral element where the `vector.mask` around an op has nothing."""
     mask, _ = mask_of(op, None, None)
     if mask is None:
@@ -77,7 +80,7 @@ def _unmasked(op, value, rank: int):
 
 
 @executes("vector.reduction")
-def reduction(fiber, op, value, initial=None):
+def reduction(fiber: Fiber, op: Instruction, value: Value, initial: Value = None) -> Value:
     """The elements of a vector of one dimension combined, from the first to the last."""
     type_ = op.operand_types[0]
     value = _unmasked(op, value, type_.rank)
@@ -87,7 +90,7 @@ def reduction(fiber, op, value, initial=None):
 
 
 @executes("vector.multi_reduction")
-def multi_reduction(fiber, op, value, initial):
+def multi_reduction(fiber: Fiber, op: Instruction, value: Value, initial: Value) -> Value:
     """Dimensions of a vector combined, in order."""
     rank = op.operand_types[0].rank
     value = _unmasked(op, value, rank)
@@ -95,7 +98,7 @@ def multi_reduction(fiber, op, value, initial):
 
 
 @executes("vector.mask")
-def mask(fiber, op, mask, passthru=None):
+def mask(fiber: Fiber, op: Instruction, mask: Value, passthru: Value = None) -> Value:
     """An op that is done where a mask says so: a transfer or a reduction."""
     body = op.regions[0]
     if not body.code:
@@ -125,7 +128,7 @@ class _Contraction:
         is_matmul: whether there are no others.
     """
 
-    def __init__(self, op):
+    def __init__(self, op: Instruction) -> None:
         maps = op.attributes["indexing_maps"]
         for map_ in maps:
             if not all(isinstance(expression, ir.AffineDimExpr) for expression in map_.results):
@@ -140,7 +143,7 @@ class _Contraction:
         self.is_matmul = len(self.batch + self.rows + self.columns + self.inner) == self.count
 
 
-def _grouped(array: np.ndarray, rank: int, loops: list[int], groups) -> np.ndarray:
+def _grouped(array: np.ndarray, rank: int, loops: list[int], groups: Value) -> np.ndarray:
     """Returns a vector with a dimension a group of loops, given the loop of each of its dimensions."""
     front = array.ndim - rank
     array = array.transpose(*range(front), *(front + loops.index(loop) for group in groups for loop in group))
@@ -152,7 +155,7 @@ def _grouped(array: np.ndarray, rank: int, loops: list[int], groups) -> np.ndarr
 
 
 @executes("vector.contract")
-def contract(fiber, op, left, right, initial):
+def contract(fiber: Fiber, op: Instruction, left: Value, right: Value, initial: Value) -> Value:
     """A product of vectors, added to (or otherwise combined with) another.
 
     The order of a sum is not specified. Here, sums of types narrower than float32 are taken in float32 and rounded
@@ -183,10 +186,12 @@ def contract(fiber, op, left, right, initial):
     return rounded(product + initial.astype(dtype), element)
 
 
-def _contract_in_order(how: _Contraction, kind: str, element: Scalar, left, right, initial):
+def _contract_in_order(
+    how: _Contraction, kind: str, element: Scalar, left: Value, right: Value, initial: Value
+) -> Value:
     """A contraction by its definition: all products, then combined one after the other."""
 
-    def aligned(array, loops):
+    def aligned(array: Value, loops: Value) -> Value:
         front = array.ndim - len(loops)
         array = array.transpose(*range(front), *(front + axis for axis in np.argsort(loops)))
         shape = iter(array.shape[front:])

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import MemRef, in_lanes, is_uniform, leading
+from stepladder.emulator.core.types import Type
+from stepladder.emulator.core.values import MemRef, Value, in_lanes, is_uniform, leading
 from stepladder.emulator.hardware.warps import once_a_warp, varying
 from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
 
 
-def offset_by(start, along, rank: int):
+def offset_by(start: Value, along: Value, rank: int) -> Value:
     """Returns coordinates `along` a dimension of a vector, from a start that is a number for all lanes or for each."""
     if isinstance(start, np.ndarray):
         start = start.reshape(-1, *(1,) * rank)
     return start + along
 
 
-def along(shape, axis: int) -> np.ndarray:
+def along(shape: Sequence[int], axis: int) -> np.ndarray:
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
 
-def _read(fiber, op, source, coordinates, shape, valid=None, fill=None):
+def _read(
+    fiber: Fiber,
+    op: Instruction,
+    source: Value,
+    coordinates: Sequence[Value],
+    shape: Sequence[int],
+    valid: np.ndarray | None = None,
+    fill: Value = None,
+) -> Value:
     """Returns elements of memory or of a tensor; those that are not valid are `fill`."""
     if isinstance(source, MemRef):
         return memory.read(fiber, op, source, coordinates, shape, valid, fill)
@@ -32,7 +44,15 @@ def _read(fiber, op, source, coordinates, shape, valid=None, fill=None):
     return np.where(valid, source[coordinates], fill).astype(source.dtype)
 
 
-def _write(fiber, op, target, coordinates, value, shape, valid=None):
+def _write(
+    fiber: Fiber,
+    op: Instruction,
+    target: Value,
+    coordinates: Sequence[Value],
+    value: Value,
+    shape: Sequence[int],
+    valid: np.ndarray | None = None,
+) -> Value:
     """Writes elements of memory, or returns a tensor with other elements."""
     if isinstance(target, MemRef):
         return memory.write(fiber, op, target, coordinates, value, shape, valid)
@@ -42,7 +62,9 @@ def _write(fiber, op, target, coordinates, value, shape, valid=None):
     return result
 
 
-def _in_tensor(op, tensor, coordinates, shape, valid) -> tuple[tuple, np.ndarray]:
+def _in_tensor(
+    op: Instruction, tensor: np.ndarray, coordinates: Sequence[Value], shape: Sequence[int], valid: np.ndarray | None
+) -> tuple[tuple, np.ndarray]:
     """Returns coordinates that can be used everywhere, and where they should be."""
     coordinates = [np.broadcast_to(coordinate, shape) for coordinate in coordinates]
     valid = np.broadcast_to(True if valid is None else valid, shape)
@@ -56,7 +78,7 @@ def _in_tensor(op, tensor, coordinates, shape, valid) -> tuple[tuple, np.ndarray
     return tuple(np.where(inside, coordinate, 0) for coordinate in coordinates), valid
 
 
-def _shape_of(source):
+def _shape_of(source: Value) -> Value:
     return source.sizes if isinstance(source, MemRef) else source.shape
 
 
@@ -69,7 +91,7 @@ class _Transfer:
         in_bounds: for each of its dimensions, whether all elements are known to be in the memory.
     """
 
-    def __init__(self, op, shape):
+    def __init__(self, op: Instruction, shape: Sequence[int]) -> None:
         self.shape = shape
         self.axes = []
         for expression in op.attributes["permutation_map"].results:
@@ -79,18 +101,18 @@ class _Transfer:
         self.in_bounds = op.attributes.get("in_bounds") or [False] * len(shape)
 
     @staticmethod
-    def of(op, shape) -> _Transfer:
+    def of(op: Instruction, shape: Sequence[int]) -> _Transfer:
         if "transfer" not in op.cache:
             op.cache["transfer"] = _Transfer(op, shape)
         return op.cache["transfer"]
 
-    def coordinates(self, starts) -> list:
+    def coordinates(self, starts: Sequence[Value]) -> list:
         """Returns the elements' coordinates, given those of the first."""
         rank = len(self.shape)
         places = {axis: along(self.shape, number) for number, axis in enumerate(self.axes) if axis is not None}
         return [offset_by(start, places.get(axis, 0), rank) for axis, start in enumerate(starts)]
 
-    def valid(self, sizes, coordinates, mask, mask_rank: int):
+    def valid(self, sizes: Sequence[Value], coordinates: Sequence[Value], mask: Value, mask_rank: int) -> Value:
         """Returns which elements are to be transferred: those in bounds and in the mask; None for all."""
         rank = len(self.shape)
         valid = None if mask is None else self._spread(mask, mask_rank)
@@ -102,7 +124,7 @@ class _Transfer:
             valid = inside if valid is None else valid & inside
         return valid
 
-    def _spread(self, mask, mask_rank: int) -> np.ndarray:
+    def _spread(self, mask: Value, mask_rank: int) -> np.ndarray:
         """Returns a mask in the vector's shape: its dimensions are in the memory's order, without broadcast ones."""
         mask = np.asarray(mask)
         front = len(leading(mask, mask_rank))
@@ -115,13 +137,13 @@ class _Transfer:
         return mask
 
 
-def mask_of(op, mask, type_):
+def mask_of(op: Instruction, mask: Value, type_: Type) -> Value:
     """Returns an op's mask, its own or that of the `vector.mask` around it, and the mask's rank."""
     return op.cache.get("mask", (mask, 0 if type_ is None else type_.rank))
 
 
 @executes("vector.transfer_read")
-def transfer_read(fiber, op, source, *operands):
+def transfer_read(fiber: Fiber, op: Instruction, source: Value, *operands: Value) -> Value:
     """A vector from memory or a tensor. One of several dimensions is what a warp reads together."""
     shape = op.result_types[0].shape
     rank = len(shape)
@@ -139,7 +161,7 @@ def transfer_read(fiber, op, source, *operands):
 
 
 @executes("vector.transfer_write")
-def transfer_write(fiber, op, value, target, *operands):
+def transfer_write(fiber: Fiber, op: Instruction, value: Value, target: Value, *operands: Value) -> Value:
     """A vector to memory, or into a tensor. One of several dimensions is what a warp writes together."""
     shape = op.operand_types[0].shape
     count = op.attributes["operandSegmentSizes"][2]
@@ -154,7 +176,7 @@ def transfer_write(fiber, op, value, target, *operands):
     return _write(fiber, op, target, coordinates, value, shape, valid)
 
 
-def contiguous_places(shape, starts) -> list:
+def contiguous_places(shape: Sequence[int], starts: Sequence[Value]) -> list:
     """Returns the coordinates of a vector that lies along the last dimensions."""
     rank, outer = len(shape), len(starts) - len(shape)
     return [
@@ -162,7 +184,7 @@ def contiguous_places(shape, starts) -> list:
     ]
 
 
-def _check_alignment(fiber, op, view, starts) -> None:
+def _check_alignment(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value]) -> None:
     """Reports a first element whose address is not what the op says of it."""
     alignment = op.attributes.get("alignment")
     if alignment is None:
@@ -178,7 +200,7 @@ def _check_alignment(fiber, op, view, starts) -> None:
 
 
 @executes("vector.load")
-def load(fiber, op, view, *starts):
+def load(fiber: Fiber, op: Instruction, view: MemRef, *starts: Value) -> Value:
     """A vector from consecutive elements."""
     shape = op.result_types[0].shape
     _check_alignment(fiber, op, view, starts)
@@ -186,14 +208,14 @@ def load(fiber, op, view, *starts):
 
 
 @executes("vector.store")
-def store(fiber, op, value, view, *starts) -> None:
+def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *starts: Value) -> None:
     """A vector to consecutive elements."""
     shape = op.operand_types[0].shape
     _check_alignment(fiber, op, view, starts)
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape)
 
 
-def _selected(fiber, op, mask, read, otherwise):
+def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise: Value) -> Value:
     """Returns what is read where a mask says so, and else what another vector has."""
     rank = op.result_types[0].rank
     mask, read, otherwise = in_lanes([mask, read, otherwise], [rank] * 3, fiber.count)
@@ -201,7 +223,7 @@ def _selected(fiber, op, mask, read, otherwise):
 
 
 @executes("vector.maskedload")
-def maskedload(fiber, op, view, *operands):
+def maskedload(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -> Value:
     """A vector from consecutive elements where a mask says so."""
     *starts, mask, otherwise = operands
     shape = op.result_types[0].shape
@@ -210,19 +232,19 @@ def maskedload(fiber, op, view, *operands):
 
 
 @executes("vector.maskedstore")
-def maskedstore(fiber, op, view, *operands) -> None:
+def maskedstore(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -> None:
     """A vector to consecutive elements where a mask says so."""
     *starts, mask, value = operands
     shape = op.operand_types[-1].shape
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape, mask)
 
 
-def _scattered(starts, indices, rank: int) -> list:
+def _scattered(starts: Sequence[Value], indices: Sequence[Value], rank: int) -> list:
     return [offset_by(start, indices if axis == len(starts) - 1 else 0, rank) for axis, start in enumerate(starts)]
 
 
 @executes("vector.gather")
-def gather(fiber, op, source, *operands):
+def gather(fiber: Fiber, op: Instruction, source: Value, *operands: Value) -> Value:
     """A vector from elements along the last dimension, each with an index."""
     *starts, indices, mask, otherwise = operands
     shape = op.result_types[0].shape
@@ -231,7 +253,7 @@ def gather(fiber, op, source, *operands):
 
 
 @executes("vector.scatter")
-def scatter(fiber, op, target, *operands):
+def scatter(fiber: Fiber, op: Instruction, target: Value, *operands: Value) -> Value:
     """A vector to elements along the last dimension, each with an index."""
     *starts, indices, mask, value = operands
     shape = op.operand_types[-1].shape

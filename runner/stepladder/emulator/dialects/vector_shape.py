@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepladder.emulator.core.elements import plain, reinterpreted
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import (
+    Value,
     in_lanes,
     is_uniform,
     lanes,
@@ -22,7 +27,7 @@ _POISON = -1  # in place of a position: the element is poison
 
 
 @executes("vector.broadcast", "vector.splat")
-def broadcast(fiber, op, value):
+def broadcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A number or a vector repeated in front of, and along, its dimensions of one."""
     type_ = op.result_types[0]
     value = with_rank(value, op.operand_types[0].rank, type_.rank)
@@ -31,14 +36,14 @@ def broadcast(fiber, op, value):
 
 
 @executes("vector.shape_cast")
-def shape_cast(fiber, op, value):
+def shape_cast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The same elements, in the same order, in another shape."""
     type_ = op.result_types[0]
     return np.reshape(value, (*leading(value, op.operand_types[0].rank), *type_.shape))
 
 
 @executes("vector.transpose")
-def transpose(fiber, op, value):
+def transpose(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The dimensions in another order."""
     order = op.attributes["permutation"]
     front = value.ndim - len(order)
@@ -46,19 +51,19 @@ def transpose(fiber, op, value):
 
 
 @executes("vector.bitcast")
-def bitcast(fiber, op, value):
+def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The same bits as elements of another type."""
     source, target = op.operand_types[0].element, op.result_types[0].element
     return reinterpreted(value, source, target)
 
 
-def _positions(op, dynamic) -> list:
-    dynamic = iter(dynamic)
-    return [next(dynamic) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
+def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
+    rest = iter(dynamic)
+    return [next(rest) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
 
 
 @executes("vector.extract")
-def extract(fiber, op, value, *dynamic):
+def extract(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Value:
     """An element, or a vector of them."""
     rank = op.operand_types[0].rank
     positions = _positions(op, dynamic)
@@ -73,7 +78,7 @@ def extract(fiber, op, value, *dynamic):
 
 
 @executes("vector.insert")
-def insert(fiber, op, part, value, *dynamic):
+def insert(fiber: Fiber, op: Instruction, part: Value, value: Value, *dynamic: Value) -> Value:
     """A vector with another element, or another vector of them."""
     rank, part_rank = op.operand_types[1].rank, op.operand_types[0].rank
     positions = _positions(op, dynamic)
@@ -94,7 +99,7 @@ def insert(fiber, op, part, value, *dynamic):
 
 
 @executes("vector.extract_strided_slice")
-def extract_strided_slice(fiber, op, value):
+def extract_strided_slice(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A part of a vector; the last dimensions may be whole."""
     front = value.ndim - op.operand_types[0].rank
     parts = zip(*(op.attributes[name] for name in ("offsets", "sizes", "strides")))
@@ -104,7 +109,7 @@ def extract_strided_slice(fiber, op, value):
 
 
 @executes("vector.insert_strided_slice")
-def insert_strided_slice(fiber, op, part, value):
+def insert_strided_slice(fiber: Fiber, op: Instruction, part: Value, value: Value) -> Value:
     """A vector with another part, along its last dimensions."""
     part_rank, rank = op.operand_types[0].rank, op.operand_types[1].rank
     part, value = in_lanes([part, value], [part_rank, rank], fiber.count)
@@ -120,7 +125,7 @@ def insert_strided_slice(fiber, op, part, value):
 
 
 @executes("vector.from_elements")
-def from_elements(fiber, op, *elements):
+def from_elements(fiber: Fiber, op: Instruction, *elements: Value) -> Value:
     """A vector of numbers."""
     type_ = op.result_types[0]
     if all(map(is_uniform, elements)):
@@ -132,7 +137,7 @@ def from_elements(fiber, op, *elements):
 
 
 @executes("vector.to_elements")
-def to_elements(fiber, op, value):
+def to_elements(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A vector's numbers."""
     value = np.reshape(value, (*leading(value, op.operand_types[0].rank), -1))
     results = tuple(plain(value[..., number]) for number in range(value.shape[-1]))
@@ -140,7 +145,7 @@ def to_elements(fiber, op, value):
 
 
 @executes("vector.shuffle")
-def shuffle(fiber, op, left, right):
+def shuffle(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Elements of two vectors, by their number along the first dimension."""
     ranks = [max(type_.rank, 1) for type_ in op.operand_types]
     left, right = in_lanes(
@@ -157,7 +162,7 @@ def shuffle(fiber, op, left, right):
 
 
 @executes("vector.interleave")
-def interleave(fiber, op, left, right):
+def interleave(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Elements of two vectors in turn, along the last dimension."""
     rank = op.operand_types[0].rank
     left, right = in_lanes([left, right], [rank] * 2, fiber.count)
@@ -166,18 +171,18 @@ def interleave(fiber, op, left, right):
 
 
 @executes("vector.deinterleave")
-def deinterleave(fiber, op, value):
+def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> tuple[Value, ...]:
     """The elements with even and those with odd numbers along the last dimension."""
     return value[..., 0::2], value[..., 1::2]
 
 
 @executes("vector.step")
-def step(fiber, op):
+def step(fiber: Fiber, op: Instruction) -> Value:
     """0, 1, 2, ..."""
     return np.arange(op.result_types[0].shape[0])
 
 
-def _mask_of(shape, sizes) -> np.ndarray:
+def _mask_of(shape: Sequence[int], sizes: Sequence[Value]) -> np.ndarray:
     """Returns true for the elements with coordinates below sizes, which are numbers for all lanes or for each."""
     if not shape:  # one element, and one size all the same
         return np.asarray(sizes[0]) > 0
@@ -188,12 +193,12 @@ def _mask_of(shape, sizes) -> np.ndarray:
 
 
 @executes("vector.constant_mask")
-def constant_mask(fiber, op):
+def constant_mask(fiber: Fiber, op: Instruction) -> Value:
     """A mask of a box at the origin."""
     return plain(_mask_of(op.result_types[0].shape, op.attributes["mask_dim_sizes"]))
 
 
 @executes("vector.create_mask")
-def create_mask(fiber, op, *sizes):
+def create_mask(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     """A mask of a box at the origin."""
     return plain(_mask_of(op.result_types[0].shape, sizes))

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.fragments import WARPGROUP
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import Access, Allocation
 from stepladder.emulator.memory.shadow import Touch
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
 _UNCOMMITTED = -1
 
 
-def bytes_touched(group, space: Allocation, actor: int, starts: np.ndarray, size: int) -> Touch | None:
+def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarray, size: int) -> Touch | None:
     """Returns the Touch of one actor and the bytes of an allocation; None where nobody checks.
 
     Args:
@@ -35,7 +42,7 @@ def bytes_touched(group, space: Allocation, actor: int, starts: np.ndarray, size
     return Touch(space, np.full(places.size, actor, np.int64), places.reshape(-1))
 
 
-def agent_for(group, warps) -> int:
+def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
     """Returns a new actor of the sanitizer that knows what each of these warps does; 0 where nobody checks."""
     sanitizer = group.sanitizer
     if not sanitizer.enabled:
@@ -45,7 +52,7 @@ def agent_for(group, warps) -> int:
     return agent
 
 
-def tell_common(group, agent: int, warps) -> None:
+def tell_common(group: Group, agent: int, warps: Sequence[int] | np.ndarray) -> None:
     """Tells an agent what all of these warps know: what works for all may only do what each of them might."""
     sanitizer = group.sanitizer
     if sanitizer.enabled:
@@ -58,7 +65,7 @@ def tell_common(group, agent: int, warps) -> None:
 class _Copy:
     """A `cp.async` of some threads: `source` and `target` have a row for each of its `lanes`."""
 
-    def __init__(self, fiber, op, source: Access, target: Access):
+    def __init__(self, fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
         self.op = op
         self.source, self.target = source, target
         self.row = np.full(fiber.count, -1)
@@ -71,7 +78,7 @@ class _Copy:
         """Whether it brings more than zeros: loops that load ahead go on with copies of nothing at their end."""
         return self.source.valid is None or bool(self.source.valid[self.row[self.pending]].any())
 
-    def land(self, fiber, mask: np.ndarray) -> None:
+    def land(self, fiber: Fiber, mask: np.ndarray) -> None:
         """Lets the data of these lanes arrive."""
         rows = self.row[mask]
         source, target = (
@@ -95,7 +102,7 @@ class _Copy:
 class _Copies:
     """The `cp.async` copies of a group of blocks, by thread."""
 
-    def __init__(self, group):
+    def __init__(self, group: Group) -> None:
         self.waiting: list[_Copy] = []
         self.committed = np.zeros(group.count, np.int64)
         group.at_end.append(
@@ -107,19 +114,19 @@ class _Copies:
         )
 
 
-def _report_unwaited(group, ops: Sequence, text: str) -> None:
+def _report_unwaited(group: Group, ops: Sequence, text: str) -> None:
     for op in ops:
         group.sanitizer.report("unwaited", text, op)
 
 
-def _kept(group, kind: str, make: Callable):
+def _kept(group: Group, kind: str, make: Callable) -> Value:
     """Returns what a group of blocks keeps of a kind, made when it is first asked for."""
     if kind not in group.state:
         group.state[kind] = make(group)
     return group.state[kind]
 
 
-def copy(fiber, op, source: Access, target: Access) -> None:
+def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     """Lets each active thread begin a copy of its row of `source` to its row of `target`.
 
     Both have a dimension of lanes; elements of `source` that are not valid become zero.
@@ -132,7 +139,7 @@ def copy(fiber, op, source: Access, target: Access) -> None:
     _kept(group, "cp.async", _Copies).waiting.append(_Copy(fiber, op, source, target))
 
 
-def commit_copies(fiber) -> None:
+def commit_copies(fiber: Fiber) -> None:
     """Makes a group of what each active thread has copied since its last one."""
     copies = _kept(fiber.group, "cp.async", _Copies)
     active = fiber.active
@@ -142,7 +149,7 @@ def commit_copies(fiber) -> None:
     copies.committed[fiber.lanes] += 1
 
 
-def wait_for_copies(fiber, latest: int | None) -> None:
+def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
     """Waits until all but the `latest` groups of each active thread have arrived; None: for all, committed or not."""
     copies = _kept(fiber.group, "cp.async", _Copies)
     active = fiber.active
@@ -162,7 +169,7 @@ def wait_for_copies(fiber, latest: int | None) -> None:
 class BulkStore:
     """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once."""
 
-    op: object
+    op: Instruction
     read: Callable[[], None]
     write: Callable[[], None]
     has_read: bool = False
@@ -190,7 +197,7 @@ class _Bulk:
 class _BulkStores:
     """The stores by TMA of a group of blocks, by thread."""
 
-    def __init__(self, group):
+    def __init__(self, group: Group) -> None:
         self.group = group
         self.of_lane: dict[int, _Bulk] = {}
         group.at_end.append(self.end)
@@ -206,16 +213,16 @@ class _BulkStores:
                 store.finish()
 
 
-def _bulk(fiber, lane: int) -> _Bulk:
+def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
     return _kept(fiber.group, "bulk", _BulkStores).of_lane.setdefault(int(lane), _Bulk())
 
 
-def store_in_bulk(fiber, lane: int, store: BulkStore) -> None:
+def store_in_bulk(fiber: Fiber, lane: int, store: BulkStore) -> None:
     """Lets a thread begin a store by TMA."""
     _bulk(fiber, lane).open.append(store)
 
 
-def commit_bulk(fiber) -> None:
+def commit_bulk(fiber: Fiber) -> None:
     """Makes a group of what each active thread has begun to store since its last one."""
     for lane in fiber.lanes:
         bulk = _bulk(fiber, lane)
@@ -223,7 +230,7 @@ def commit_bulk(fiber) -> None:
         bulk.open = []
 
 
-def wait_for_bulk(fiber, latest: int, *, read: bool) -> None:
+def wait_for_bulk(fiber: Fiber, latest: int, *, read: bool) -> None:
     """Waits until all but the `latest` groups of each active thread are done, or have `read` at least."""
     for lane in fiber.lanes:
         bulk = _bulk(fiber, lane)
@@ -242,7 +249,7 @@ class Product:
 
     __slots__ = ("is_done", "lanes", "op", "touches")
 
-    def __init__(self, op, lanes: slice, touches: Sequence[Touch]):
+    def __init__(self, op: Instruction, lanes: slice, touches: Sequence[Touch]) -> None:
         self.op = op
         self.lanes = lanes
         self.touches = touches
@@ -259,7 +266,7 @@ class Warpgroup:
         is_fenced: whether its registers were fenced for wgmma since its last commit.
     """
 
-    def __init__(self, group, number: int):
+    def __init__(self, group: Group, number: int) -> None:
         self.group = group
         self.lanes = slice(number * WARPGROUP, (number + 1) * WARPGROUP)
         self.block = int(group.block_of_lane[self.lanes.start])
@@ -269,7 +276,7 @@ class Warpgroup:
         self.groups: list[list[Product]] = []
         self.is_fenced = False
 
-    def begin(self, op, touches: Sequence[Touch | None]) -> Product:
+    def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
         """Begins a product that reads what `touches` says, as `agent`."""
         tell_common(self.group, self.agent, self.warps)
         touches = [touch for touch in touches if touch is not None]
@@ -300,7 +307,7 @@ class Warpgroup:
 class _Warpgroups:
     """The warpgroups of a group of blocks that multiply, by number."""
 
-    def __init__(self, group):
+    def __init__(self, group: Group) -> None:
         self.group = group
         self.of_number: dict[int, Warpgroup] = {}
         group.at_end.append(self.end)
@@ -315,7 +322,7 @@ class _Warpgroups:
             )
 
 
-def warpgroups(fiber, op) -> list[Warpgroup]:
+def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     """Returns the warpgroups of the active threads; those of which some are missing become findings."""
     group = fiber.group
     known = _kept(group, "warpgroups", _Warpgroups).of_number
@@ -334,7 +341,7 @@ def warpgroups(fiber, op) -> list[Warpgroup]:
     return found
 
 
-class Sums:
+class AccumulatorRegisters:
     """What a thread has of the sums of a wgmma, in registers.
 
     Attributes:
@@ -344,11 +351,11 @@ class Sums:
 
     __slots__ = ("array", "products")
 
-    def __init__(self, array: np.ndarray, products: Sequence[Product] = ()):
+    def __init__(self, array: np.ndarray, products: Sequence[Product] = ()) -> None:
         self.array = array
         self.products = products
 
-    def read(self, fiber, op) -> np.ndarray:
+    def read(self, fiber: Fiber, op: Instruction) -> np.ndarray:
         """Returns the sums for a use by threads; those in flight become a finding, and no numbers."""
         self.products = [product for product in self.products if not product.is_done]
         array = self.array
@@ -363,9 +370,9 @@ class Sums:
         return array
 
     @staticmethod
-    def merged(parts: list[Sums], masks: list, count: int) -> Sums:
+    def merged(parts: list[AccumulatorRegisters], masks: list, count: int) -> AccumulatorRegisters:
         """Returns the sums that the lanes of each mask have in that part."""
         array = parts[0].array.copy()
         for part, mask in zip(parts[1:], masks[1:]):
             array[mask] = part.array[mask]
-        return Sums(array, [product for part in parts for product in part.products])
+        return AccumulatorRegisters(array, [product for part in parts for product in part.products])

@@ -9,10 +9,16 @@ each of which gives one row of one bank. A warp's access of 4 bytes a thread is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory.sanitizer import WARP
+
+if TYPE_CHECKING:
+    from stepladder.emulator.memory.memory import Access
 
 SECTOR = 32  # bytes
 BANKS = 32
@@ -58,7 +64,7 @@ class Counters:
     barriers: dict[str, int] = field(default_factory=dict)
     blocks: int = 0
 
-    def access(self, fiber, op, access, kind: str) -> None:
+    def access(self, fiber: Fiber, op: Instruction, access: Access, kind: str) -> None:
         """Counts an access of threads."""
         memory = access.memory
         if fiber.group.is_host or memory.space == "private":
@@ -114,7 +120,7 @@ class Counters:
         row.wavefronts += int(most.sum())
         row.conflicts += int((most - fewest).clip(min=0).sum())
 
-    def matrix(self, fiber, op, access, kind: str) -> None:
+    def matrix(self, fiber: Fiber, op: Instruction, access: Access, kind: str) -> None:
         """Counts an access of a warp to a whole matrix, in rows of 16 bytes, eight to a pass (as ldmatrix does it).
 
         How a warp's threads divide a matrix of WMMA among them is not specified; this is the fewest passes that rows
@@ -154,7 +160,7 @@ class Counters:
         wide = np.broadcast_to(phases[..., None], words.shape)
         self._wavefronts(row, wide.reshape(-1).astype(np.int64), words.reshape(-1))
 
-    def ldmatrix(self, op, phases: np.ndarray, addresses: np.ndarray) -> None:
+    def ldmatrix(self, op: Instruction, phases: np.ndarray, addresses: np.ndarray) -> None:
         """Counts rows of 16 bytes at `addresses`, each pair of a phase (1-D arrays): one pass a phase at best."""
         row = self._row(op, "shared", "load")
         row.executions += 1
@@ -162,25 +168,25 @@ class Counters:
         words = addresses[:, None] + np.arange(0, ROW, BANK)
         self._wavefronts(row, np.repeat(phases.astype(np.int64), ROW // BANK), words.reshape(-1))
 
-    def bulk(self, op, space: str, kind: str, size: int) -> None:
+    def bulk(self, op: Instruction, space: str, kind: str, size: int) -> None:
         """Counts bytes that a copy engine moves for one op."""
         row = self._row(op, space, kind)
         row.executions += 1
         row.bytes += size
         row.sectors += -(-size // SECTOR) if space == "global" else 0
 
-    def products(self, fiber, op, multiply_adds: int, warps: int = 1) -> None:
+    def products(self, fiber: Fiber, op: Instruction, multiply_adds: int, warps: int = 1) -> None:
         """Counts an instruction of the matrix units, of so many multiplications and additions each, by all active
         warps (`warps` of them make one instruction)."""
         executions = len(fiber.warps) // warps
         self.instructions[op.name] = self.instructions.get(op.name, 0) + executions
         self.multiply_adds += multiply_adds * executions
 
-    def barrier(self, fiber, op) -> None:
+    def barrier(self, fiber: Fiber, op: Instruction) -> None:
         """Counts a barrier."""
         self.barriers[op.name] = self.barriers.get(op.name, 0) + len(fiber.warps)
 
-    def _row(self, op, space: str, kind: str) -> Traffic:
+    def _row(self, op: Instruction, space: str, kind: str) -> Traffic:
         key = op.number, space, kind
         if key not in self.traffic:
             self.traffic[key] = Traffic(op.name, op.location, space, kind)

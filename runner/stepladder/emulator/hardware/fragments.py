@@ -27,7 +27,7 @@ class Fragment:
         rows, columns: of what thread t holds in place r: int arrays (threads, *held).
     """
 
-    def __init__(self, shape: tuple[int, int], rows: np.ndarray, columns: np.ndarray):
+    def __init__(self, shape: tuple[int, int], rows: np.ndarray, columns: np.ndarray) -> None:
         self.shape = shape
         self.rows, self.columns = np.broadcast_arrays(rows, columns)
         self._places = (self.rows * shape[1] + self.columns).reshape(-1)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stepladder.emulator.core.values import Value
+
 UNIT = 16  # bytes that a swizzle moves as one
 GROUP = 8  # rows after which a swizzle repeats itself
 
 
-def swizzled(addresses, swizzle: int):
+def swizzled(addresses: Value, swizzle: int) -> Value:
     """Returns where bytes of shared memory are under a swizzle.
 
     Bits 4 to 6 of an address (4 to 5, 4) are exchanged by bits 7 to 9 of it (7 to 8, 7): of the address itself, not of

@@ -1,4 +1,4 @@
-"""Barriers: those that a block's threads meet at, those of a cluster, and mbarriers with phases and bytes to come.
+"""Barriers: those that a block's threads meet at, and those of a cluster.
 
 Each keeps what those who arrived know (`Sanitizer.release`), and tells it those who leave (`acquire`).
 """
@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.core.fibers import Blocked, Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.values import Value
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.emulator.memory.shadow import together
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
 
 _BARRIERS = 16  # of a block, by number
 
 
-def warps_of(fiber, mask: np.ndarray) -> np.ndarray:
+def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
     return np.unique(fiber.group.warp_of_lane[mask])
 
 
-def by_value(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Returns the active lanes as masks (T,) by what they have for numbers: one where all have the same."""
     if all(values.is_uniform(number) for number in numbers):
         return [(fiber.active, tuple(int(number) for number in numbers))]
@@ -37,7 +43,7 @@ def by_value(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     return groups
 
 
-def by_block(fiber, *numbers) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def by_block(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Returns the active lanes by their block and what they have for numbers: (mask, (block, number, ...))."""
     block = 0 if fiber.group.blocks == 1 else fiber.group.block_of_lane
     return by_value(fiber, block, *numbers)
@@ -72,17 +78,19 @@ class Meeting:
             self.generation += 1
 
 
-def _meetings(group) -> dict:
+def _meetings(group: Group) -> dict:
     return group.state.setdefault("meetings", {})
 
 
-def arrive(fiber, op, number=0, threads=None) -> None:
+def arrive(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None) -> None:
     """Arrives at a block's barrier `number` that `threads` (None: all of the block) meet at, and goes on."""
     for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
         _join(fiber, op, block, mask, name, None if threads is None else expected)
 
 
-def _join(fiber, op, block: int, mask: np.ndarray, name: int, threads: int | None) -> tuple[Meeting, int, int]:
+def _join(
+    fiber: Fiber, op: Instruction, block: int, mask: np.ndarray, name: int, threads: int | None
+) -> tuple[Meeting, int, int]:
     """Lets lanes arrive at a barrier that `threads` (None: all of the block) meet at.
 
     Returns:
@@ -113,7 +121,7 @@ def _join(fiber, op, block: int, mask: np.ndarray, name: int, threads: int | Non
     return meeting, meeting.arrive(count, expected, known), expected
 
 
-def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
+def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False) -> None:
     """Arrives at a block's barrier and waits there for the others; with `at_one_op` all must come to the same op."""
 
     def arrivals() -> list:
@@ -137,14 +145,14 @@ def meet(fiber, op, number=0, threads=None, *, at_one_op: bool = False) -> None:
     _wait(fiber, arrivals)
 
 
-def _at_barrier(fiber, op, number, threads) -> list:
+def _at_barrier(fiber: Fiber, op: Instruction, number: Value, threads: Value) -> list:
     _whole_warps(fiber, op)
     if fiber.group.counters is not None:
         fiber.group.counters.barrier(fiber, op)
     return by_block(fiber, number, fiber.group.threads if threads is None else threads)
 
 
-def _whole_warps(fiber, op) -> None:
+def _whole_warps(fiber: Fiber, op: Instruction) -> None:
     """A barrier counts warps: threads of one that went another way are taken as there, or waited for in vain."""
     group = fiber.group
     if fiber.mask is None:
@@ -161,7 +169,7 @@ def _whole_warps(fiber, op) -> None:
         )
 
 
-def _wait(fiber, arrivals: Callable[[], list]) -> None:
+def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
     """Arrives once, then waits: `arrivals` returns (mask, meeting, generation, reason) for the active lanes."""
     if fiber.pending is None:
         fiber.pending = arrivals()
@@ -179,7 +187,7 @@ def _wait(fiber, arrivals: Callable[[], list]) -> None:
         fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.known_of.get(generation))
 
 
-def arrive_at_cluster(fiber, op) -> None:
+def arrive_at_cluster(fiber: Fiber, op: Instruction) -> None:
     """Arrives at the cluster's barrier."""
     group = fiber.group
     meeting = _meetings(group).setdefault("cluster", Meeting())
@@ -191,7 +199,7 @@ def arrive_at_cluster(fiber, op) -> None:
     arrived[fiber.lanes] = generation
 
 
-def leave(fiber) -> None:
+def leave(fiber: Fiber) -> None:
     """The active threads end: barriers that all threads meet at do not wait for them any more."""
     group = fiber.group
     group.finished[fiber.lanes] = True
@@ -207,12 +215,12 @@ def leave(fiber) -> None:
                 meeting.end(_present(group, block))
 
 
-def _present(group, block: int) -> int:
+def _present(group: Group, block: int) -> int:
     """Returns how many threads of a block have not ended."""
     return group.threads - int(group.finished[group.block_of_lane == block].sum())
 
 
-def wait_for_cluster(fiber, op) -> None:
+def wait_for_cluster(fiber: Fiber, op: Instruction) -> None:
     """Waits until all threads of the cluster have arrived at its barrier."""
     meeting = _meetings(fiber.group).setdefault("cluster", Meeting())
     arrived = fiber.group.state.get("cluster generation", np.full(fiber.count, -1))
@@ -226,158 +234,7 @@ def wait_for_cluster(fiber, op) -> None:
     _wait(fiber, arrivals)
 
 
-@dataclass
-class MBarrier:
-    """An mbarrier: a phase ends when `count` have arrived and the bytes that were announced have come.
-
-    Attributes:
-        phase: number of phases that have ended.
-        pending: arrivals that are missing; `transaction`: bytes that are.
-        made: what who initialized it knew then: others must have been told before they use it.
-        made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
-        agent: the actor that copies which complete on it are, for the sanitizer.
-        copies: what completes on it and has not yet: each a function that makes it do so.
-    """
-
-    count: int
-    pending: int
-    transaction: int = 0
-    phase: int = 0
-    known: np.ndarray | None = None
-    known_before: np.ndarray | None = None
-    made: np.ndarray | None = None
-    made_by: np.ndarray | None = None
-    is_fenced: bool = False
-    agent: int = 0
-    copies: list[Callable[[], None]] = field(default_factory=list)
-
-    def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
-        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here."""
-        self.transaction += expected - came
-        self.pending -= arrivals
-        self.known = together(self.known, known)
-        if self.pending == 0 and self.transaction == 0:
-            self.phase += 1
-            self.pending = self.count
-            self.known_before, self.known = self.known, self.known
-
-
-def mbarriers(group) -> dict[tuple[int, int], MBarrier]:
-    """Returns a group's mbarriers by block and address."""
-    return group.state.setdefault("mbarriers", {})
-
-
-def find_mbarrier(fiber, op, block: int, address: int, warps) -> MBarrier | None:
-    """Returns an mbarrier that some warps use; None where nobody has initialized one.
-
-    That, and one that is used unordered, is a finding.
-    """
-    sanitizer = fiber.group.sanitizer
-    found = mbarriers(fiber.group).get((block, address))
-    if found is None:
-        sanitizer.report(
-            "uninitialized",
-            f"there is no initialized mbarrier at byte {address:#x} of shared memory of block {block}",
-            op,
-        )
-    elif found.made is not None and not sanitizer.knows(warps, found.made).all():
-        sanitizer.report(
-            "race",
-            f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
-            "behind its initialization",
-            op,
-        )
-    return found
-
-
-def initialize(fiber, op, address, count) -> None:
-    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block."""
-    group = fiber.group
-    if not mbarriers(group):
-        group.on_deadlock.append(lambda: _explain(group))
-    sanitizer = group.sanitizer
-    for mask, (block, place, arrivals) in by_block(fiber, address, count):
-        agent = sanitizer.agent() if sanitizer.enabled else 0
-        warps = warps_of(fiber, mask)
-        mbarriers(group)[block, place] = MBarrier(
-            arrivals, arrivals, made=sanitizer.release(warps), made_by=warps, agent=agent
-        )
-
-
-def fence_initialization(fiber) -> None:
-    """Makes the mbarriers that the active warps have initialized visible to TMA."""
-    for barrier in mbarriers(fiber.group).values():
-        if np.isin(barrier.made_by, fiber.warps).all():
-            barrier.is_fenced = True
-
-
-def _explain(group) -> None:
-    """Says which mbarriers wait for other numbers of bytes than copies bring."""
-    for (block, place), barrier in mbarriers(group).items():
-        if barrier.pending == 0 and barrier.transaction:
-            op = group.state.get(("expects", block, place))
-            text = (
-                f"waits for {barrier.transaction} bytes that no copy brings"
-                if barrier.transaction > 0
-                else f"was told of {-barrier.transaction} bytes less than copies brought"
-            )
-            group.sanitizer.report("transaction-bytes", f"the mbarrier at byte {place:#x} of shared memory {text}", op)
-
-
-def arrive_at(fiber, op, address, *, expected=0, arrivals: int = 1, block=None) -> None:
-    """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
-
-    Args:
-        block: of the cluster, where the mbarrier is another block's; uniform or (T,).
-    """
-    group = fiber.group
-    numbers = by_block(fiber, address, expected) if block is None else by_value(fiber, block, address, expected)
-    for mask, (owner, place, announced) in numbers:
-        barrier = find_mbarrier(fiber, op, owner, place, warps_of(fiber, mask))
-        if barrier is None:
-            continue
-        count = int(mask.sum())
-        if announced:
-            group.state["expects", owner, place] = op
-        known = group.sanitizer.release(warps_of(fiber, mask))
-        if arrivals * count > barrier.pending:
-            group.sanitizer.report(
-                "order",
-                f"{arrivals * count} threads arrive at an mbarrier that waits for {barrier.pending} more in this phase",
-                op,
-            )
-        for _ in range(count):
-            barrier.update(arrivals=arrivals, expected=announced, known=known)
-
-
-def wait_at(fiber, op, address, parity) -> None:
-    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
-    group = fiber.group
-    ready = np.zeros(fiber.count, bool)
-    reasons, passed = set(), []
-    for mask, (block, place, phase) in by_block(fiber, address, parity):
-        barrier = find_mbarrier(fiber, op, block, place, warps_of(fiber, mask))
-        if barrier is None:
-            ready |= mask
-            continue
-        # Copies are as late as they can be: here, where somebody waits for them.
-        while barrier.copies and barrier.phase % 2 == phase:
-            barrier.copies.pop(0)()
-        if barrier.phase % 2 != phase:
-            ready |= mask
-            passed.append((mask, barrier))
-        else:
-            reasons.add(
-                f"phase {barrier.phase} of the mbarrier at byte {place:#x}, which misses {barrier.pending} "
-                f"arrivals and {barrier.transaction} bytes"
-            )
-    if not ready[fiber.lanes].all():
-        raise Blocked("; ".join(sorted(reasons)), ready if ready.any() else None)
-    for mask, barrier in passed:
-        group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
-
-
-def note_remote(fiber, op, block: np.ndarray, what: str) -> None:
+def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, what: str) -> None:
     """Notes when warps touch other blocks' shared memory, for those blocks not to end before.
 
     Args:
@@ -395,7 +252,7 @@ def note_remote(fiber, op, block: np.ndarray, what: str) -> None:
             group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp], what
 
 
-def _check_ends(group) -> None:
+def _check_ends(group: Group) -> None:
     """The blocks end: says which did not know of all that others did in their shared memory."""
     sanitizer = group.sanitizer
     for (_, block, warp), (op, time, what) in group.state["remote"].items():

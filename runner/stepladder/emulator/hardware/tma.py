@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import asynchronous, shared_memory_layouts
 from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched
-from stepladder.emulator.hardware.synchronization import mbarriers
+from stepladder.emulator.hardware.mbarriers import mbarriers
 from stepladder.emulator.memory.memory import Allocation
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.types import Scalar
+    from stepladder.emulator.hardware.mbarriers import MBarrier
+    from stepladder.emulator.memory.shadow import Touch
 
 ALIGNMENT = 128  # bytes, of a box in shared memory
 _BOX_LIMIT = 256  # elements a dimension
@@ -32,7 +41,7 @@ class Descriptor:
 
     memory: Allocation
     start: int
-    element: object
+    element: Scalar
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
@@ -95,7 +104,9 @@ class _Box:
         addresses: in shared memory, in bytes.
     """
 
-    def __init__(self, fiber, op, descriptor: Descriptor, origin: Sequence[int], address: int):
+    def __init__(
+        self, fiber: Fiber, op: Instruction, descriptor: Descriptor, origin: Sequence[int], address: int
+    ) -> None:
         self.group = fiber.group
         self.descriptor = descriptor
         self.positions, self.inside = descriptor.elements(origin)
@@ -112,7 +123,7 @@ class _Box:
                 op,
             )
 
-    def fits(self, op) -> bool:
+    def fits(self, op: Instruction) -> bool:
         """Whether it lies in shared memory; a finding where it does not."""
         if self.addresses.min() >= 0 and self.addresses.max() + self.item <= self.group.window.size:
             return True
@@ -124,13 +135,13 @@ class _Box:
         )
         return False
 
-    def in_global(self, actor: int):
+    def in_global(self, actor: int) -> Touch | None:
         """Returns the Touch of what there is of it in global memory."""
         return bytes_touched(
             self.group, self.descriptor.memory, actor, self.positions[self.inside] * self.item, self.item
         )
 
-    def in_shared(self, actor: int, block: int):
+    def in_shared(self, actor: int, block: int) -> Touch | None:
         """Returns the Touch of it in a block's shared memory."""
         window = self.group.window
         units = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // self.item)]
@@ -148,14 +159,14 @@ class _Box:
 
 
 def load(
-    fiber,
-    op,
+    fiber: Fiber,
+    op: Instruction,
     descriptor: Descriptor,
     origin: Sequence[int],
     *,
     lane: int,
     address: int,
-    barriers: Sequence[tuple[int, object]],
+    barriers: Sequence[tuple[int, MBarrier]],
 ) -> None:
     """Lets a thread begin to load a box, which arrives when somebody waits for it.
 
@@ -193,7 +204,7 @@ def load(
 class _Landing:
     """The arrival of a box in a block's shared memory: called, it happens."""
 
-    def __init__(self, box: _Box, op, block: int, barrier, written):
+    def __init__(self, box: _Box, op: Instruction, block: int, barrier: MBarrier, written: Touch | None) -> None:
         self.box, self.op, self.block, self.barrier, self.written = box, op, block, barrier, written
 
     def __call__(self) -> None:
@@ -205,7 +216,7 @@ class _Landing:
         self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
 
 
-def _report_unwaited(group) -> None:
+def _report_unwaited(group: Group) -> None:
     """The blocks end: says which boxes nobody has waited for."""
     for barrier in mbarriers(group).values():
         for landing in barrier.copies:
@@ -215,7 +226,14 @@ def _report_unwaited(group) -> None:
 
 
 def store(
-    fiber, op, descriptor: Descriptor, origin: Sequence[int], *, lane: int, address: int, add: bool = False
+    fiber: Fiber,
+    op: Instruction,
+    descriptor: Descriptor,
+    origin: Sequence[int],
+    *,
+    lane: int,
+    address: int,
+    add: bool = False,
 ) -> None:
     """Lets a thread begin to store a box, or to add it to what is there; what lies outside of the tensor is left out.
 

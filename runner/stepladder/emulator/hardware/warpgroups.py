@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import fragments, shared_memory_layouts
-from stepladder.emulator.hardware.asynchronous import Sums, Warpgroup, bytes_touched
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters, Warpgroup, bytes_touched
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
+
+if TYPE_CHECKING:
+    from stepladder.emulator.memory.shadow import Touch
 
 ROWS = 64  # of one instruction
 STEP_BYTES = 32  # of it along k, for every type
@@ -66,9 +72,9 @@ def fence(warpgroups: list[Warpgroup]) -> None:
 
 def multiply(
     warpgroup: Warpgroup,
-    op,
-    fiber,
-    sums: Sums,
+    op: Instruction,
+    fiber: Fiber,
+    sums: AccumulatorRegisters,
     held: np.ndarray,
     columns: int,
     a: Operand,
@@ -108,7 +114,9 @@ def multiply(
         group.counters.products(fiber, op, ROWS * columns * k, warps=len(warpgroup.warps))
 
 
-def _read(warpgroup: Warpgroup, op, fiber, operand: Operand, rows: int, k: int, item: int):
+def _read(
+    warpgroup: Warpgroup, op: Instruction, fiber: Fiber, operand: Operand, rows: int, k: int, item: int
+) -> tuple[np.ndarray, Touch | None]:
     """Returns an operand as an array (rows, k) in a type for exact products, and its Touch."""
     group = warpgroup.group
     window = group.window

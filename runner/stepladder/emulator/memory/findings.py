@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
 
 
 @dataclass
@@ -58,7 +64,7 @@ class Findings:
     found: dict[tuple, Finding] = field(default_factory=dict)
     left_out: int = 0
 
-    def add(self, kind: str, message: str, op=None, other=None) -> None:
+    def add(self, kind: str, message: str, op: Instruction | None = None, other: Instruction | None = None) -> None:
         """Adds a finding about an instruction, and the one that it is at odds with."""
         key = kind, op.number if op is not None else message, other.number if other is not None else -1
         if key in self.found:
@@ -75,7 +81,7 @@ class Findings:
                 other.location if other is not None else "",
             )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Finding]:
         return iter(self.found.values())
 
 
@@ -84,11 +90,11 @@ class NoSanitizer:
 
     enabled = False
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("__"):
             raise AttributeError(name)
         return _nothing
 
 
-def _nothing(*args, **kwargs) -> None:
+def _nothing(*args: Value, **kwargs) -> None:
     return None

@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.types import Opaque, Scalar, Vector
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.types import Type
 
 _FLOAT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
@@ -40,7 +44,7 @@ class Layout:
         return self.offsets[number] if self.kind == "struct" else number * self.parts[0].bytes
 
 
-def text_of(type_) -> str:
+def text_of(type_: Type) -> str:
     """Returns the text of a decoded type."""
     if isinstance(type_, Opaque):
         return type_.text

@@ -7,11 +7,20 @@ of a cluster (shared memory), or one for each thread (private memory).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core.values import MemRef, lanes
 from stepladder.runtime import host_memory
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.types import Scalar
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 
 # Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
@@ -42,7 +51,7 @@ class Allocation:
 
     __slots__ = ("data", "size", "copies", "space", "address", "name", "shadow", "freed")
 
-    def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = ""):
+    def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")
         # All bits set: not a number in every floating-point type, and an improbable integer.
         self.data = np.full(max(size, 1) * copies, 0xFF, np.uint8)
@@ -51,8 +60,8 @@ class Allocation:
         self.space = space
         self.address = address
         self.name = name
-        self.shadow = None
-        self.freed = None
+        self.shadow: SharedShadow | GlobalShadow | None = None
+        self.freed: Instruction | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""
@@ -63,7 +72,7 @@ class Allocation:
 class Heap:
     """Allocations in global memory, with the addresses they have."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.allocations: list[Allocation] = []
         self._next = _GLOBAL_BASE
 
@@ -97,7 +106,7 @@ class Heap:
         return allocation
 
 
-def contiguous(memory: Allocation, element, shape, start: int = 0) -> MemRef:
+def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
     """Returns a view of an allocation as a row-major array."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return MemRef(memory, element, start, 0, shape, strides)
@@ -127,7 +136,9 @@ class Access:
 
     __slots__ = ("element", "memory", "per_lane", "positions", "valid")
 
-    def __init__(self, memory: Allocation, element, positions: np.ndarray, valid, per_lane: bool):
+    def __init__(
+        self, memory: Allocation, element: Scalar, positions: np.ndarray, valid: np.ndarray | None, per_lane: bool
+    ) -> None:
         self.memory = memory
         self.element = element
         self.positions = positions
@@ -135,14 +146,21 @@ class Access:
         self.per_lane = per_lane
 
 
-def _restricted(fiber, value, rank: int):
+def _restricted(fiber: Fiber, value: Value, rank: int) -> Value:
     """Returns a number or array of the convention of `values` with the active lanes only."""
     if not isinstance(value, np.ndarray) or value.ndim <= rank or fiber.mask is None or value.shape[0] == 1:
         return value
     return value[fiber.lanes]
 
 
-def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access:
+def locate(
+    fiber: Fiber,
+    op: Instruction,
+    view: MemRef,
+    coordinates: Sequence[Value],
+    shape: tuple[int, ...] = (),
+    valid: np.ndarray | None = None,
+) -> Access:
     """Returns the elements at `coordinates` of a view; what is outside of the view becomes a finding and is left out.
 
     Args:
@@ -152,7 +170,7 @@ def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access
     """
     rank = len(shape)
 
-    def aligned(number):
+    def aligned(number: Value) -> Value:
         """Offsets, sizes and strides have no dimensions but lanes."""
         number = _restricted(fiber, number, 0)
         return number.reshape(-1, *(1,) * rank) if isinstance(number, np.ndarray) else number
@@ -210,7 +228,7 @@ def locate(fiber, op, view: MemRef, coordinates, shape=(), valid=None) -> Access
     return Access(memory, view.element, positions, inside, per_lane)
 
 
-def gather(access: Access, fill=None) -> np.ndarray:
+def gather(access: Access, fill: Value = None) -> np.ndarray:
     """Returns the elements of an access; those that are not touched are `fill`."""
     typed = access.memory.typed(access.element.dtype)
     if access.valid is None:
@@ -220,7 +238,7 @@ def gather(access: Access, fill=None) -> np.ndarray:
     return values
 
 
-def scatter(access: Access, values) -> None:
+def scatter(access: Access, values: Value) -> None:
     """Writes the elements of an access."""
     typed = access.memory.typed(access.element.dtype)
     values = np.broadcast_to(values, access.positions.shape)
@@ -230,7 +248,7 @@ def scatter(access: Access, values) -> None:
         typed[access.positions[access.valid]] = values[access.valid]
 
 
-def take(fiber, op, access: Access, *, fill=None, is_matrix: bool = False) -> np.ndarray:
+def take(fiber: Fiber, op: Instruction, access: Access, *, fill: Value = None, is_matrix: bool = False) -> np.ndarray:
     """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads."""
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
@@ -239,7 +257,7 @@ def take(fiber, op, access: Access, *, fill=None, is_matrix: bool = False) -> np
     return gather(access, fill)
 
 
-def put(fiber, op, access: Access, values: np.ndarray, *, is_matrix: bool = False) -> None:
+def put(fiber: Fiber, op: Instruction, access: Access, values: np.ndarray, *, is_matrix: bool = False) -> None:
     """Writes the elements of an access, checked and counted as for `take`."""
     group = fiber.group
     group.sanitizer.write(fiber, op, access, values)
@@ -249,7 +267,7 @@ def put(fiber, op, access: Access, values: np.ndarray, *, is_matrix: bool = Fals
     group.sanitizer.written(fiber, op, access, values)
 
 
-def spread(fiber, values: np.ndarray) -> np.ndarray:
+def spread(fiber: Fiber, values: np.ndarray) -> np.ndarray:
     """Returns what the active lanes have as an array for all lanes."""
     if fiber.mask is None:
         return values
@@ -258,7 +276,15 @@ def spread(fiber, values: np.ndarray) -> np.ndarray:
     return whole
 
 
-def read(fiber, op, view: MemRef, coordinates, shape=(), valid=None, fill=None):
+def read(
+    fiber: Fiber,
+    op: Instruction,
+    view: MemRef,
+    coordinates: Sequence[Value],
+    shape: tuple[int, ...] = (),
+    valid: np.ndarray | None = None,
+    fill: Value = None,
+) -> Value:
     """Returns the elements at `coordinates` of a view: (*shape,), or (T, *shape) where lanes differ.
 
     Args as for `locate`; elements that are not touched are `fill`.
@@ -273,7 +299,15 @@ def read(fiber, op, view: MemRef, coordinates, shape=(), valid=None, fill=None):
     return spread(fiber, values) if access.per_lane else values
 
 
-def write(fiber, op, view: MemRef, coordinates, value, shape=(), valid=None) -> None:
+def write(
+    fiber: Fiber,
+    op: Instruction,
+    view: MemRef,
+    coordinates: Sequence[Value],
+    value: Value,
+    shape: tuple[int, ...] = (),
+    valid: np.ndarray | None = None,
+) -> None:
     """Writes `value`, uniform or with lanes, to the elements at `coordinates` of a view; args as for `locate`."""
     access = locate(fiber, op, view, coordinates, shape, valid)
     value = np.asarray(value, view.element.dtype)

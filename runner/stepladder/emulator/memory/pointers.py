@@ -8,6 +8,9 @@ one before or behind the nearest, and so becomes a finding.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from stepladder.emulator.core import values
@@ -18,18 +21,24 @@ from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import RANK_SHIFT, Allocation, contiguous
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.types import Scalar, Type
+    from stepladder.emulator.core.values import Value
+
 SHARED = 3  # address space
 _MOST_BLOCKS = 16  # of a cluster
 # Addresses below are in shared memory.
 _SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
 
 
-def is_shared(type_) -> bool:
+def is_shared(type_: Type) -> bool:
     """Whether a pointer's type says that it is of shared memory."""
     return type_.text == f"!llvm.ptr<{SHARED}>"
 
 
-def _nearest(fiber, address: int) -> Allocation | None:
+def _nearest(fiber: Fiber, address: int) -> Allocation | None:
     """Returns the memory that an address is of, or the nearest; None where there is none."""
     if address < _SHARED_END and fiber.group.window is not None:
         return fiber.group.window
@@ -41,7 +50,7 @@ def _nearest(fiber, address: int) -> Allocation | None:
     )
 
 
-def first_element(view: MemRef):
+def first_element(view: MemRef) -> Value:
     """Returns the address of a view's first element, uniform or (T,)."""
     return view.memory.address + view.start + view.offset * view.element.bytes
 
@@ -52,7 +61,15 @@ def descriptor(view: MemRef) -> list:
     return [address, address, view.offset, *view.sizes, *view.strides]
 
 
-def view_at(fiber, op, address, element, offset, sizes, strides) -> MemRef:
+def view_at(
+    fiber: Fiber,
+    op: Instruction,
+    address: Value,
+    element: Scalar,
+    offset: Value,
+    sizes: Sequence[Value],
+    strides: Sequence[Value],
+) -> MemRef:
     """Returns the view that a descriptor's aligned address, offset, sizes and strides describe."""
     low = address if values.is_uniform(address) else address[fiber.lanes].min()
     allocation = _nearest(fiber, int(low))
@@ -64,7 +81,7 @@ def view_at(fiber, op, address, element, offset, sizes, strides) -> MemRef:
     return MemRef(allocation, element, int(start), offset, sizes, strides)
 
 
-def parts(fiber, op, pointer, *, shared: bool = False) -> list[tuple]:
+def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False) -> list[tuple]:
     """Returns the active threads by what their pointers are of: (fiber, allocation, byte in it, uniform or (T,)).
 
     Threads whose pointer is of nothing are left out, and are a finding.
@@ -97,7 +114,7 @@ def parts(fiber, op, pointer, *, shared: bool = False) -> list[tuple]:
     return made
 
 
-def check_alignment(fiber, op, pointer, alignment: int) -> None:
+def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: int) -> None:
     """Reports addresses that are no multiple of `alignment` bytes."""
     own = pointer if values.is_uniform(pointer) else pointer[fiber.lanes]
     wrong = own % alignment != 0
@@ -106,7 +123,7 @@ def check_alignment(fiber, op, pointer, alignment: int) -> None:
         fiber.group.sanitizer.misaligned(fiber, op, int(first), alignment)
 
 
-def elements(allocation: Allocation, start, element, offsets, rank: int):
+def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Value, rank: int) -> tuple[MemRef, Value]:
     """Returns an allocation as elements of a type, and the coordinate of those at `offsets` from a byte of it.
 
     Args:
@@ -119,7 +136,9 @@ def elements(allocation: Allocation, start, element, offsets, rank: int):
     return contiguous(allocation, element, (allocation.size // element.bytes,)), first + offsets
 
 
-def read(fiber, op, pointer, element, shape=(), *, shared: bool = False):
+def read(
+    fiber: Fiber, op: Instruction, pointer: Value, element: Scalar, shape: tuple[int, ...] = (), *, shared: bool = False
+) -> Value:
     """Returns the neighbours that threads read, (*shape,) or (T, *shape)."""
     rank, offsets = len(shape), _offsets(shape)
     found, masks = [], []
@@ -136,7 +155,16 @@ def read(fiber, op, pointer, element, shape=(), *, shared: bool = False):
     return found[0] if len(found) == 1 else values.merge(found, masks, fiber.count, rank)
 
 
-def write(fiber, op, pointer, value, element, shape=(), *, shared: bool = False) -> None:
+def write(
+    fiber: Fiber,
+    op: Instruction,
+    pointer: Value,
+    value: Value,
+    element: Scalar,
+    shape: tuple[int, ...] = (),
+    *,
+    shared: bool = False,
+) -> None:
     """Writes neighbours, (*shape,) or (T, *shape)."""
     rank, offsets = len(shape), _offsets(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
@@ -146,12 +174,14 @@ def write(fiber, op, pointer, value, element, shape=(), *, shared: bool = False)
         memory.write(part, op, view, [places], value, shape)
 
 
-def _is_of_others(fiber, address) -> bool:
+def _is_of_others(fiber: Fiber, address: Value) -> bool:
     own = address if values.is_uniform(address) else address[fiber.lanes]
     return bool(np.any(own >= 1 << RANK_SHIFT))
 
 
-def _read_in_cluster(fiber, op, address, element, shape) -> np.ndarray:
+def _read_in_cluster(
+    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...]
+) -> np.ndarray:
     """Returns what threads read from the shared memory of blocks of their cluster."""
     group = fiber.group
     address = values.lanes(np.asarray(address), fiber.count)
@@ -178,5 +208,5 @@ def _read_in_cluster(fiber, op, address, element, shape) -> np.ndarray:
     return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
 
 
-def _offsets(shape):
+def _offsets(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(int(np.prod(shape))).reshape(shape) if shape else 0

@@ -1,135 +1,65 @@
 """What an access must not do: findings, and the knowledge about memory and threads that they rest on.
 
-Order between threads is kept by vector clocks, one entry for each warp and each agent that copies on its own (TMA
-completing on an mbarrier). A warp's threads count as one: they run in step, which is what programs for matrix units
-rely on. `clocks[w, x]` is how much of x's past w has been told of, by barriers, mbarriers, releases and waits; an
-access of x at its time t is in w's past where `clocks[w, x] >= t`. Two accesses of which one writes, and neither is in
-the other's past, are a race, whatever order they happened to run in here.
+Order between threads is in `clocks`. Two accesses of which one writes, and neither is in the other's past, are a race,
+whatever order they happened to run in here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from stepladder.emulator.memory.clocks import Clocks
 from stepladder.emulator.memory.findings import Findings
 from stepladder.emulator.memory.shadow import (
     GlobalShadow,
     SharedShadow,
     Touch,
-    together,
 )
 
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import MemRef, Value
+    from stepladder.emulator.memory.memory import Access, Allocation
+
 WARP = 32
-_AGENTS = 8  # room for clocks grows by so many
 
 
-class Sanitizer:
+class Sanitizer(Clocks):
     """Checks the accesses of one group of blocks.
 
     Attributes:
         findings: where they go, shared by all groups of a run.
-        clocks: int array (actors, actors).
     """
 
     enabled = True
 
-    def __init__(self, findings: Findings, instructions, *, granule: int = 2):
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
+        super().__init__()
         self.findings = findings
         self.instructions = instructions
         self.granule = granule
-        self.group = None
-        self.actors = 0
-        self.clocks = np.zeros((0, 0), np.int32)
-        self.fenced = np.zeros(0, np.int32)  # when each warp last made its writes visible to the async proxy
-        self.known: dict[int, np.ndarray] = {}  # group -> the clocks of its actors that this one has been told of
-        self.told: dict[int, tuple[int, int]] = {}  # group -> the warp that was told last, and when
-
-    def attach(self, group) -> None:
-        """Begins with a group of blocks: a clock for each of its warps."""
-        self.group = group
-        self.actors = group.warps
-        self._grow(group.warps + _AGENTS)
-        self.clocks[np.arange(group.warps), np.arange(group.warps)] = 1
-
-    def _grow(self, room: int) -> None:
-        clocks = np.zeros((room, room), np.int32)
-        old = len(self.clocks)
-        clocks[:old, :old] = self.clocks
-        self.clocks = clocks
-        fenced = np.zeros(room, np.int32)
-        fenced[:old] = self.fenced
-        self.fenced = fenced
-        window = self.group.window
-        if window is not None and window.shadow is not None:
-            window.shadow.room_for(room)
-
-    def agent(self) -> int:
-        """Returns a new actor: one that is no warp."""
-        if self.actors == len(self.clocks):
-            self._grow(self.actors + _AGENTS)
-        self.actors += 1
-        self.clocks[self.actors - 1, self.actors - 1] = 1
-        return self.actors - 1
-
-    # What tells threads of each other.
-
-    def release(self, actors) -> np.ndarray:
-        """Returns what these actors know, together, and lets their time go on: what they do later is not in it."""
-        actors = np.asarray(actors)
-        known = self.clocks[actors].max(axis=0)
-        self.clocks[actors, actors] += 1
-        return known
-
-    def acquire(self, actors, known: np.ndarray | None) -> None:
-        """Tells actors of a past that `release` returned."""
-        if known is None:
-            return
-        actors = np.asarray(actors)
-        size = len(known)
-        own = self.clocks[actors, actors]
-        self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
-        self.clocks[actors, actors] = own
-
-    def knows(self, actors, past: np.ndarray) -> np.ndarray:
-        """Returns, for each actor, whether it knows all of a past."""
-        return (self.clocks[np.asarray(actors), : len(past)] >= past).all(axis=1)
-
-    def meet(self, actors) -> None:
-        """Lets actors know of each other's past: a barrier among them."""
-        self.acquire(actors, self.release(actors))
-
-    def fence_proxy(self, warps) -> None:
-        """Makes what these warps wrote visible to the async proxy."""
-        warps = np.asarray(warps)
-        self.fenced[warps] = self.clocks[warps, warps]
-        self.clocks[warps, warps] += 1
-
-    def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
-        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it."""
-        self.clocks[warp, warp] += 1  # fences before this are none behind it
-        for group, clocks in known.items():
-            more = together(self.known.get(group), clocks)
-            if not np.array_equal(more, self.known.get(group)):
-                self.known[group] = more
-                self.told[group] = warp, self.clocks[warp, warp]
 
     # Accesses of threads.
 
-    def read(self, fiber, op, access) -> None:
+    def read(self, fiber: Fiber, op: Instruction, access: Access) -> None:
         """Checks that threads may read what they are about to read, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
             self.check(op, touch, writes=False)
             self.note(op, touch, writes=False)
 
-    def write(self, fiber, op, access, values) -> None:
+    def write(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
         """Checks that threads may write what they are about to write, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
             self.check(op, touch, writes=True)
             self.note(op, touch, writes=True)
 
-    def update(self, fiber, op, access) -> None:
+    def update(self, fiber: Fiber, op: Instruction, access: Access) -> None:
         """Checks that threads may update what they are about to update atomically, and notes it.
 
         Updates are in no order and no race with each other, but they are with other accesses.
@@ -142,18 +72,18 @@ class Sanitizer:
         rest = Touch(touch.memory, touch.actors[~after_update], touch.places[~after_update])
         updated = Touch(touch.memory, touch.actors[after_update], touch.places[after_update])
         if rest.places.size:
-            if touch.memory.space != "global":
+            if isinstance(shadow, SharedShadow):
                 self._check_initialized(op, rest, shadow)
             self.check(op, rest, writes=True)
         if updated.places.size:
-            if touch.memory.space == "global":
+            if isinstance(shadow, GlobalShadow):
                 self._check_global(op, updated, shadow.read, True, "read")
             else:
                 self._check_readers(op, updated, shadow)
         self.note(op, touch, writes=True)
         shadow.atomically[touch.places] = True
 
-    def written(self, fiber, op, access, values) -> None:
+    def written(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
         """Checks, behind a write, that no two threads wrote different values to one place."""
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
@@ -170,7 +100,7 @@ class Sanitizer:
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
             )
 
-    def touch(self, fiber, access) -> Touch | None:
+    def touch(self, fiber: Fiber, access: Access) -> Touch | None:
         """Returns what an access touches, or None where nobody else can touch it."""
         if access.memory.space == "private" or fiber.group.is_host:
             return None
@@ -194,12 +124,12 @@ class Sanitizer:
         per = item // self.granule
         return Touch(access.memory, np.repeat(actors, per), ((positions * per)[:, None] + np.arange(per)).reshape(-1))
 
-    def bytes_touched(self, memory, actor: int, addresses: np.ndarray) -> Touch:
+    def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
         """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
         places = np.unique(addresses // self.granule)
         return Touch(memory, np.full(places.shape, actor), places)
 
-    def _shadow(self, memory):
+    def _shadow(self, memory: Allocation) -> SharedShadow | GlobalShadow:
         if memory.shadow is None:
             memory.shadow = (
                 GlobalShadow(memory, self.granule)
@@ -208,10 +138,20 @@ class Sanitizer:
             )
         return memory.shadow
 
-    def check(self, op, touch: Touch, *, writes: bool) -> None:
+    def _shared(self, memory: Allocation) -> SharedShadow:
+        shadow = self._shadow(memory)
+        assert isinstance(shadow, SharedShadow)
+        return shadow
+
+    def _global(self, memory: Allocation) -> GlobalShadow:
+        shadow = self._shadow(memory)
+        assert isinstance(shadow, GlobalShadow)
+        return shadow
+
+    def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access."""
         shadow = self._shadow(touch.memory)
-        if touch.memory.space == "global":
+        if isinstance(shadow, GlobalShadow):
             self._check_global(op, touch, shadow.write, writes, "wrote")
             if writes:
                 self._check_global(op, touch, shadow.read, writes, "read")
@@ -254,7 +194,7 @@ class Sanitizer:
         if writes:
             self._check_readers(op, touch, shadow)
 
-    def _check_initialized(self, op, touch: Touch, shadow: SharedShadow) -> None:
+    def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         fresh = ~(shadow.initialized[touch.places] | (shadow.busy_writing[touch.places] >= 0))
         if fresh.any():
             self._add(
@@ -263,7 +203,7 @@ class Sanitizer:
                 op,
             )
 
-    def _check_readers(self, op, touch: Touch, shadow: SharedShadow) -> None:
+    def _check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         read = shadow.read_at[: self.actors, touch.places]
         late = read > self.clocks[touch.actors, : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
@@ -271,7 +211,7 @@ class Sanitizer:
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self._race(op, touch, first, "writes", "read", actor, shadow.read_by[touch.places[first]])
 
-    def _check_global(self, op, touch: Touch, last: dict, writes: bool, did: str) -> None:
+    def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
         group = last["group"][touch.places]
         own = group == self.group.number
@@ -299,13 +239,13 @@ class Sanitizer:
                     )
                     return
 
-    def note(self, op, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
+    def note(self, op: Instruction, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
         """Notes an access."""
         shadow = self._shadow(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
         if writes:
             shadow.atomically[touch.places] = False
-        if touch.memory.space == "global":
+        if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now), ("by", op.number)):
                 last[name][touch.places] = value
@@ -321,21 +261,21 @@ class Sanitizer:
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
-    def begin_write(self, op, touch: Touch) -> None:
+    def begin_write(self, op: Instruction, touch: Touch) -> None:
         """An asynchronous copy by these threads begins to write: until `end_write` nobody may touch the places."""
         self.check(op, touch, writes=True)
         if touch.memory.space == "global":
             self._check_proxy(op, touch, "writes")
         else:
-            self._shadow(touch.memory).busy_writing[touch.places] = op.number
+            self._shared(touch.memory).busy_writing[touch.places] = op.number
 
-    def end_write(self, op, touch: Touch, *, proxy: bool = True) -> None:
+    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shadow(touch.memory).busy_writing[touch.places] = -1
+            self._shared(touch.memory).busy_writing[touch.places] = -1
         self.note(op, touch, writes=True, asynchronously=proxy)
 
-    def begin_read(self, op, touch: Touch, *, proxy: bool = True) -> None:
+    def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each place once): until `end_read` nobody may write the places.
 
         With `proxy` it reads through the async proxy, which sees what threads wrote only behind a fence.
@@ -345,7 +285,7 @@ class Sanitizer:
             self._check_proxy(op, touch, "reads")
             self.note(op, touch, writes=False)
             return
-        shadow = self._shadow(touch.memory)
+        shadow = self._shared(touch.memory)
         places = touch.places
         if proxy:
             writer = shadow.writer[places]
@@ -362,15 +302,15 @@ class Sanitizer:
         shadow.readers[places] += 1
         shadow.busy_reading[places] = op.number
 
-    def end_read(self, op, touch: Touch) -> None:
+    def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shadow(touch.memory).readers[touch.places] -= 1
+            self._shared(touch.memory).readers[touch.places] -= 1
             self.note(op, touch, writes=False)
 
-    def _check_proxy(self, op, touch: Touch, verb: str) -> None:
+    def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
         """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
-        groups = self._shadow(touch.memory).write["group"][touch.places]
+        groups = self._global(touch.memory).write["group"][touch.places]
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced[warp] < time:
@@ -384,7 +324,9 @@ class Sanitizer:
 
     # Messages.
 
-    def out_of_bounds(self, fiber, op, view, coordinates, wrong: np.ndarray, rank: int) -> None:
+    def out_of_bounds(
+        self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
+    ) -> None:
         """Adds the finding that lanes (or all) touch elements outside of a view."""
         first = tuple(np.argwhere(wrong)[0])
         lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
@@ -412,7 +354,7 @@ class Sanitizer:
             op,
         )
 
-    def misaligned(self, fiber, op, address: int, alignment: int) -> None:
+    def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
         """Adds the finding that an address is no multiple of what the access needs."""
         self._add(
             "misaligned",
@@ -420,14 +362,14 @@ class Sanitizer:
             op,
         )
 
-    def report(self, kind: str, message: str, op, other=None) -> None:
+    def report(self, kind: str, message: str, op: Instruction, other: Instruction | None = None) -> None:
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 
-    def _add(self, kind: str, message: str, op, other: int = -1) -> None:
+    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
         self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
 
-    def _race(self, op, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
+    def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
         self._add(
             "race",
             f"{self._actor(touch.actors[first])} {verb} {self.where(touch.memory, touch.places[first])}, "
@@ -439,7 +381,7 @@ class Sanitizer:
     def _actor(self, actor: int) -> str:
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
-    def where(self, memory, place: int) -> str:
+    def where(self, memory: Allocation, place: int) -> str:
         """Returns the address of a granule, for a message."""
         offset = int(place) * self.granule
         if memory.space == "shared":

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from stepladder.emulator.memory.memory import Allocation
 
 
 class SharedShadow:
     """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""
 
-    def __init__(self, allocation, granule: int, actors: int):
+    def __init__(self, allocation: Allocation, granule: int, actors: int) -> None:
         count = -(-len(allocation.data) // granule)
         self.initialized = np.zeros(count, bool)
         self.writer = np.full(count, -1, np.int32)
@@ -34,10 +38,10 @@ class SharedShadow:
 class GlobalShadow:
     """What is known of each granule of global memory: the last write and the last read, by which block and actor."""
 
-    def __init__(self, allocation, granule: int):
+    def __init__(self, allocation: Allocation, granule: int) -> None:
         count = -(-len(allocation.data) // granule)
 
-        def last():
+        def last() -> dict[str, np.ndarray]:
             return {
                 "group": np.full(count, -1, np.int32),
                 "actor": np.zeros(count, np.int32),
@@ -54,7 +58,7 @@ class GlobalShadow:
 class Touch:
     """What an access touches: for each pair of an actor and a granule, one entry in both arrays (1-D)."""
 
-    memory: object
+    memory: Allocation
     actors: np.ndarray
     places: np.ndarray
 

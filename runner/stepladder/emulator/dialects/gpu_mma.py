@@ -1,0 +1,145 @@
+"""Matrices that a warp holds (WMMA), in an order that only the hardware knows: here one matrix a warp."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Type
+from stepladder.emulator.core.values import MemRef, Value
+from stepladder.emulator.memory import memory
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
+
+class WarpMatrix:
+    """A matrix in each warp: `array` (warps, rows, columns)."""
+
+    __slots__ = ("array", "group")
+
+    def __init__(self, array: np.ndarray, group: Group) -> None:
+        self.array = array
+        self.group = group
+
+    @staticmethod
+    def merged(parts: list, masks: list, count: int) -> WarpMatrix:
+        """Returns the matrices that those warps have in each part that its mask is of."""
+        group = parts[0].group
+        array = parts[0].array.copy()
+        for part, mask in zip(parts[1:], masks[1:]):
+            warps = np.unique(group.warp_of_lane[mask])
+            array[warps] = part.array[warps]
+        return WarpMatrix(array, group)
+
+
+def _matrix(op: Instruction, type_: Type) -> tuple[int, int, str, str]:
+    """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
+    found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
+    if not found:
+        raise Unsupported(op, f"of {type_.text}")
+    return int(found[1]), int(found[2]), found[3], found[4]
+
+
+def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], type_: Type) -> tuple:
+    """Returns a fiber of one thread a warp, and the elements of its matrix in memory."""
+    if "matrix" not in op.cache:
+        op.cache["matrix"] = _matrix(op, type_)
+    rows, columns, *_ = op.cache["matrix"]
+    one = fiber.representatives()
+    shape = (rows, columns)
+    row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
+    if op.attributes.get("transpose"):
+        row, column = column.T, row.T
+
+    def wide(index: Value) -> Value:
+        return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
+
+    *outer, first, last = (wide(index) for index in indices)
+    lead = op.attributes["leadDimension"]
+    if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
+        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
+    return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+
+
+@executes("gpu.subgroup_mma_load_matrix")
+def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
+    """A matrix from memory."""
+    group = fiber.group
+    one, access = _elements(fiber, op, view, indices, op.result_types[0])
+    found = memory.take(one, op, access, is_matrix=True)
+    array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
+    array[fiber.warps] = found
+    return WarpMatrix(array, group)
+
+
+@executes("gpu.subgroup_mma_store_matrix")
+def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *indices: Value) -> None:
+    """A matrix to memory."""
+    one, access = _elements(fiber, op, view, indices, op.operand_types[0])
+    mine = matrix.array[fiber.warps].astype(view.element.dtype)
+    if not access.per_lane:
+        access = memory.with_lanes(access, len(one.lanes))
+    memory.put(one, op, access, mine, is_matrix=True)
+
+
+@executes("gpu.subgroup_mma_compute")
+def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
+    """A product added to a matrix: each element's products are summed in the type of the sums."""
+    group = fiber.group
+    left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
+    right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array
+    # The order within one instruction is not specified; products are exact in float32, and are summed in it.
+    exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32
+    product = np.matmul(left.astype(exact), right.astype(exact))
+    if group.counters is not None:
+        group.counters.products(fiber, op, left.shape[1] * left.shape[2] * right.shape[2])
+    return WarpMatrix((product + c.array.astype(product.dtype)).astype(c.array.dtype), group)
+
+
+@executes("gpu.subgroup_mma_constant_matrix")
+def constant_matrix(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """A matrix with the same number everywhere."""
+    rows, columns, *_ = _matrix(op, op.result_types[0])
+    group = fiber.group
+    array = np.empty((group.warps, rows, columns), op.operand_types[0].dtype)
+    array[:] = (
+        value
+        if values.is_uniform(value)
+        else value[np.searchsorted(group.warp_of_lane, np.arange(group.warps))].reshape(-1, 1, 1)
+    )
+    return WarpMatrix(array, group)
+
+
+_ELEMENTWISE = {
+    "addf": np.add,
+    "subf": np.subtract,
+    "mulf": np.multiply,
+    "divf": np.divide,
+    "maxf": np.maximum,
+    "minf": np.minimum,
+    "negatef": np.negative,
+    "addi": np.add,
+    "subi": np.subtract,
+    "muli": np.multiply,
+}
+
+
+@executes("gpu.subgroup_mma_elementwise")
+def elementwise(fiber: Fiber, op: Instruction, *matrices: Value) -> Value:
+    """The same operation on all elements."""
+    name = re.search(r"(\w+)>?$", op.attributes["opType"]).group(1).lower()
+    arrays = [matrix.array for matrix in matrices]
+    if name in ("extf", "truncf"):
+        element = _matrix(op, op.result_types[0])[2]
+        return WarpMatrix(arrays[0].astype({"f16": np.float16, "f32": np.float32}[element]), fiber.group)
+    if name not in _ELEMENTWISE:
+        raise Unsupported(op, name)
+    return WarpMatrix(_ELEMENTWISE[name](*arrays).astype(arrays[0].dtype), fiber.group)

@@ -1,0 +1,182 @@
+"""Mbarriers: barriers with phases, which count arrivals and bytes to come.
+
+Each keeps what those who arrived know (`Sanitizer.release`), and tells it those who leave (`acquire`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Blocked, Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
+from stepladder.emulator.memory.shadow import together
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
+
+@dataclass
+class MBarrier:
+    """An mbarrier: a phase ends when `count` have arrived and the bytes that were announced have come.
+
+    Attributes:
+        phase: number of phases that have ended.
+        pending: arrivals that are missing; `transaction`: bytes that are.
+        made: what who initialized it knew then: others must have been told before they use it.
+        made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
+        agent: the actor that copies which complete on it are, for the sanitizer.
+        copies: what completes on it and has not yet: each a function that makes it do so.
+    """
+
+    count: int
+    pending: int
+    transaction: int = 0
+    phase: int = 0
+    known: np.ndarray | None = None
+    known_before: np.ndarray | None = None
+    made: np.ndarray | None = None
+    made_by: np.ndarray | None = None
+    is_fenced: bool = False
+    agent: int = 0
+    copies: list[Callable[[], None]] = field(default_factory=list)
+
+    def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
+        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here."""
+        self.transaction += expected - came
+        self.pending -= arrivals
+        self.known = together(self.known, known)
+        if self.pending == 0 and self.transaction == 0:
+            self.phase += 1
+            self.pending = self.count
+            self.known_before, self.known = self.known, self.known
+
+
+def mbarriers(group: Group) -> dict[tuple[int, int], MBarrier]:
+    """Returns a group's mbarriers by block and address."""
+    return group.state.setdefault("mbarriers", {})
+
+
+def find_mbarrier(
+    fiber: Fiber, op: Instruction, block: int, address: int, warps: Sequence[int] | np.ndarray
+) -> MBarrier | None:
+    """Returns an mbarrier that some warps use; None where nobody has initialized one.
+
+    That, and one that is used unordered, is a finding.
+    """
+    sanitizer = fiber.group.sanitizer
+    found = mbarriers(fiber.group).get((block, address))
+    if found is None:
+        sanitizer.report(
+            "uninitialized",
+            f"there is no initialized mbarrier at byte {address:#x} of shared memory of block {block}",
+            op,
+        )
+    elif found.made is not None and not sanitizer.knows(warps, found.made).all():
+        sanitizer.report(
+            "race",
+            f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
+            "behind its initialization",
+            op,
+        )
+    return found
+
+
+def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
+    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block."""
+    group = fiber.group
+    if not mbarriers(group):
+        group.on_deadlock.append(lambda: _explain(group))
+    sanitizer = group.sanitizer
+    for mask, (block, place, arrivals) in by_block(fiber, address, count):
+        agent = sanitizer.agent() if sanitizer.enabled else 0
+        warps = warps_of(fiber, mask)
+        mbarriers(group)[block, place] = MBarrier(
+            arrivals, arrivals, made=sanitizer.release(warps), made_by=warps, agent=agent
+        )
+
+
+def fence_initialization(fiber: Fiber) -> None:
+    """Makes the mbarriers that the active warps have initialized visible to TMA."""
+    for barrier in mbarriers(fiber.group).values():
+        if np.isin(barrier.made_by, fiber.warps).all():
+            barrier.is_fenced = True
+
+
+def _explain(group: Group) -> None:
+    """Says which mbarriers wait for other numbers of bytes than copies bring."""
+    for (block, place), barrier in mbarriers(group).items():
+        if barrier.pending == 0 and barrier.transaction:
+            op = group.state.get(("expects", block, place))
+            text = (
+                f"waits for {barrier.transaction} bytes that no copy brings"
+                if barrier.transaction > 0
+                else f"was told of {-barrier.transaction} bytes less than copies brought"
+            )
+            group.sanitizer.report("transaction-bytes", f"the mbarrier at byte {place:#x} of shared memory {text}", op)
+
+
+def arrive_at(
+    fiber: Fiber,
+    op: Instruction,
+    address: Value,
+    *,
+    expected: Value = 0,
+    arrivals: int = 1,
+    block: Value = None,
+) -> None:
+    """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
+
+    Args:
+        block: of the cluster, where the mbarrier is another block's; uniform or (T,).
+    """
+    group = fiber.group
+    numbers = by_block(fiber, address, expected) if block is None else by_value(fiber, block, address, expected)
+    for mask, (owner, place, announced) in numbers:
+        barrier = find_mbarrier(fiber, op, owner, place, warps_of(fiber, mask))
+        if barrier is None:
+            continue
+        count = int(mask.sum())
+        if announced:
+            group.state["expects", owner, place] = op
+        known = group.sanitizer.release(warps_of(fiber, mask))
+        if arrivals * count > barrier.pending:
+            group.sanitizer.report(
+                "order",
+                f"{arrivals * count} threads arrive at an mbarrier that waits for {barrier.pending} more in this phase",
+                op,
+            )
+        for _ in range(count):
+            barrier.update(arrivals=arrivals, expected=announced, known=known)
+
+
+def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> None:
+    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
+    group = fiber.group
+    ready = np.zeros(fiber.count, bool)
+    reasons, passed = set(), []
+    for mask, (block, place, phase) in by_block(fiber, address, parity):
+        barrier = find_mbarrier(fiber, op, block, place, warps_of(fiber, mask))
+        if barrier is None:
+            ready |= mask
+            continue
+        # Copies are as late as they can be: here, where somebody waits for them.
+        while barrier.copies and barrier.phase % 2 == phase:
+            barrier.copies.pop(0)()
+        if barrier.phase % 2 != phase:
+            ready |= mask
+            passed.append((mask, barrier))
+        else:
+            reasons.add(
+                f"phase {barrier.phase} of the mbarrier at byte {place:#x}, which misses {barrier.pending} "
+                f"arrivals and {barrier.transaction} bytes"
+            )
+    if not ready[fiber.lanes].all():
+        raise Blocked("; ".join(sorted(reasons)), ready if ready.any() else None)
+    for mask, barrier in passed:
+        group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)

@@ -1,0 +1,109 @@
+"""Order between the threads of a group of blocks: vector clocks.
+
+Order between threads is kept by vector clocks, one entry for each warp and each agent that copies on its own (TMA
+completing on an mbarrier). A warp's threads count as one: they run in step, which is what programs for matrix units
+rely on. `clocks[w, x]` is how much of x's past w has been told of, by barriers, mbarriers, releases and waits; an
+access of x at its time t is in w's past where `clocks[w, x] >= t`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.memory.shadow import together
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+
+_AGENTS = 8  # room for clocks grows by so many
+
+
+class Clocks:
+    """What each warp and agent of one group of blocks knows of the others' past.
+
+    Attributes:
+        group: the blocks that the warps belong to.
+        actors: number of warps and agents; `clocks` may have room for more.
+        clocks: int array (actors, actors).
+        fenced: when each warp last made its writes visible to the async proxy.
+        known: by group, the clocks of its actors that this one has been told of.
+        told: by group, the warp that was told last, and when.
+    """
+
+    def __init__(self) -> None:
+        self.group: Group | None = None
+        self.actors = 0
+        self.clocks = np.zeros((0, 0), np.int32)
+        self.fenced = np.zeros(0, np.int32)
+        self.known: dict[int, np.ndarray] = {}
+        self.told: dict[int, tuple[int, int]] = {}
+
+    def attach(self, group: Group) -> None:
+        """Begins with a group of blocks: a clock for each of its warps."""
+        self.group = group
+        self.actors = group.warps
+        self._grow(group.warps + _AGENTS)
+        self.clocks[np.arange(group.warps), np.arange(group.warps)] = 1
+
+    def _grow(self, room: int) -> None:
+        clocks = np.zeros((room, room), np.int32)
+        old = len(self.clocks)
+        clocks[:old, :old] = self.clocks
+        self.clocks = clocks
+        fenced = np.zeros(room, np.int32)
+        fenced[:old] = self.fenced
+        self.fenced = fenced
+        window = self.group.window
+        if window is not None and window.shadow is not None:
+            window.shadow.room_for(room)
+
+    def agent(self) -> int:
+        """Returns a new actor: one that is no warp."""
+        if self.actors == len(self.clocks):
+            self._grow(self.actors + _AGENTS)
+        self.actors += 1
+        self.clocks[self.actors - 1, self.actors - 1] = 1
+        return self.actors - 1
+
+    def release(self, actors: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Returns what these actors know, together, and lets their time go on: what they do later is not in it."""
+        actors = np.asarray(actors)
+        known = self.clocks[actors].max(axis=0)
+        self.clocks[actors, actors] += 1
+        return known
+
+    def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
+        """Tells actors of a past that `release` returned."""
+        if known is None:
+            return
+        actors = np.asarray(actors)
+        size = len(known)
+        own = self.clocks[actors, actors]
+        self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
+        self.clocks[actors, actors] = own
+
+    def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
+        """Returns, for each actor, whether it knows all of a past."""
+        return (self.clocks[np.asarray(actors), : len(past)] >= past).all(axis=1)
+
+    def meet(self, actors: Sequence[int] | np.ndarray) -> None:
+        """Lets actors know of each other's past: a barrier among them."""
+        self.acquire(actors, self.release(actors))
+
+    def fence_proxy(self, warps: Sequence[int] | np.ndarray) -> None:
+        """Makes what these warps wrote visible to the async proxy."""
+        warps = np.asarray(warps)
+        self.fenced[warps] = self.clocks[warps, warps]
+        self.clocks[warps, warps] += 1
+
+    def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
+        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it."""
+        self.clocks[warp, warp] += 1  # fences before this are none behind it
+        for group, clocks in known.items():
+            more = together(self.known.get(group), clocks)
+            if not np.array_equal(more, self.known.get(group)):
+                self.known[group] = more
+                self.told[group] = warp, self.clocks[warp, warp]

@@ -1,0 +1,154 @@
+"""Candidates that the cost model ranks, and the pipelines' own requirements on them."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cost_model_settings import H200, facts_of, pipeline_space
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.cost_model import ranking, space
+from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
+from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import check_requirements
+
+# The search.
+
+
+def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch) -> None:
+    """All settings are ranked by work that does not grow with their number: a few evaluations of each rule."""
+    knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 3000, 1000, 2000)
+    calls = []
+    evaluate_one = Columns.evaluate
+    monkeypatch.setattr(Columns, "evaluate", lambda self, text: calls.append(text) or evaluate_one(self, text))
+    began = time.perf_counter()
+    ranked = ranking.rank(knobs, facts, False, H200, {"target": "sm_90a"})
+    seconds = time.perf_counter() - began
+    assert len(ranked) > 3000
+    assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
+    assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
+    total = ranked.times["total"][ranked.order]
+    assert (np.diff(total) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
+def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
+    """Every setting of a small space, one by one: those that no rule of use drops are those that meet all rules."""
+    knobs, facts = pipeline_space(name), facts_of(name, 512, 384, 256)
+    fixed = {
+        option: value
+        for option, value in knobs.defaults.items()
+        if option not in ("block_m", "block_n", "consumer_warpgroups", "warp_m", "stages")
+    }
+    search = space.Search(("block_m", "block_n", "consumer_warpgroups", "warp_m"), "stages", {}, ())
+    found = space.feasible(knobs, facts, fixed, search)
+    accepted = {
+        tuple(
+            int(np.broadcast_to(found.values[option], (found.count,))[index])
+            for option in sorted({"block_m", "block_n", "consumer_warpgroups", "warp_m", "stages"} & set(knobs.options))
+        )
+        for index in range(found.count)
+    }
+    free = sorted({"block_m", "block_n", "consumer_warpgroups", "warp_m", "stages"} & set(knobs.options))
+    expected: dict[tuple, int] = {}
+    for values in np.array(np.meshgrid(*(knobs.options[option] for option in free))).T.reshape(-1, len(free)).tolist():
+        scope = Scope({**facts, **fixed, **dict(zip(free, values))}, knobs.derived)
+        if all(_meets(rule, scope) for rule in knobs.rules):
+            rest = tuple(value for option, value in zip(free, values) if option != "stages")
+            stages = dict(zip(free, values)).get("stages", 0)
+            expected[rest] = max(expected.get(rest, 0), stages)
+    without_stages = {tuple(value for option, value in zip(free, one) if option != "stages") for one in accepted}
+    assert without_stages == set(expected) and len(expected) > 3
+    if "stages" in free:
+        assert {one[free.index("stages")] for one in accepted} == set(expected.values())
+
+
+def _meets(rule, scope):
+    try:
+        return bool(rule.runs_if and not evaluate(rule.runs_if, scope)) or bool(evaluate(rule.requires, scope))
+    except ExpressionError:
+        return False
+
+
+def test_knobs_that_are_given_stay() -> None:
+    ranked = ranking.rank(
+        pipeline_space("wgmma"),
+        facts_of("wgmma", 1000, 1000, 1000),
+        False,
+        H200,
+        {"target": "sm_90a", "block_m": 192, "epilogue_stages": 4},
+    )
+    assert len(ranked) and "block_m" not in ranked.first(1)[0].knobs
+    assert set(np.unique(ranked.columns.values["block_m"])) == {192}
+
+
+def test_first_candidates_differ_in_more_than_details() -> None:
+    facts = facts_of("wgmma", 4096, 4096, 4096)
+    ranked = ranking.rank(pipeline_space("wgmma"), facts, False, H200, {"target": "sm_90a"})
+    first = ranked.first(4)
+    tiles = [(one.knobs["block_m"], one.knobs["block_n"], one.knobs["split_k"]) for one in first]
+    assert len(first) == 4 and max(map(tiles.count, tiles)) <= 2
+    assert [one.microseconds for one in first] == sorted(one.microseconds for one in first)
+
+
+def test_a_pipeline_that_the_model_does_not_know_is_not_ranked() -> None:
+    knobs = pipeline_space("wgmma_multistage")
+    assert ranking.family_of(knobs) is None
+    families = [ranking.family_of(pipeline_space(name)) for name in ("wgmma", "mma_sync", "wmma")]
+    assert families == [WARPGROUP, WARP, WARP]
+
+
+def extents(multiple, most):
+    return st.integers(1, most // multiple).map(lambda value: value * multiple)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(1, 4000),
+    extents(8, 12000),
+    extents(8, 20000),
+    st.sampled_from([("f16", "f32"), ("bf16", "bf16"), ("f16", "f16")]),
+)
+def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types) -> None:
+    check_first_choices("wgmma", (m, n, k), *types)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(["mma_sync", "wmma"]),
+    extents(16, 4096),
+    extents(16, 4096),
+    extents(16, 4096),
+    st.sampled_from(["sm_80", "sm_86", "sm_90a"]),
+)
+def test_every_first_choice_is_accepted_by_warp_pipelines(name, m, n, k, target) -> None:
+    check_first_choices(name, (m, n, k), "f16", "f32", target)
+
+
+def check_first_choices(name, sizes, element, c_type, target=None) -> None:
+    """Checks that a pipeline's own requirements accept what the model puts first, all of it."""
+    text = matmul_text(*sizes, a_type=element, b_type=element, c_type=c_type, accumulate=False)
+    with mlir_context():
+        pipeline = library.load(name)
+        request = Request(name, {"target": target} if target else {})
+        asked = read_query(pipeline, request, text, "payload.mlir")
+        ranked = knob_choice.rank(asked)
+        assert ranked is not None
+        for candidate in ranked.first(4):
+            knobs = {**{knob.name: knob.default for knob in pipeline.knobs.values()}, **asked.fixed, **candidate.knobs}
+            for option, value in candidate.knobs.items():
+                assert pipeline.knobs[option].accepts(value), (option, value)
+            scope = Scope({**asked.facts, **knobs}, pipeline.derived)
+            steps = [
+                step
+                for step in pipeline.steps
+                if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
+            ]
+            check_requirements(pipeline, steps, scope, asked.location)
