@@ -72,13 +72,13 @@ def emulator_seconds() -> str:
 
 
 def emulator_upstream() -> str:
-    """How LLVM's own integration tests go."""
+    """Returns the outcomes of LLVM's integration tests."""
     cases = result("emulator_upstream")["cases"]
-    says = {
-        "right": "right",
-        "finding": "finding, mended copy right",
+    titles = {
+        "right": "PASS",
+        "finding": "finding, fixed copy PASS",
         "found": "finding",
-        "wrong": "wrong",
+        "wrong": "FAIL",
         "unsupported": "not run",
     }
     rows = []
@@ -88,11 +88,11 @@ def emulator_upstream() -> str:
             {
                 "tests": group,
                 "all": str(len(of_group)),
-                **{title: str(sum(case["status"] == status for case in of_group)) for status, title in says.items()},
+                **{title: str(sum(case["status"] == status for case in of_group)) for status, title in titles.items()},
             }
         )
     others = [
-        {"test": case["name"], "how it went": says[case["status"]], "first finding, or reason": case["reason"]}
+        {"test": case["name"], "outcome": titles[case["status"]], "first finding, or reason": case["reason"]}
         for case in cases
         if case["status"] != "right"
     ]
@@ -100,7 +100,7 @@ def emulator_upstream() -> str:
 
 
 def emulator_coverage() -> str:
-    """Which ops of MLIR's dialects are executed, and what is left out."""
+    """Returns the ops of MLIR's dialects that are executed, and those that are left out."""
     found = result("emulator_coverage")["dialects"]
     rows = [
         {
@@ -117,7 +117,7 @@ def emulator_coverage() -> str:
         for name, reason in of["left_out"].items():
             reasons.setdefault(reason, []).append(name)
     left_out = [
-        {"left out": f"{len(names)} ops, such as `{names[0]}`", "why": reason} for reason, names in reasons.items()
+        {"left out": f"{len(names)} ops, such as `{names[0]}`", "reason": reason} for reason, names in reasons.items()
     ]
     return table(rows) + "\n" + table(left_out)
 

@@ -1,10 +1,10 @@
-"""LLVM's own integration tests on the emulator: docs/results/emulator_upstream.json.
+"""Runs LLVM's integration tests on the emulator: docs/results/emulator_upstream.json.
 
-    python benchmarks/upstream.py --source DIR [--filter TEXT] [--jobs N]
+    python benchmarks/upstream.py --source DIR [--filter TEXT] [--jobs 2]
 
-DIR holds, or gets, Debian's source package of LLVM (`apt-get source`, about 200 MB; nothing of it is copied into the
-repository). Where it cannot be had the command says so, and ends with status 3. FileCheck (Debian: llvm-22-tools) or
-the package `filecheck` compares what programs print with the tests' own CHECK lines.
+DIR contains Debian's source package of LLVM, or the script downloads it there (`apt-get source`, about 200 MB); the
+exit status is 3 if that fails. FileCheck (Debian: llvm-22-tools) or the package `filecheck` compares the output of the
+programs with the CHECK lines of the tests.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pieces import DOCS, said_command, write_result
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from upstream_mends import MENDED_FILES, MENDS
+from common import DOCS, command_line, new_parser, write_result
+from common import run as run_script
+from upstream_fixes import FIXED_FILES, FIXES
 
 PACKAGE = "llvm-toolchain-22"
 CASE = Path(__file__).with_name("upstream_case.py")
@@ -35,7 +38,7 @@ _GROUPS = {
     "CPU": ("Integration/Dialect", ("Vector/CPU/*.mlir", "Linalg/CPU/*.mlir", "Arith/CPU/*.mlir", "MemRef/*.mlir")),
 }
 _FILECHECK = ("FileCheck", "FileCheck-22", "/usr/lib/llvm-22/bin/FileCheck", "filecheck")
-# Tests of what a compiler prints: there is nothing to run.
+# Tests of a compiler's output, which execute nothing.
 _OF_COMPILERS = {
     "dump-ptx.mlir": "checks the PTX that a pass prints",
     "dump-sass.mlir": "checks the machine code that a pass prints",
@@ -43,18 +46,18 @@ _OF_COMPILERS = {
     "matrix-multiply-row.mlir": "sets the layout of matrices by a flag of mlir-runner, not in the IR",
     "flat-transpose-row.mlir": "sets the layout of matrices by a flag of mlir-runner, not in the IR",
 }
-# Findings that a test is about: of programs that are to fail.
+# Findings that a test expects, because its program is meant to fail.
 _MEANT = {"assert.mlir": {"assertion"}}
 _RUNTIME_VERIFICATION = {"assertion", "out-of-bounds", "misaligned"}
 
 
 @dataclass
 class Case:
-    """A test and how it went.
+    """A test and its outcome.
 
     Attributes:
-        status: "right" (the checks pass, nothing was found), "finding" (something was, and the mended copy is right),
-            "found" (something was, and nothing mends it here), "wrong" or "unsupported".
+        status: "right" (the checks pass without a finding), "finding" (with findings, and the fixed copy passes),
+            "found" (with findings, and no fixed copy passes), "wrong" or "unsupported".
         reason: the first line of the error, or of the first finding.
     """
 
@@ -66,13 +69,13 @@ class Case:
 
 
 def fetch(folder: Path) -> Path | None:
-    """Returns the tests' folder, downloaded where it is not there; None, with a message, where it cannot be had."""
+    """Returns the tests' folder, downloaded where it is missing; None, with a message, where that fails."""
     found = next(iter(folder.glob(f"{PACKAGE}*/mlir/test")), None)
     if found is not None:
         return found
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("apt-get") is None:
-        print("there is no apt-get: LLVM's tests cannot be had", file=sys.stderr)
+        print("LLVM's tests are not downloaded: there is no apt-get", file=sys.stderr)
         return None
     done = subprocess.run(
         ["apt-get", "source", "--download-only", "--tar-only", PACKAGE], cwd=folder, text=True, capture_output=True
@@ -80,7 +83,7 @@ def fetch(folder: Path) -> Path | None:
     archive = next(iter(folder.glob(f"{PACKAGE}_*.orig.tar.*")), None)
     if done.returncode or archive is None:
         print(
-            f"apt-get source {PACKAGE} gives nothing; is a deb-src line in the sources?\n{done.stderr.strip()}",
+            f"apt-get source {PACKAGE} fails; it needs a deb-src line in the sources\n{done.stderr.strip()}",
             file=sys.stderr,
         )
         return None
@@ -103,19 +106,19 @@ def entry_of(text: str) -> str:
 
 
 def passes(path: Path, printed: str) -> bool:
-    """Returns whether what a test printed is what its CHECK lines say; true where there are none."""
+    """Tells whether the output of a test matches its CHECK lines; true where it has none."""
     if not re.search(r"(//|#)\s*CHECK(-[A-Z]+)*:", path.read_text()):
         return True
     tool = next(filter(None, map(shutil.which, _FILECHECK)), None)
     if tool is None:
-        raise SystemExit("there is no FileCheck: install llvm-22-tools, or pip install filecheck")
+        raise SystemExit("needs FileCheck: install llvm-22-tools, or pip install filecheck")
     return not subprocess.run(
         [tool, str(path), "--allow-empty"], input=printed, text=True, capture_output=True
     ).returncode
 
 
 def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
-    """Returns how a test went: "right", "found", "wrong" or "unsupported", a reason, and the findings."""
+    """Returns the outcome of a test ("right", "found", "wrong" or "unsupported"), a reason, and the findings."""
     with tempfile.TemporaryDirectory() as folder:
         findings = Path(folder) / "findings.json"
         command = [sys.executable, str(CASE), str(path), entry_of(path.read_text()), str(findings)]
@@ -128,7 +131,7 @@ def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
         if done.returncode == 2:
             return "unsupported", done.stderr.splitlines()[0], []
         found = json.loads(findings.read_text()) if findings.exists() else []
-        if done.returncode < 0 or done.returncode and "Traceback" not in done.stderr:
+        if done.returncode < 0 or (done.returncode and "Traceback" not in done.stderr):
             return "unsupported", f"ended with status {done.returncode}", []
         text = path.read_text()
         meant = _MEANT.get(path.name, _RUNTIME_VERIFICATION if "-generate-runtime-verification" in text else set())
@@ -143,19 +146,19 @@ def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
         return "wrong", (done.stderr.strip().splitlines() or ["other output than its CHECK lines"])[-1], found
 
 
-def mended(path: Path) -> bool | None:
-    """Returns whether the mended copy of a test is right; None where there are no mends."""
-    if not MENDS.get(path.name):
+def passes_when_fixed(path: Path) -> bool | None:
+    """Tells whether the fixed copy of a test passes; None where the test has no fixes."""
+    if not FIXES.get(path.name):
         return None
     with tempfile.TemporaryDirectory() as folder:
-        # A test in Python imports what lies beside it.
+        # A test in Python imports modules of its folder.
         beside = path.suffix == ".py"
         if beside:
             shutil.copytree(path.parent, Path(folder) / "copy", ignore=shutil.ignore_patterns("*.mlir"))
         copy = Path(folder) / ("copy" if beside else "") / path.name
-        name = MENDED_FILES.get(path.name, path.name)
+        name = FIXED_FILES.get(path.name, path.name)
         text = (path.parent / name).read_text()
-        for pattern, replacement in MENDS[path.name]:
+        for pattern, replacement in FIXES[path.name]:
             text, count = re.subn(pattern, replacement, text)
             assert count, f"{name}: nothing matches {pattern}"
         (copy.parent / name).write_text(text)
@@ -163,24 +166,29 @@ def mended(path: Path) -> bool | None:
 
 
 def outcome(group: str, root: Path, path: Path) -> Case:
-    """Runs a test, and its mended copy where something is found."""
+    """Runs a test, and its fixed copy where it has findings."""
     case = Case(group, str(path.relative_to(root)))
     if path.name in _OF_COMPILERS:
         case.status, case.reason = "unsupported", _OF_COMPILERS[path.name]
         return case
     case.status, case.reason, case.findings = run(path)
     if case.status in ("found", "wrong"):
-        case.status = "finding" if mended(path) else case.status
+        case.status = "finding" if passes_when_fixed(path) else case.status
     return case
 
 
-def main() -> int:
-    """Runs the tests and writes the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True, metavar="DIR")
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--source", type=Path, required=True, metavar="DIR", help="folder of LLVM's source package")
     parser.add_argument("--filter", default="", metavar="TEXT", help="only tests with TEXT in their path; no result")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N")
-    args = parser.parse_args()
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="tests that run at a time (default: 1)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the tests and writes the result; returns the exit status."""
+    args = make_parser().parse_args(argv)
     tests = fetch(args.source)
     if tests is None:
         return NOT_HAD
@@ -206,7 +214,7 @@ def main() -> int:
         write_result(
             DOCS / "results" / "emulator_upstream.json",
             {
-                "command": said_command(),
+                "command": command_line(),
                 "package": PACKAGE,
                 "date": datetime.now(timezone.utc).isoformat(),
                 "cases": [asdict(case) | {"findings": len(case.findings)} for case in cases],
@@ -216,4 +224,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

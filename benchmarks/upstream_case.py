@@ -1,14 +1,15 @@
-"""Runs one of LLVM's integration tests on the emulator, in a process of its own.
+"""Runs one of LLVM's integration tests on the emulator: the child process of `upstream.py`.
 
     python benchmarks/upstream_case.py TEST ENTRY FINDINGS.json [EDITED]
 
-What the program prints goes to standard output, what the emulator finds to FINDINGS.json. EDITED is read in place of
-TEST where a copy has been changed. A test in Python runs as it is, with `mlir` standing for the bindings at hand, and
-the emulator for the execution engine.
+The output of the program goes to standard output, the findings of the emulator to FINDINGS.json. EDITED is a changed
+copy that is read instead of TEST. A test in Python runs unchanged, with the installed bindings as `mlir` and the
+emulator as the execution engine. The exit status is 2 if the emulator does not support an op.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import importlib
 import importlib.machinery
@@ -21,10 +22,14 @@ import subprocess
 import sys
 import traceback
 import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import new_parser
 from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.mlir import bindings
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -79,19 +84,19 @@ def run_text(text: str, name: str, entry: str) -> Outcome:
 class _Bindings:
     """`mlir` and its modules, as tests in Python import them."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.findings: list[dict] = []
         self.name = bindings.ir.__name__.rpartition(".")[0]
 
-    def find_spec(self, name: str, path=None, target=None):
-        """Finds `mlir` and what is in it: the module of the bindings at hand with the same name."""
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        """Finds `mlir` and its modules: those of the installed bindings with the same names."""
         return importlib.machinery.ModuleSpec(name, self) if name == "mlir" or name.startswith("mlir.") else None
 
-    def create_module(self, spec):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Returns the module of a name."""
         rest = spec.name.removeprefix("mlir")
-        if rest in ("", ".dialects"):  # what is in them is found one by one
+        if rest in ("", ".dialects"):  # their modules are found one by one
             made = types.ModuleType(spec.name)
             made.__path__ = []
             return made
@@ -114,10 +119,10 @@ class _Bindings:
             vars(made).update(vars(module))
             generated = importlib.import_module(f"{self.name}.dialects._gpu_ops_gen")
 
-            def adapted(name: str):
+            def adapted(name: str) -> Callable[..., object]:
                 """Returns an op that older tests build with the token's type first, as the generated class takes it."""
 
-                def build(*operands, **options):
+                def build(*operands: object, **options: object) -> object:
                     older = operands and isinstance(operands[0], bindings.ir.Type)
                     return getattr(generated if older else module, name)(*operands, **options)
 
@@ -127,7 +132,7 @@ class _Bindings:
             return made
         return module
 
-    def exec_module(self, module) -> None:
+    def exec_module(self, module: types.ModuleType) -> None:
         """Nothing: the module is there."""
 
     def _descriptor(self, array: np.ndarray) -> ctypes.Structure:
@@ -140,14 +145,14 @@ class _Bindings:
         )
         return made(len(self.arrays) - 1, array.shape)
 
-    def _engine(self):
+    def _engine(self) -> types.ModuleType:
         made = types.ModuleType("mlir.execution_engine")
         owner = self
 
         class ExecutionEngine:
             """Runs functions on the emulator."""
 
-            def __init__(self, module, **options):
+            def __init__(self, module: bindings.ir.Module, **options: object) -> None:
                 self.module = module
 
             def initialize(self) -> None:
@@ -160,8 +165,8 @@ class _Bindings:
         made.ExecutionEngine = ExecutionEngine
         return made
 
-    def invoke(self, module, name: str, arguments) -> None:
-        """Runs a function of a module that a test has built."""
+    def invoke(self, module: bindings.ir.Module, name: str, arguments: Sequence) -> None:
+        """Runs a function of a module that a test has built, with pointers to its arguments."""
         emulation = Emulation(module, name)
         given = [
             self.arrays[argument.contents.contents.number] if isinstance(argument, ctypes._Pointer) else argument[0]
@@ -189,22 +194,34 @@ def run_python(path: Path) -> tuple[list[dict], bool]:
     return given.findings, True
 
 
-def main(path: str, entry: str, findings: str, edited: str | None = None) -> int:
-    """Runs a test; returns the exit status: 2 where the emulator does not know something."""
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("test", type=Path, metavar="TEST", help="the test, in MLIR or Python")
+    parser.add_argument("entry", metavar="ENTRY", help="the function to run")
+    parser.add_argument("findings", type=Path, metavar="FINDINGS.json", help="file to write")
+    parser.add_argument("edited", type=Path, nargs="?", metavar="EDITED", help="a changed copy of the test to run")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a test; returns the exit status."""
+    args = make_parser().parse_args(argv)
+    path: Path = args.edited or args.test
     ended = True
     try:
-        if path.endswith(".py"):
-            found, ended = run_python(Path(edited or path))
+        if args.test.suffix == ".py":
+            found, ended = run_python(path)
         else:
-            outcome = run_text(Path(edited or path).read_text(), Path(path).name, entry)
+            outcome = run_text(path.read_text(), args.test.name, args.entry)
             print(outcome.output, end="")
             found = [finding.as_dict() for finding in outcome.findings]
     except StepladderError as error:
         print(error.render(), file=sys.stderr)
         return 2
-    Path(findings).write_text(json.dumps(found))
+    args.findings.write_text(json.dumps(found))
     return 0 if ended else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

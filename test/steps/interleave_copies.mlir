@@ -143,7 +143,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
-    // expected-error@+1 {{tc.interleave_copies: copies cannot be spread over 1 k sub-step}}
+    // expected-error@+1 {{tc.interleave_copies: copies cannot be interleaved with 1 k sub-step}}
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
       %copy = nvgpu.device_async_copy %A[%k], %T[%k], 8 : memref<64xf16> to memref<64xf16, #space>
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
@@ -177,7 +177,7 @@ gpu.module @kernels {
       %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
       scf.yield %d1 : !sum
     }
-    // expected-error@+1 {{tc.interleave_copies: more than one loop with matrix products}}
+    // expected-error@+1 {{tc.interleave_copies: more than one loop with MMA ops}}
     %e = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %d) -> (!sum) {
       nvgpu.device_async_wait %g
       gpu.barrier

@@ -1,6 +1,6 @@
 // Every way to write the matmul becomes the normal form: buffers at the boundary, tensors inside, C updated in place.
 //
-// RUN: %stepladder-opt %s --pipeline wmma --step normalize_payload --split-input-file \
+// RUN: %stepladder-opt %s --pipeline %inputs/own/normalize.mlir --from normalize_payload --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @on_memrefs(
@@ -117,7 +117,7 @@ func.func @several_functions(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: mem
 
 func.func @local_c(%A: memref<16x8xf16>, %B: memref<8x32xf16>) {
   %C = memref.alloc() : memref<16x32xf32>
-  // expected-error@+1 {{a linalg op on a buffer that is no argument of the function}}
+  // expected-error@+1 {{a linalg op on a buffer that is not an argument of the function}}
   linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
   return
 }
@@ -126,7 +126,7 @@ func.func @local_c(%A: memref<16x8xf16>, %B: memref<8x32xf16>) {
 
 func.func @local_a(%B: memref<8x32xf16>, %C: memref<16x32xf32>) {
   %A = memref.alloc() : memref<16x8xf16>
-  // expected-error@+1 {{a linalg op on a buffer that is no argument of the function}}
+  // expected-error@+1 {{a linalg op on a buffer that is not an argument of the function}}
   linalg.matmul ins(%A, %B : memref<16x8xf16>, memref<8x32xf16>) outs(%C : memref<16x32xf32>)
   return
 }

@@ -106,7 +106,7 @@ func.func @dynamic_tile(%n: index) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
-    // expected-error@+1 {{tc.pack_shared_memory: a shared tile of dynamic shape has no place in a packed array}}
+    // expected-error@+1 {{tc.pack_shared_memory: a shared tile of dynamic shape has no offset in a packed array}}
     %tile = memref.alloc(%n) : memref<?xf16, #gpu.address_space<workgroup>>
     gpu.terminator
   }

@@ -147,7 +147,9 @@ def test_product_that_the_library_refuses(install) -> None:
 
 
 def test_no_such_product() -> None:
-    with pytest.raises(StepladderError, match=r"no cuBLAS baseline for .* f16 x f16 -> f32 .f16 sums.*--baseline none"):
+    with pytest.raises(
+        StepladderError, match=r"no cuBLAS baseline for .* f16 x f16 -> f32 .f16 accumulation.*--baseline none"
+    ):
         baselines.cublas(host_buffers(make_problem(acc_type="f16", c_type="f32"), *[np.zeros(1)] * 3))
 
 

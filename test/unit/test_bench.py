@@ -213,7 +213,7 @@ def test_bundles_of_different_problems(bundles) -> None:
 
 
 def test_bundles_of_different_layouts(bundles) -> None:
-    with pytest.raises(StepladderError, match=r"must be of one problem.*sums.*B column-major"):
+    with pytest.raises(StepladderError, match=r"must be of one problem.*accumulation.*B column-major"):
         bench_bundles(bundles(make_problem(), make_problem(b_layout="column")))
 
 

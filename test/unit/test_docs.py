@@ -50,7 +50,7 @@ def test_steps_are_labelled_as_the_runner_reads_them() -> None:
     assert set(read) - set(labels) == set(), "every step is described"
 
 
-def rows_of(text, heading) -> list[str]:
+def rows_of(text: str, heading: str) -> list[str]:
     """Returns the names in the first column of the first table below a heading."""
     table = text.partition(heading)[2]
     found = re.search(r"^\| .*\n\| ---.*\n((?:\|.*\n)+)", table, re.MULTILINE)

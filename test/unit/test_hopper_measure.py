@@ -1,6 +1,7 @@
 """The benchmarks of the Hopper pipelines: their cases, the ratios of interleaved runs, and the default knobs."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,19 +23,19 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def kernel(self, milliseconds):
+    def kernel(self, milliseconds: float) -> Callable[[], None]:
         def enqueue() -> None:
             self.now += milliseconds
 
         return enqueue
 
-    def capture(self, enqueue, launches):
+    def capture(self, enqueue: Callable[[], None], launches: int) -> "Replay":
         return Replay(enqueue, launches)
 
     def record_event(self) -> float:
         return self.now
 
-    def elapsed_ms(self, start, end) -> float:
+    def elapsed_ms(self, start: float, end: float) -> float:
         return end - start
 
     def synchronize(self) -> None:
@@ -68,7 +69,7 @@ def test_a_duel_compares_with_the_baselines_around() -> None:
     assert list(again["kernels"]) == ["slow"]
 
 
-def knobs_of(pipeline):
+def knobs_of(pipeline: str) -> dict[str, library.Knob]:
     """Returns the knobs of a pipeline, by name."""
     with mlir_context():
         return library.load(pipeline).knobs
@@ -146,7 +147,7 @@ def test_random_shapes_are_the_same_each_time_and_have_rows_of_16_bytes() -> Non
 def test_knobs_that_are_best_where_they_are_worse_become_defaults() -> None:
     import defaults
 
-    def kernels(ratios) -> dict:
+    def kernels(ratios: dict[str, float]) -> dict:
         return {"kernels": {name: {"ratio_spread": {"median": ratio}} for name, ratio in ratios.items()}}
 
     problem = {"m": 8, "n": 8, "k": 8, "a_type": "bf16", "c_type": "bf16"}
@@ -191,7 +192,7 @@ def test_the_best_without_clusters_is_a_default_too() -> None:
 def test_every_target_has_the_fastest_kernel_that_it_can_have() -> None:
     import defaults
 
-    def bundle(number, kib, prefetch) -> dict:
+    def bundle(number: int, kib: int, prefetch: str) -> dict:
         steps = ["convert_to_cp_async"] if prefetch == "cp_async" else []
         return {
             "knobs": {"block_m": number, "prefetch": prefetch},

@@ -26,7 +26,7 @@ def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out() -> None:
     assert all(extent % 8 == 0 for problem in problems if problem.kind == "eights" for extent in problem.size)
 
 
-def measured(name):
+def measured(name: str) -> list:
     from measured_kernels import RESULTS, kernels_of
 
     return kernels_of(RESULTS / f"{name}.json")
@@ -64,7 +64,7 @@ def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
     data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(Data(kernels).kernels, times)])
     matrix = list(CONSTANTS[WARPGROUP]).index("matrix")
 
-    def objective(values) -> float:
+    def objective(values: np.ndarray) -> float:
         return data.objective(with_constants(card, WARPGROUP, np.where(np.arange(len(true)) == matrix, values, true)))
 
     found = evolve(objective, np.array([1.0]), np.array([1.4]), 0, 12, 8)

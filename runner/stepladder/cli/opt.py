@@ -41,7 +41,7 @@ examples:
 a test of one step: several small inputs in a file, separated by lines of // -----, each as the step receives it, with
 CHECK lines, or with // expected-error@+1 {{text}} in front of the line that the step refuses (@unknown stands for an
 error that has no line in the input):
-  stepladder-opt test.mlir --pipeline wmma --step tile_k --split-input-file --verify-diagnostics | FileCheck test.mlir
+  stepladder-opt test/steps/tile_k.mlir --pipeline wmma --step tile_k --split-input-file --verify-diagnostics
 """
 
 

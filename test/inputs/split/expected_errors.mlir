@@ -6,7 +6,7 @@ func.func @f(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf32>
 // -----
 
 func.func @f(%A: memref<16x16xf16>, %B: memref<16x16xf16>) {
-  // expected-error @+2 {{a linalg op on a buffer that is no argument}}
+  // expected-error @+2 {{a linalg op on a buffer that is not an argument}}
   %C = memref.alloc() : memref<16x16xf32>
   linalg.matmul ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
   return

@@ -21,8 +21,9 @@
 // No split is empty, which an `llvm.intr.assume` states: a loop that may run zero times gets a guard, the accumulators
 // become phis of two values, and ptxas may then serialize the `wgmma` instructions (C7515).
 //
-// Partial accumulators have the accumulator type and are rounded to C once. Upstream's `transform.structured.split_k`
-// works on tensors and produces a product with one more dimension and a second kernel.
+// Partial accumulators have the accumulator type and are rounded to C once. Upstream's
+// `transform.structured.split_reduction` works on tensors and produces a product with one more dimension and a second
+// kernel.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) {

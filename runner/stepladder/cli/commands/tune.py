@@ -26,8 +26,8 @@ exit status: 0 measured, or built; 1 no kernel gives right numbers; 2 a payload,
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
 
 examples:
-  stepladder tune layer1.mlir layer2.mlir --pipeline wgmma --top 8
-  stepladder tune build layers/*.mlir --pipeline wgmma --folder plan
+  stepladder tune matmul.mlir --pipeline wgmma --top 4
+  stepladder tune build matmul.mlir --pipeline wgmma --top 4 --folder plan
   stepladder tune measure --folder plan --database tuning.json
 """
 

@@ -1,6 +1,6 @@
-"""What is wrong in LLVM's own integration tests, as edits that mend it: for each test, patterns and what replaces them.
+"""Fixes of LLVM's integration tests: for each test, patterns and their replacements.
 
-A finding in a test is a true one where the mended copy is clean and still passes the test's own checks.
+A finding in a test is confirmed if the fixed copy has no finding and still passes the checks of the test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IN_LOOP = (
     r"\1        nvvm.fence_mbarrier_init()\n\2    gpu.barrier()\n\3",
 )
 
-MENDS: dict[str, list[tuple[str, str]]] = {
+FIXES: dict[str, list[tuple[str, str]]] = {
     "alloc-host-shared.mlir": [
         # Element 1 of one.
         (r"memref<1xi32>", "memref<2xi32>")
@@ -66,4 +66,4 @@ MENDS: dict[str, list[tuple[str, str]]] = {
 }
 
 # Tests whose faults are in a file that they import, by where it lies.
-MENDED_FILES = {"matmul.py": "tools/matmulBuilder.py"}
+FIXED_FILES = {"matmul.py": "tools/matmulBuilder.py"}
