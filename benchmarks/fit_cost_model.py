@@ -215,8 +215,8 @@ def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: i
 
 
 def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Returns the kernels that a fit uses: whole pipelines that the model knows, of problems that are not held out, with
-    times at one clock."""
+    """Returns the kernels that a fit uses: whole pipelines that the model knows, of problems that are not held
+    out, with times at one clock."""
     held_out = {problem.size for problem in draw() if problem.held_out}
     return steadied(
         [

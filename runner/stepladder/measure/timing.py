@@ -101,7 +101,7 @@ class Runner:
         graph: the launches of one replay.
     """
 
-    def __init__(self, timer: Timer, contestant: Contestant):
+    def __init__(self, timer: Timer, contestant: Contestant) -> None:
         self.timer = timer
         self.contestant = contestant
         for _ in range(WARM_UP_LAUNCHES):

@@ -78,7 +78,7 @@ def _is_text(attribute: ir.Attribute) -> bool:
 
 
 def _text(attribute: ir.Attribute) -> list[str]:
-    return [attribute.value]
+    return [ir.StringAttr(attribute).value]
 
 
 def _texts_by_name(attribute: ir.Attribute) -> list[str]:

@@ -122,7 +122,8 @@ def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.Module:
     check_nesting(text, str(path))
     try:
         if text == path.read_text():  # may be any module, also one that the text does not open
-            return ir.Module.parseFile(str(path)).operation.opview
+            module: ir.Module = ir.Module.parseFile(str(path)).operation.opview  # type: ignore[assignment]
+            return module
         return ir.Operation.parse(text, source_name=str(path))
     except ir.MLIRError as error:
         first = diagnostics.from_error(error)[0]

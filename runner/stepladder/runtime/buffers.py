@@ -28,7 +28,7 @@ class Buffer:
         address: device address.
     """
 
-    def __init__(self, session: Session, size: int):
+    def __init__(self, session: Session, size: int) -> None:
         self.session = session
         self.size = size
         with session.cuda.checked(f"allocating {size} bytes"):

@@ -70,7 +70,7 @@ class Device:
         stream: handle of the stream on which all work is enqueued.
     """
 
-    def __init__(self, ordinal: int | None = None, cuda: Cuda | None = None):
+    def __init__(self, ordinal: int | None = None, cuda: Cuda | None = None) -> None:
         self.ordinal = device_ordinal() if ordinal is None else ordinal
         self.session = Session(self.ordinal, cuda)
         self.name = self.session.gpu.name

@@ -31,7 +31,7 @@ class CudaError(StepladderError):
         name: as given.
     """
 
-    def __init__(self, action: str, name: str, description: str):
+    def __init__(self, action: str, name: str, description: str) -> None:
         super().__init__(f"{action} failed: {name} ({description})", status=FAILED)
         self.name = name
 

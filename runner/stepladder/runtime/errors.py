@@ -32,7 +32,7 @@ class StepladderError(Exception):
         notes: tuple[str, ...] | list[str] = (),
         status: int = BAD_INPUT,
         traceback: str = "",
-    ):
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location

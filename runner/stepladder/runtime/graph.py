@@ -22,7 +22,7 @@ class Graph:
         launches: as given.
     """
 
-    def __init__(self, session: Session, enqueue: Callable[[], None], launches: int):
+    def __init__(self, session: Session, enqueue: Callable[[], None], launches: int) -> None:
         self.session = session
         self.launches = launches
         core = session.cuda.core

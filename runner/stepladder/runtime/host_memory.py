@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -17,14 +18,10 @@ _SMALL = 2**28
 def available() -> int | None:
     """Returns the bytes that can still be taken, of the machine or of the container's limit; None if unknown."""
     limits = []
-    try:
+    with contextlib.suppress(OSError):
         limits += [int(size) * 1024 for size in re.findall(r"^MemAvailable:\s+(\d+) kB", _SYSTEM.read_text(), re.M)]
-    except OSError:
-        pass
-    try:
+    with contextlib.suppress(OSError):
         limits += [int(size) for size in re.findall(r"^\d+", _CONTAINER.read_text())]
-    except OSError:
-        pass
     return min(limits, default=None)
 
 

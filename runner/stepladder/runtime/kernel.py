@@ -48,7 +48,7 @@ class Kernel:
         local_memory: bytes a thread, as loaded: not zero where registers spill.
     """
 
-    def __init__(self, session: Session, image: bytes, name: str, source: str, dynamic_shared_memory: int):
+    def __init__(self, session: Session, image: bytes, name: str, source: str, dynamic_shared_memory: int) -> None:
         self.session = session
         self.source = source
         self.dynamic_shared_memory = dynamic_shared_memory

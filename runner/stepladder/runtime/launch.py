@@ -27,7 +27,7 @@ class MatmulBuffers:
         a_type, b_type, c_type: their element types.
     """
 
-    def __init__(self, device: Device, problem: Problem):
+    def __init__(self, device: Device, problem: Problem) -> None:
         self.device = device
         self.problem = problem
         self.a_type, self.b_type, self.c_type = (
@@ -81,7 +81,7 @@ class DeviceExecutor:
         enqueue: enqueues one launch that reads A and B (and C) and writes C.
     """
 
-    def __init__(self, buffers: MatmulBuffers, enqueue: Callable[[], None]):
+    def __init__(self, buffers: MatmulBuffers, enqueue: Callable[[], None]) -> None:
         self.buffers = buffers
         self.enqueue = enqueue
 

@@ -27,7 +27,7 @@ class Session:
             does not enter a capture.
     """
 
-    def __init__(self, ordinal: int, cuda: Cuda | None = None):
+    def __init__(self, ordinal: int, cuda: Cuda | None = None) -> None:
         self.ordinal = ordinal
         self.cuda = import_cuda() if cuda is None else cuda
         try:

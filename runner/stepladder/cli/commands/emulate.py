@@ -139,7 +139,7 @@ def report_of(outcome: Outcome, name: str) -> dict[str, object]:
         "steps": outcome.steps,
         "seconds": outcome.seconds,
         "findings": [finding.as_dict() for finding in outcome.findings],
-        "counters": outcome.counters.as_dict(),
+        "counters": outcome.counters.as_dict() if outcome.counters is not None else {},
     }
 
 
@@ -215,7 +215,8 @@ def main(args: argparse.Namespace) -> int:
         _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
     with text_for_people(args.json):
         print(outcome.output, end="")
-        print_counters(outcome.counters)
+        if outcome.counters is not None:
+            print_counters(outcome.counters)
         for finding in outcome.findings:
             print(finding.render())
         print(_summary(args, emulation, outcome))

@@ -56,7 +56,7 @@ class Convergence:
         parts: the lanes that came together, with their values for `slots`.
     """
 
-    __slots__ = ("group", "place", "slots", "expected", "arrived", "parts", "last")
+    __slots__ = ("arrived", "expected", "group", "last", "parts", "place", "slots")
 
     def __init__(self, group: Group, place: int, slots: Sequence[int], expected: np.ndarray) -> None:
         self.group = group
@@ -123,7 +123,7 @@ class Fiber:
         pending: what the op that waits has done already; it is executed again.
     """
 
-    __slots__ = ("group", "code", "place", "env", "stack", "pending", "blocked", "count", "mask", "lanes", "warps")
+    __slots__ = ("blocked", "code", "count", "env", "group", "lanes", "mask", "pending", "place", "stack", "warps")
 
     def __init__(
         self,

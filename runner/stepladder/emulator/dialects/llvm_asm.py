@@ -42,7 +42,7 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
         run = _multiplication(product, constraints, outputs)
     else:
         run = nvvm_text.run_text(_OPERAND.sub(lambda found: _renamed(int(found[1]), outputs), text))
-    if run is None or outputs > 1 and not product or len(constraints) - outputs != len(op.operands):
+    if run is None or (outputs > 1 and not product) or len(constraints) - outputs != len(op.operands):
         raise StepladderError(
             f"the emulator does not know the PTX of {op.name}: {text[:200]}", location=builder.location
         )

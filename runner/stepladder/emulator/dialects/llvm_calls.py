@@ -156,7 +156,7 @@ def _promoted(buffer: Value) -> list[tuple]:
 
 def _text_at(fiber: Fiber, op: Instruction, address: int) -> str:
     """Returns the text that ends with a zero at an address."""
-    for part, allocation, start in pointers.parts(fiber, op, int(address)):
+    for _part, allocation, start in pointers.parts(fiber, op, int(address)):
         data = allocation.data[int(start) : int(start) + _LONGEST_TEXT].tobytes()
         return data.split(b"\\0")[0].decode("utf-8", "replace")
     return ""

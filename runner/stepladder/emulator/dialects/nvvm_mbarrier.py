@@ -71,7 +71,7 @@ def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Lets the copies of each thread arrive at an mbarrier when they have landed: here at once."""
     asynchronous.wait_for_copies(fiber, None)
     # Without `noinc` the arrival is one more than the mbarrier was initialized for.
-    if "noinc" in op.attributes and op.attributes["noinc"]:
+    if op.attributes.get("noinc"):
         mbarriers.arrive_at(fiber, op, address)
 
 

@@ -32,6 +32,7 @@ executes("vector.fma")(math.fma)
 
 
 def kind_of(op: Instruction) -> str:
+    """Returns the combining kind of a reduction, such as `add`."""
     if "kind" not in op.cache:
         op.cache["kind"] = re.search(r"kind<(\w+)>", op.attributes["kind"])[1]
     return op.cache["kind"]

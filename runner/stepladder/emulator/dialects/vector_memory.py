@@ -25,6 +25,7 @@ def offset_by(start: Value, along: Value, rank: int) -> Value:
 
 
 def along(shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """Returns the coordinates along one axis of a shape, to be broadcast along the others."""
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
 

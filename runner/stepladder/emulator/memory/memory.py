@@ -49,7 +49,7 @@ class Allocation:
         freed: the op that freed it, or None.
     """
 
-    __slots__ = ("data", "size", "copies", "space", "address", "name", "shadow", "freed")
+    __slots__ = ("address", "copies", "data", "freed", "name", "shadow", "size", "space")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")

@@ -43,7 +43,7 @@ def _nearest(fiber: Fiber, address: int) -> Allocation | None:
     """Returns the memory that an address is of, or the nearest; None where there is none."""
     if address < _SHARED_END and fiber.group.window is not None:
         return fiber.group.window
-    private = [allocation for allocation in fiber.group.private.values()]
+    private = list(fiber.group.private.values())
     return min(
         [*fiber.group.machine.heap.allocations, *private],
         default=None,

@@ -40,6 +40,7 @@ class ModifiesPayloadInside(ir.MemoryEffectsOpInterface):
 
     @staticmethod
     def get_effects(op: ir.OpView, effects: ir.MemoryEffectInstancesList) -> None:
+        """Declares the effects of an op, for MLIR."""
         transform.only_reads_handle(op.op_operands, effects)
         transform.produces_handle(op.results, effects)
         transform.modifies_payload(effects)

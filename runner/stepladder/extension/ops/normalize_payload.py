@@ -126,7 +126,7 @@ def _bufferize_boundary(func: ir.Operation) -> None:
     if destination is None and returned:
         type_ = ir.RankedTensorType(returned[0].type)
         destination = body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type), func.location)
-    if returned:
+    if returned and destination is not None:
         with ir.InsertionPoint(terminator), terminator.location:
             _materialize(terminator.operands[0], destination)
             ir.Operation.create("func.return")

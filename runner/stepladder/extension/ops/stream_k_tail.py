@@ -76,7 +76,7 @@ class _Partition:
     @property
     def is_profitable(self) -> bool:
         """Whether the slices end earlier than a wave of whole tiles."""
-        return 0 < self.total and self.length < self.steps
+        return self.total > 0 and self.length < self.steps
 
 
 @transform_op(StreamKTail)

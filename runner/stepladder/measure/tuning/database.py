@@ -82,7 +82,7 @@ def problem_key(problem: Problem) -> str:
 class _Unusable(Exception):
     """A file that is no database of this version; `suffix` is what it is renamed with."""
 
-    def __init__(self, reason: str, suffix: str):
+    def __init__(self, reason: str, suffix: str) -> None:
         super().__init__(reason)
         self.suffix = suffix
 
@@ -95,7 +95,7 @@ class Database:
         warn: called with a line where the file is damaged or newer; prints to standard error unless told.
     """
 
-    def __init__(self, path: Path, warn: Callable[[str], None] | None = None):
+    def __init__(self, path: Path, warn: Callable[[str], None] | None = None) -> None:
         self.path = path
         self._warn = warn or (lambda line: print(line, file=sys.stderr, flush=True))
 

@@ -38,7 +38,7 @@ class Measured:
 class _Lines:
     """Lines of a process, read by a thread, so that waiting for the next one can end."""
 
-    def __init__(self, process: subprocess.Popen[str]):
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         self._lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 

@@ -31,6 +31,7 @@ from stepladder.verify.check import check_exact
 
 if TYPE_CHECKING:
     from stepladder.runtime.bundle import Bundle
+    from stepladder.runtime.reference import Program
 
 REFERENCE = "cublas"
 _MODE = Mode(seconds=0.004, pause_seconds=0.0)
@@ -57,10 +58,12 @@ class _Checker:
 
     Args:
         buffers: that the kernels work on.
+        reference: what the kernels must compute.
     """
 
-    def __init__(self, buffers: MatmulBuffers):
+    def __init__(self, buffers: MatmulBuffers, reference: Program) -> None:
         self._buffers = buffers
+        self._reference = reference
         self._initial: np.ndarray | None = None
         self._right: np.ndarray | None = None
 
@@ -68,7 +71,7 @@ class _Checker:
         """Returns what is wrong with a kernel's result, or an empty text. Raises StepladderError as a launch does."""
         executor = _Recorder(self._buffers, enqueue)
         if self._initial is None or self._right is None:
-            report = check_exact(self._buffers.problem, executor, _SEED, self._buffers.device.ordinal)
+            report = check_exact(self._buffers.problem, self._reference, executor, _SEED, self._buffers.device.ordinal)
             if not report.passed:
                 return report.describe()
             self._initial, self._right = executor.initial, executor.result
@@ -105,7 +108,7 @@ def measure(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str
     first = next(iter(bundles.values())).manifest.problem
     with Device() as device, MatmulBuffers(device, first) as buffers:
         launchers: dict[str, Callable[[], None]] = {}
-        checker = _Checker(buffers)
+        checker = _Checker(buffers, next(iter(bundles.values())).expected())
         for name, bundle in bundles.items():
             say(candidate=name)
             try:

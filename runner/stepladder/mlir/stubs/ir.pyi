@@ -46,6 +46,7 @@ class Context(_Scope):
 
 class Location(_Scope):
     current: ClassVar[Location]
+    filename: str
     @staticmethod
     def unknown(context: Context | None = None) -> Location: ...
     @staticmethod
@@ -138,6 +139,8 @@ class _OperationBase:
     def walk(self, callback: Callable[[Operation], WalkResult], walk_order: WalkOrder = ...) -> None: ...
 
 class Operation(_OperationBase):
+    @staticmethod
+    def parse(source: str, *, source_name: str = "", context: Context | None = None) -> Any: ...
     @staticmethod
     def create(
         name: str,

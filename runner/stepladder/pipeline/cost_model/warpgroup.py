@@ -140,7 +140,7 @@ def l2_step(
     """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
 
     Clusters read shared tiles once. L2 delivers lines of 128 bytes, so that a row of 64 that no other block asks for
-    counts as one. Source: fitted; 8x4096x1536 by 64 blocks of 64 columns takes 3.5 us, by 128 blocks of 32 columns 4.8 us.
+    counts as one. Source: fitted to docs/results/model_everything.json.
 
     Args:
         parts: what a block loads of each operand.

@@ -8,8 +8,8 @@
 
 A bundle is self-contained. The manifest holds the SHA-256 of every other file, so that a truncated copy or an edited
 kernel is refused rather than launched. A bundle without `reference.json` is read; its numbers are compared with those
-of the manifest's problem, and the commands that do so note that. A build over a bundle replaces the files that its manifest lists and keeps all
-others.
+of the manifest's problem, and the commands that do so note that. A build over a bundle replaces the files that its
+manifest lists and keeps all others.
 """
 
 from stepladder.runtime.bundle.manifest import (

@@ -23,7 +23,7 @@ class Fields:
         StepladderError: `data` is no object.
     """
 
-    def __init__(self, data: Any, location: str, prefix: str = ""):
+    def __init__(self, data: Any, location: str, prefix: str = "") -> None:
         self.location = location
         self.prefix = prefix
         if not isinstance(data, dict):
