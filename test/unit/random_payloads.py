@@ -67,7 +67,7 @@ class Writer:
             self.arguments.append((name, f"tensor<{shape}>"))
             return name
         self.arguments.append((name, f"memref<{shape}>"))
-        if self.form == "stages":
+        if self.form == "buffers":
             return name
         read = self.new()
         self.line(

@@ -135,7 +135,7 @@ def test_race() -> None:
 
 def test_first_mismatch_and_counts_span_row_blocks(monkeypatch) -> None:
     monkeypatch.setattr(
-        "stepladder.verify.check._row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10))
+        "stepladder.verify.comparison.row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10))
     )
     problem = make_problem(60, 16, 16)
 

@@ -68,7 +68,7 @@ def test_arrays_that_cannot_be_written_whole(tmp_path) -> None:
     (tmp_path / "argument0.npy").write_bytes(b"before")
     script = (
         "import resource, sys, numpy as np\nfrom stepladder.cli.commands.emulate import _save\n"
-        "from stepladder.errors import StepladderError\n"
+        "from stepladder.runtime.errors import StepladderError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n    _save(sys.argv[1], {'argument0': np.zeros(10**6)})\n"
         "except StepladderError as error:\n    print(error.render())"

@@ -159,5 +159,5 @@ def _build(job: _Job) -> str:
             job.path.with_name(job.path.name + REFUSED).write_text(error.message + "\n")
             return error.message
         # Without the dumps: folders may travel to the machine with the GPU.
-        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
+        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, reference=built.reference)
     return ""

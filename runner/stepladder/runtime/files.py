@@ -29,7 +29,7 @@ def read_text(path: str) -> tuple[str, str]:
     except UnicodeDecodeError:
         raise StepladderError("not a text file", location=name) from None
     except OSError as error:
-        raise StepladderError(f"cannot read '{path}': {reason(error)}") from None
+        raise StepladderError(f"cannot read '{'<stdin>' if path == STANDARD else path}': {reason(error)}") from None
 
 
 def check_writable(path: str) -> None:

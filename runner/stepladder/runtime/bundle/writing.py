@@ -22,6 +22,7 @@ def write_bundle(
     cubin: bytes,
     ptx: str,
     ir: Mapping[str, str],
+    others: Mapping[str, str] | None = None,
     reference: Program | None = None,
 ) -> None:
     """Writes a bundle, all or nothing, over the bundle at `path` if there is one.
@@ -34,6 +35,7 @@ def write_bundle(
         cubin: machine code.
         ptx: PTX text.
         ir: text of every dump by file name.
+        others: text of further files by path relative to the bundle.
         reference: what the payload computes.
 
     Raises:
@@ -43,6 +45,7 @@ def write_bundle(
     named = Path(path)
     path = _place(named)
     texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
+    texts |= others or {}
     if reference is not None:
         texts[REFERENCE] = reference.to_text()
     contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()}
