@@ -95,10 +95,10 @@ def test_does_not_write_over_files_of_the_user(bundle, name) -> None:
 
 
 def test_further_files_are_listed_and_replaced(bundle) -> None:
-    write_bundle(bundle, make_manifest(), b"", "", {}, {"reference.json": "{}"})
-    assert "reference.json" in read_bundle(bundle).manifest.files
-    write_bundle(bundle, make_manifest(), b"", "", {}, {"reference.json": "[]"})
-    assert (bundle / "reference.json").read_text() == "[]"
+    write_bundle(bundle, make_manifest(), b"", "", {}, {"notes.json": "{}"})
+    assert "notes.json" in read_bundle(bundle).manifest.files
+    write_bundle(bundle, make_manifest(), b"", "", {}, {"notes.json": "[]"})
+    assert (bundle / "notes.json").read_text() == "[]"
     write_bundle(bundle, make_manifest(), b"", "", {})
     assert listing(bundle) == ["kernel.cubin", "kernel.ptx", "manifest.json"]
 

@@ -161,7 +161,6 @@ REFUSED = {
     ),
     "quoted name": (on_buffers(IN_PLACE, name='@"my matmul"'), 1, "name 'my matmul' cannot be that of a kernel"),
     "dots in the name": (on_buffers(IN_PLACE, name="@main.1"), 1, "name 'main.1' cannot be that of a kernel"),
-    "a step's symbol": (on_buffers(IN_PLACE, name="@shared_memory"), 1, "'shared_memory' is that of a symbol"),
     "memory space": (on_buffers(IN_PLACE).replace(f"memref<{A}>", f"memref<{A}, 1>"), 1, "argument 0 .* global memory"),
     "layout": (
         on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[32, 1]>>"),

@@ -11,9 +11,9 @@ from stepladder.pipeline.run import run_pipeline
 SPLIT = {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers", "split_k_workspace": "memory", "stages": 2}
 NAMES = {
     "shared_memory": ("mma_sync", {}),
-    "partial_sums": ("wgmma", SPLIT),
-    "arrivals": ("wgmma", SPLIT),
-    "turns": ("wgmma", {"persistent_blocks": 3, "tile_scheduler": "stream_k"}),
+    "split_k_workspace": ("wgmma", SPLIT),
+    "split_k_semaphores": ("wgmma", SPLIT),
+    "stream_k_semaphores": ("wgmma", {"persistent_blocks": 3, "tile_scheduler": "stream_k"}),
 }
 
 

@@ -15,8 +15,6 @@ from stepladder.payload.refusal import refuse
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.
 _ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-# Symbols that steps add to the module.
-_RESERVED = ("shared_memory",)
 
 
 def check_form(module: ir.Module, matmul: ir.Operation) -> Form:
@@ -59,8 +57,6 @@ def _the_function(module: ir.Module, matmul: ir.Operation) -> ir.Operation:
             f"the function's name '{name}' cannot be that of a kernel in PTX",
             "accepted: letters, digits, _ and $, not beginning with a digit",
         )
-    if name in _RESERVED:
-        raise refuse(function, f"the function's name '{name}' is that of a symbol that pipelines add: rename it")
     return function
 
 

@@ -40,7 +40,9 @@ class Build:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
-        bundle.write_bundle(path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), reference=self.reference)
+        bundle.write_bundle(
+            path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), reference=self.reference
+        )
 
 
 def _argument(role: str, problem: Problem, descriptor: int | None) -> bundle.Argument:

@@ -15,9 +15,10 @@ _DEFAULT = "intermediate"
 _EPILOG = """\
 The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). The first table lists the
 steps of the pipeline `wmma`. The second one is its ablation: the pipeline without its optimizations, and with one more
-of them in each variant; on sm_90a the kernel of the pipeline `wgmma` comes last. With a GPU, the numbers of the last kernel are
-checked and the variants are timed beside cuBLAS. Without a GPU, the kernels are built for sm_80 (or --target), and the
-emulator runs the IR of each variant on a small problem of the same kind and counts its memory traffic.
+of them in each variant; on sm_90a the kernel of the pipeline `wgmma` comes last. With a GPU, the numbers of the last
+kernel are checked and the variants are timed beside cuBLAS. Without a GPU, the kernels are built for sm_80 (or
+--target), and the emulator runs the IR of each variant on a small problem of the same kind and counts its memory
+traffic.
 
 exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from stepladder.cli.options import (
     Formatter,
+    add_json_option,
     add_model_options,
     add_pipeline_options,
     flat,
     positive,
+    text_for_people,
 )
 from stepladder.runtime.errors import OK
 
@@ -21,14 +23,16 @@ if TYPE_CHECKING:
     from stepladder.pipeline.explanation import Explanation
 
 _EPILOG = """\
-Times are in microseconds. main loop, prologue, epilogue, reduction and launch make up the total; HBM runs beside them.
-matrix unit, shared memory, TMA, L2 and latency say how long the main loop would take if that were its only limit: the
-longest of them is what it is bound by. docs/cost_model.md describes each.
+Times are in microseconds. main loop, prologue, epilogue, reduction and launch make up the total; HBM and writes run
+beside them. matrix unit, shared memory, TMA, L2 and latency say how long the main loop would take if that were its only
+limit: the longest of them is what it is bound by. docs/cost_model.md describes each.
+
+exit status: 0 explained; 2 the payload or an option is not acceptable, or no setting of the knobs suits the payload.
 
 examples:
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a --set block_n=256 --top 20
-  stepladder explain matmul.mlir --pipeline mma_sync --target sm_80 --json
+  stepladder explain matmul.mlir --pipeline mma_sync --target sm_80 --json -
 """
 
 
@@ -48,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     add_model_options(parser)
     parser.add_argument("--top", type=positive, default=8, metavar="N", help="settings to show (default: 8)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json_option(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -58,8 +62,10 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
-    from stepladder.runtime.files import read_text
+    from stepladder.runtime.files import check_writable, read_text, write_json
 
+    if args.json:
+        check_writable(args.json)
     settings = dict(args.settings)
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
@@ -69,12 +75,10 @@ def main(args: argparse.Namespace) -> int:
     )
     with mlir_context():
         explained = explanation.explain(text, name, request, args.top)
-    if args.json:
-        import json
-
-        print(json.dumps(explained.as_json(), indent=2))
-    else:
+    with text_for_people(args.json):
         _print(explained)
+    if args.json:
+        write_json(args.json, explained.as_json())
     return OK
 
 
