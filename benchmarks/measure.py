@@ -163,7 +163,7 @@ def _build_one(job: Job) -> str:
             refusal(job.path).write_text(error.message + "\n")
             return f"{job.path}: refused: {error.message}"
         # Without the dumps: hundreds of bundles are copied to the GPU machine.
-        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, built.reference)
+        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, reference=built.reference)
     spilled = sum(built.manifest.spills.values())
     return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
 

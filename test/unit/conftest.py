@@ -45,7 +45,7 @@ def examples(count: int) -> int:
 if PROFILE not in PROFILES:
     raise pytest.UsageError(f"STEPLADDER_TEST_PROFILE must be one of {', '.join(PROFILES)}, got '{PROFILE}'")
 settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("random", max_examples=examples(DEFAULT_EXAMPLES), print_blob=True)
+settings.register_profile("random", derandomize=False, max_examples=examples(DEFAULT_EXAMPLES), print_blob=True)
 settings.load_profile(PROFILE)
 
 

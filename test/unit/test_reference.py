@@ -274,7 +274,7 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline) -> None:
     manifest = make_manifest(make_problem(64, 64, 64, accumulate=False))
     statuses = []
     for reference in references:
-        write_bundle(tmp_path / "bundle", manifest, b"", "", run.dumps(), reference)
+        write_bundle(tmp_path / "bundle", manifest, b"", "", run.dumps(), reference=reference)
         statuses.append(cli.main(["run", str(tmp_path / "bundle"), "--backend", "emulator"]))
     assert statuses == [OK, FAILED]
     said = capsys.readouterr().out

@@ -231,7 +231,7 @@ def build_case(name, folder):
     with mlir_context():
         made = build.build(matmul_text(*sizes, **payload), f"{name}.mlir", Request(pipeline, knobs, without=without))
         # Without the IR of every step: the bundles travel to where the GPU is.
-        write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {}, made.reference)
+        write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {}, reference=made.reference)
     return made
 
 
