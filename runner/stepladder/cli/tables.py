@@ -35,7 +35,8 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    # In a file or a pipe there is no terminal to fit: lines stay whole, for grep and for tests.
     out = file or sys.stdout
-    console = RaisingConsole(file=out, width=None if out.isatty() else 200, highlight=False, emoji=False, markup=False)
+    console = RaisingConsole(file=out, highlight=False, emoji=False, markup=False)
+    if not out.isatty():  # a file or a pipe has no width: lines stay whole, for grep and for tests
+        console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
     console.print(table)
