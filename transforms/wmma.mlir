@@ -49,6 +49,9 @@ module attributes {transform.with_named_sequence} {
     %raster_group = transform.tune.knob<"raster_group"> = 1 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
+    %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 0 from options = [0, 1, 2, 3, 4]
+      {description = "blocks that must fit on a multiprocessor, which bounds registers; 0 leaves registers to ptxas"}
+      -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -88,6 +91,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
+    transform.include @set_min_blocks_per_sm failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // WMMA instructions, and software pipelining of the k loop.
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()

@@ -45,6 +45,7 @@ OPTIMIZATIONS = {
         "pad_shared_memory",
         "multi_buffer",
         "hoist_accumulators",
+        "set_min_blocks_per_sm",
         "prefetch_to_registers",
         "hoist_prefetch",
     ],
@@ -56,6 +57,7 @@ OPTIMIZATIONS = {
         "pad_shared_memory",
         "multi_buffer",
         "hoist_accumulators",
+        "set_min_blocks_per_sm",
         "pipeline_copies",
         "rotate_loop",
         "interleave_copies",
@@ -69,6 +71,7 @@ OPTIMIZATIONS = {
         "hoist_accumulators",
         "merge_ldmatrix",
         "swizzle_shared_memory",
+        "set_min_blocks_per_sm",
         "pipeline_copies",
         "bypass_l1",
         "rotate_loop",
@@ -88,7 +91,7 @@ forms = pytest.mark.parametrize("form", FORMS)
 
 def draw_knobs(data, form) -> dict:
     """Draws a value for every knob."""
-    options = {"block_k": TILES[:4], "raster_group": [1, 2, 8], **FORMS[form][1]}
+    options = {"block_k": TILES[:4], "raster_group": [1, 2, 8], "min_blocks_per_sm": [0, 0, 2, 4], **FORMS[form][1]}
     knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
     for axis in "mn":
         knobs[f"block_{axis}"] = data.draw(st.sampled_from(TILES), f"block_{axis}")

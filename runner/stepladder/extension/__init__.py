@@ -40,6 +40,7 @@ from stepladder.extension.ops import (
     rasterize_blocks,
     reinterpret_elements,
     rotate_loop,
+    set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
     split_k,

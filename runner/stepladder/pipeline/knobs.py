@@ -56,7 +56,9 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
     known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
     known |= facts
     if "target" in knobs:
-        known["shared_memory_limit"] = targets.find(str(knobs["target"])).shared_memory
+        target = targets.find(str(knobs["target"]))
+        known["shared_memory_limit"] = target.shared_memory
+        known["max_threads_per_sm"] = target.threads_per_sm
     return Scope({**known, **knobs}, pipeline.derived)
 
 

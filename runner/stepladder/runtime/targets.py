@@ -29,11 +29,13 @@ class Target:
     Attributes:
         name: as ptxas names it.
         shared_memory: most bytes of shared memory a block, after opting in to dynamic shared memory.
+        threads_per_sm: most threads that are resident on a multiprocessor.
         cluster: most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
     """
 
     name: str
     shared_memory: int
+    threads_per_sm: int
     cluster: int = 1
 
     @property
@@ -46,12 +48,12 @@ class Target:
 TARGETS = {
     target.name: target
     for target in (
-        Target("sm_75", 64 * 1024),
-        Target("sm_80", 163 * 1024),
-        Target("sm_86", 99 * 1024),
-        Target("sm_89", 99 * 1024),
-        Target("sm_90", 227 * 1024, cluster=16),
-        Target("sm_90a", 227 * 1024, cluster=16),
+        Target("sm_75", 64 * 1024, 1024),
+        Target("sm_80", 163 * 1024, 2048),
+        Target("sm_86", 99 * 1024, 1536),
+        Target("sm_89", 99 * 1024, 1536),
+        Target("sm_90", 227 * 1024, 2048, cluster=16),
+        Target("sm_90a", 227 * 1024, 2048, cluster=16),
     )
 }
 

@@ -1,0 +1,26 @@
+// Sets the least number of blocks that must fit on a multiprocessor (`.minnctapersm`).
+//
+// ptxas gives a thread up to 255 registers, so that registers often limit the number of resident blocks. The second
+// argument of CUDA's `__launch_bounds__` bounds them: with n blocks of t threads, a thread gets at most 65536 / (n * t)
+// registers. More resident blocks hide more latency; a bound below what the accumulator and the fragments need causes
+// spills. With min_blocks_per_sm = 0, ptxas chooses.
+//
+// Upstream has no op that checks the kernel and its block size, without which ptxas ignores the number.
+//
+// Before:
+//   gpu.func @matmul_kernel(...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, ...}
+// After, with min_blocks_per_sm = 3:
+//   gpu.func @matmul_kernel(...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 3 : i32}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @set_min_blocks_per_sm(%module: !transform.any_op {transform.readonly})
+      attributes {optimization, left_out = {min_blocks_per_sm = 0}, requires = [
+        {condition = "min_blocks_per_sm * threads <= max_threads_per_sm",
+         message = "the threads of min_blocks_per_sm blocks must fit on a multiprocessor (max_threads_per_sm)"}
+      ]} {
+    %kernels = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    "tc.set_min_blocks_per_sm"(%kernels) {blocks = 0 : i64, knobs = {blocks = "min_blocks_per_sm"}}
+      : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
