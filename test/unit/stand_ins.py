@@ -25,6 +25,7 @@ NEEDS = ("network", "gpu", "cmake", "mlir-opt", "nvdisasm", "measurement")
 SYSTEM = ("python", "python3", "cmake", "mlir-opt", "nvdisasm", "less")
 ENVIRONMENT = ("python", "python3", "pip")
 TOOLS = ("lit", "pytest")
+LINTERS = ("ruff", "pyright", "pre-commit")
 NOT_EXECUTED = 3  # exit status of the project's commands where no GPU fits
 
 
@@ -127,7 +128,7 @@ def _pip(_: str, arguments: list[str]) -> int:
         parser.error("; ".join(refused))
     for requirement in wanted:
         if requirement.startswith("."):
-            tools = TOOLS if "test" in requirement else ()
+            tools = (*(TOOLS if "test" in requirement else ()), *(LINTERS if "lint" in requirement else ()))
             install(Path(os.environ["VIRTUAL_ENV"], "bin"), (*project_scripts(Path.cwd()), *tools))
     return 0
 
@@ -172,6 +173,12 @@ def _pytest(_: str, arguments: list[str]) -> int:
     return _run(sys.executable, "-m", "pytest", "--collect-only", *arguments)
 
 
+def _linter(program: str, _: list[str]) -> int:
+    """Only checks that the extra `lint` has the program: a copy of the checkout is no repository."""
+    extra = _project(Path.cwd())["optional-dependencies"]["lint"]
+    return 0 if any(requirement.startswith(program) for requirement in extra) else 1
+
+
 def _other(program: str) -> str | None:
     """Returns the program of this name that is no stand-in."""
     here = Path(sys.executable).parent  # where an environment has what pip brought
@@ -193,6 +200,7 @@ _PROGRAMS: dict[str, Callable[[str, list[str]], int]] = {
     "less": _less,
     "lit": _lit,
     "pytest": _pytest,
+    **dict.fromkeys(LINTERS, _linter),
 }
 
 

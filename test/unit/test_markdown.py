@@ -113,3 +113,21 @@ def test_pages_name_files_that_are_there() -> None:
 def _is_ignored(name: str) -> bool:
     """Tells whether a path is one that a build makes."""
     return subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT).returncode == 0
+
+
+def test_the_walk_shows_lines_of_the_files_that_it_names() -> None:
+    page = ROOT / "CONTRIBUTING.md"
+    walk = page.read_text().partition("\n## A step, ")[2].partition("\n## Measurements")[0]
+    sections = re.split(r"\n###? ", walk)[1:]
+    assert len(sections) >= 7
+    shown = 0
+    for section in sections:
+        named = [ROOT / path for path in re.findall(r"`((?:runner|transforms|test)/[\w./\-]+\.\w+)`", section)]
+        lines = {line.strip() for path in named for line in path.read_text().splitlines()}
+        for token in MarkdownIt().parse(section):
+            if token.type == "fence" and token.info in ("python", "mlir"):
+                wanted = [line.strip() for line in token.content.splitlines()]
+                missing = [line for line in wanted if line not in lines and line not in ("", "...", '"""..."""')]
+                assert not missing, f"{section.splitlines()[0]}: {missing}"
+                shown += 1
+    assert shown >= 6
