@@ -41,9 +41,9 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
-      {description = "rows of the warp tile, which stays in registers"} -> !transform.param<i64>
+      {description = "rows of the warp tile, which is kept in registers"} -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
-      {description = "columns of the warp tile, which stays in registers"} -> !transform.param<i64>
+      {description = "columns of the warp tile, which is kept in registers"} -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 3 from options = [2, 3, 4, 5]
       {description = "stages of the shared-memory pipeline; copies run stages - 1 tiles ahead"} -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]

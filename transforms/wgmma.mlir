@@ -31,8 +31,8 @@ module attributes {transform.with_named_sequence} {
         // producer to the consumers, and the sum cannot grow:
         //   40 + 2 x 232 = 24 + 2 x 240 = 504 = 3 x 168
         //   32 + 3 x 160 = 512 = 4 x 128
-        // An accumulator of more than 160 registers takes 240, which leaves 24, the smallest count of setmaxnreg, for
-        // the producer.
+        // With an accumulator of more than 160 registers a consumer takes 240, and the producer 24, the smallest count
+        // of setmaxnreg.
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
 

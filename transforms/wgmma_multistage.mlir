@@ -27,7 +27,8 @@ module attributes {transform.with_named_sequence} {
       {description = "consumer warpgroups that share a tile, each computing a slice of its rows"}
       -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
-      {description = "places for tiles; loads run one less than that ahead"} -> !transform.param<i64>
+      {description = "stages of the shared-memory pipeline; TMA loads run stages - 1 k steps ahead"}
+      -> !transform.param<i64>
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>

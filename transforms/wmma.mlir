@@ -35,9 +35,9 @@ module attributes {transform.with_named_sequence} {
     %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
     %warp_m = transform.tune.knob<"warp_m"> = 64 from options = [16, 32, 64, 128]
-      {description = "rows of the warp tile, which stays in registers"} -> !transform.param<i64>
+      {description = "rows of the warp tile, which is kept in registers"} -> !transform.param<i64>
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
-      {description = "columns of the warp tile, which stays in registers"} -> !transform.param<i64>
+      {description = "columns of the warp tile, which is kept in registers"} -> !transform.param<i64>
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8}
       {description = "elements added to each row of a shared tile"} -> !transform.param<i64>
     %prefetch = transform.tune.knob<"prefetch"> = "registers" from options = ["registers", "cp_async"]

@@ -18,7 +18,7 @@ module attributes {transform.with_named_sequence} {
     %fours = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 4 : i64}
       in %module : (!transform.any_op) -> !transform.any_op
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // Two-dimensional transfers remain only where accumulators stay in memory: the zeros that initialize them for C =
+    // Two-dimensional transfers remain only where accumulators are in memory: the zeros that initialize them for C =
     // AB.
     transform.apply_patterns to %kernel {
       transform.apply_patterns.vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true

@@ -28,7 +28,7 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "stages > 1"}} {
     }, {
       %barriers = transform.structured.match ops{["gpu.barrier"]} in %module : (!transform.any_op) -> !transform.any_op
-      // In program order: the barrier after the copies stays, the one after the products is redundant.
+      // In program order: the barrier after the copies remains, the one after the products is redundant.
       %after_copies, %after_products = transform.split_handle %barriers
         : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
       // No upstream transform op erases a payload op. A wait for no tokens replaces the barrier, and canonicalization

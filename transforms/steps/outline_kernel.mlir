@@ -3,7 +3,7 @@
 // The host function keeps the launch: the sizes of grid and block, and the arguments. Constants and index computations
 // sink into the kernel first, so that only buffers are passed. The outlining orders arguments by their first use in the
 // kernel, so the manifest records the order. Constants that later steps create, for example the zero fragments of C =
-// AB, stay in the kernel.
+// AB, remain in the kernel.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (128, 1, 1) { ... }

@@ -32,7 +32,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @stage_operands_in_shared_memory(%module: !transform.any_op {transform.readonly}) {
     // Fuses the paddings into the k loop, so that each k step pads its own tiles. A reduction of one step has no loop,
-    // and the paddings stay where they are.
+    // and its paddings are not moved.
     %k_loops = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.foreach %k_loops : !transform.any_op {
     ^bb0(%k_loop: !transform.any_op):

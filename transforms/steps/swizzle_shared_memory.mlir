@@ -2,12 +2,11 @@
 //
 // `ldmatrix` reads eight rows of 16 bytes at the same column, which in a plain tile lie in the same banks. With the
 // 16-byte columns of row r permuted by r modulo eight they lie in eight different groups of banks, and so do the rows
-// that the copies write. Unlike padding, swizzling takes no shared memory, which leaves room for larger tiles or more
-// stages.
+// that the copies write. Unlike padding, swizzling takes no shared memory, so that larger tiles or more stages fit.
 //
 // A row of 16 bytes has one column and nothing to permute: the step refuses such tiles.
 //
-// Source: CC'22, section 2.2 and 4.3, names unswizzled shared memory as what is left on the table.
+// Source: CC'22, sections 2.2 and 4.3, which name unswizzled shared memory as a limitation of WMMA.
 //
 // Before:
 //   %a = nvgpu.ldmatrix %shared_a[%stage, %row, %column]

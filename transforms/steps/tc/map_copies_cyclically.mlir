@@ -31,11 +31,11 @@ module attributes {transform.with_named_sequence} {
         {condition = "threads * run % a_width == 0",
          message = "the threads must copy whole rows of A's tile at a time (threads * run elements, rows of a_width)"},
         {condition = "block_m * block_k % (threads * run) == 0",
-         message = "A's tile, block_m x block_k, must come out even in copies of threads * run elements"},
+         message = "A's tile, block_m x block_k, must be a multiple of the threads * run elements of a copy"},
         {condition = "threads * run % b_width == 0",
          message = "the threads must copy whole rows of B's tile at a time (threads * run elements, rows of b_width)"},
         {condition = "block_k * block_n % (threads * run) == 0",
-         message = "B's tile, block_k x block_n, must come out even in copies of threads * run elements"}
+         message = "B's tile, block_k x block_n, must be a multiple of the threads * run elements of a copy"}
       ]} {
     // A: one pass of the block covers threads * run / a_width rows; the passes are unrolled.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module

@@ -1,7 +1,7 @@
 // Split-K: `split_k` blocks compute one tile, each over a slice of the reduction, and sum their partial accumulators.
 //
-// A product with fewer tiles than the GPU has multiprocessors leaves some of them idle, and smaller tiles cost more
-// shared memory and L2 traffic for each product. With a long k, split-K keeps large tiles: each block accumulates a
+// With fewer tiles than the GPU has multiprocessors, some of these are idle, and smaller tiles cost more shared memory
+// and L2 traffic for each product. With a long k, split-K keeps large tiles: each block accumulates a
 // slice of the k steps and stores its partial accumulator to a workspace; after a synchronization each block reduces a
 // share of the tile's elements over all splits, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 has 64
 // tiles; with two splits it has 128 blocks.
@@ -67,7 +67,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "not is_pingpong",
          message = "with split_k above 1, schedule must be cooperative"},
         {condition = "(k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
-         message = "each of the split_k parts of the reduction must have a step of the k loop (k_steps)"},
+         message = "each of the split_k splits must have a step of the k loop (k_steps)"},
         {condition = "n % 4 == 0", message = "with split_k above 1, n must be a multiple of 4"}
       ]} {
     "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
