@@ -186,7 +186,7 @@ def test_a_reduction_that_is_not_divided_costs_nothing() -> None:
     constants = H200.constants[WARPGROUP]
     knobs = columns(TILE, split_k=[1, 2, 2], split_k_workspace=["memory", "cluster", "memory"])
     times = warpgroup.reduction_time(knobs, constants)
-    assert times[0] == 0 and times[1] >= constants["parts_cluster"] and times[2] >= constants["parts_memory"]
+    assert times[0] == 0 and times[1] >= constants["reduce_cluster"] and times[2] >= constants["reduce_memory"]
 
 
 def test_operands_that_l2_does_not_hold_are_read_at_the_rate_of_memory() -> None:

@@ -1,7 +1,7 @@
 // Multistage pipeline: TMA loads run `stages` - 1 k steps ahead of the products, issued by a consumer thread.
 //
-// After `convert_to_wgmma`, a k step issues its loads and waits for them. This step issues the loads of the first
-// stages in a prologue, and in each iteration, after the product, those of the step `stages` - 1 ahead: the
+// `convert_to_wgmma` makes a loop whose k steps issue their loads and wait for them. This step issues the loads of the
+// first stages in a prologue, and in each iteration, after the product, those of the step `stages` - 1 ahead: the
 // latency of a load overlaps that many products.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel.

@@ -32,7 +32,7 @@ class Gpu:
         source: MEASURED or DATA_SHEET, which its fitted constants are from.
         multiprocessors: number of them.
         clock_mhz: the clock at which peaks are calculated.
-        macs_per_clock: by family of kernels and by type of the sums: products of 16-bit operands that a multiprocessor
+        macs_per_clock: by family of kernels and by accumulator type: products of 16-bit operands that a multiprocessor
             adds up in a clock.
         shared_bytes_per_clock: that a multiprocessor's shared memory delivers.
         l2_bytes_per_clock: that a multiprocessor gets from the L2 cache.
@@ -69,11 +69,11 @@ class Gpu:
         """Returns the time of so many clocks."""
         return np.asarray(clocks, float) / self.clock_mhz
 
-    def multiply_adds(self, family: str, sums: str) -> float:
+    def multiply_adds(self, family: str, acc_type: str) -> float:
         """Returns the multiply-adds of 16-bit operands that a multiprocessor computes a clock, by family of kernels and
         accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts."""
         rates = self.macs_per_clock[family]
-        return rates.get(sums, rates["f32"])
+        return rates.get(acc_type, rates["f32"])
 
     def blocks_at_once(self, cluster: int) -> int:
         """Returns how many blocks run at once in clusters of `cluster` blocks, one block a multiprocessor.

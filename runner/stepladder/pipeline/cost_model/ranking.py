@@ -177,7 +177,7 @@ _USEFUL_WARPGROUP = (
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
-# A thread's registers: its sums, two sets of fragments, or one and tiles on their way through registers, and 40
+# A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
 # besides. It has 255 at most, and a block 65536; beyond that it spills.
 _SUMS_AND_FRAGMENTS = "(warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 2 + 40)"
 _USEFUL_WARP = (

@@ -26,7 +26,7 @@ class Size:
         m, n, k: extents of C[m, n] = A[m, k] B[k, n].
         in_bytes: of an element of A or B.
         out_bytes: of an element of C.
-        sums: type of the sums.
+        acc_type: type of the accumulator.
         accumulate: whether C is read too.
         a_layout, b_layout: "row" or "column".
     """
@@ -36,7 +36,7 @@ class Size:
     k: Number
     in_bytes: Number
     out_bytes: Number
-    sums: str
+    acc_type: str
     accumulate: bool
     a_layout: str
     b_layout: str
@@ -122,8 +122,8 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
 def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
     """Returns which part of the operands and C a kernel that runs again and again reads from memory, 0 to 1.
 
-    What fits in the L2 cache stays there from launch to launch. Beyond that, the least recently used lines leave
-    first, so that half as much again as fits is read anew entirely.
+    The L2 cache keeps what fits from launch to launch. Beyond that, it evicts the least recently used lines first, so
+    that a problem of one and a half times the cache is read from memory entirely.
 
     Args:
         cached_fraction: of the L2 cache that holds them.
@@ -136,9 +136,9 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
 def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Array, cached_fraction: float) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
-    Every operand once; and where they do not fit in L2, the operands of every wave. A wave of `raster` block rows, or
-    rows of clusters, reads so many rows of A, and the columns of B that the other blocks come to: least where it is
-    about square.
+    These are every operand once and, where the operands do not fit in L2, the operands of every wave. A wave covers
+    `raster_group` rows of blocks or clusters, and as many columns as the other blocks fill: it reads the fewest bytes
+    where it is about square.
 
     Args:
         at_once: blocks that run at once.

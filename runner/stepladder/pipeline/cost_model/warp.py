@@ -19,7 +19,7 @@ from stepladder.pipeline.cost_model.terms import (
     memory_bytes,
 )
 
-# Registers of a thread besides its sums and fragments, and the most that it can have.
+# Registers of a thread besides its accumulators and fragments, and the most that it can have.
 _OTHER_REGISTERS, _MOST_REGISTERS = 40, 255
 # Shared memory that the system keeps of a block.
 _RESERVED_BYTES = 1024
@@ -28,17 +28,17 @@ _HIDDEN_TRAFFIC = 0.02
 
 
 def threads_of(knobs: Columns) -> Array:
-    """Returns the threads of a block: a warp for each part of the tile that one keeps in registers."""
+    """Returns the threads of a block: a warp for each warp tile."""
     return knobs.floats("block_m") / knobs.floats("warp_m") * knobs.floats("block_n") / knobs.floats("warp_n") * 32
 
 
 def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
-    registers of a thread are estimated: its sums, two sets of fragments, and what else it needs."""
+    registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs."""
     threads = threads_of(knobs)
-    sums = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.sums == "f16" else 1.0)
+    accumulators = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.acc_type == "f16" else 1.0)
     fragments = (knobs.floats("warp_m") + knobs.floats("warp_n")) * 16 * 2 / 4 / 32 * 2
-    registers = np.minimum(np.ceil((sums + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
+    registers = np.minimum(np.ceil((accumulators + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
     by_threads = np.floor(gpu.threads / threads)
@@ -48,7 +48,7 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
     mma.sync as measured, times a fitted factor."""
-    rate = gpu.multiply_adds(WARP, size.sums) * 2.0 / size.in_bytes
+    rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
     return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
 
 
@@ -70,7 +70,7 @@ def l2_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str, Array]:
-    """Returns the predicted time of a launch and its parts, in us, by name; see `warpgroup.predict`.
+    """Returns the predicted time of a launch and its terms, in us, by name; see `warpgroup.predict`.
 
     Args:
         knobs: columns of the pipeline's knobs.

@@ -1,7 +1,7 @@
 """Predicted time of a warp-specialized kernel on wgmma and TMA (pipeline `wgmma`), for columns of knob settings.
 
-A block has a multiprocessor to itself. Its producer requests tiles as far ahead as its ring has places; a k step takes
-as long as the slowest of the matrix unit, shared memory, the arrival of tiles, the L2 cache, and the ring's latency.
+A block has a multiprocessor to itself. Its producer issues loads as many k steps ahead as there are stages. A k step
+takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cache, and the latency of the pipeline.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _WARPGROUP_THREADS = 128
 _HIDDEN_TRAFFIC = 0.02
 # Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
 _FROM_REGISTERS = 0.67
-# What an epilogue takes longer with one buffer, which waits for its stores before the next part.
+# The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
 _ONE_BUFFER = 0.1
 
 
 @dataclass(frozen=True)
 class Loads:
-    """What a k step brings of one operand to a block.
+    """What a k step loads of one operand to a block.
 
     Args:
         rows: rows of boxes with elements of the matrix.
@@ -75,7 +75,7 @@ def loads(
     block_k: Array,
     in_bytes: Number,
 ) -> Loads:
-    """Returns what a k step brings of one operand.
+    """Returns what a k step loads of one operand.
 
     A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
     and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
@@ -104,7 +104,7 @@ def loads(
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step. Source: peak rate of the data sheet, times a fitted factor for
     the clock that power allows."""
-    rate = gpu.multiply_adds(WARPGROUP, size.sums) * 2.0 / size.in_bytes
+    rate = gpu.multiply_adds(WARPGROUP, size.acc_type) * 2.0 / size.in_bytes
     return gpu.microseconds(block_m * block_n * block_k / rate) * factor
 
 
@@ -117,9 +117,9 @@ def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
 
 
 def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
-    """Returns the time in which TMA fills a place of the ring, without rows of zeros: rows of a box, at their bytes or
-    at the least time of a row. Of a tile that blocks of a cluster share, each requests a part, but every block's memory
-    is written: only a part of the time (`fill_shared`) is shared. Source: fitted."""
+    """Returns the time in which TMA fills a stage, without rows of zeros: rows of a box, at their bytes or at the
+    least time of a row. Each block of a cluster loads a slice of a shared tile, but the memory of every block is
+    written: only a fraction of the time (`fill_shared`) is shared. Source: fitted."""
     rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
     total: Array | float = 0.0
     for part, blocks in zip(parts, shared):
@@ -147,7 +147,7 @@ def l2_step(
         shared: blocks of a cluster that share each.
         alone: whether no other cluster reads the tile.
         at_once: blocks that run at once.
-        missing: part of the operands that L2 does not hold.
+        missing: fraction of the operands that L2 does not hold.
     """
     part_of_gpu = at_once / gpu.multiprocessors
     together = missing / constants["l2_misses"]
@@ -164,8 +164,8 @@ def l2_step(
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
     """Returns waves, blocks that run at once, and waves with the last one counted by what it has to do.
 
-    Persistent blocks take tiles in turn; others come and go. More persistent clusters than fit wait for a second
-    pass. Where the last tiles are shared, each block gets a part of them, of half a tile at least. Source: counting;
+    Persistent blocks loop over tiles; other blocks have one tile each. More persistent clusters than fit wait for a
+    second pass. With stream-K, each block gets a share of the tail, of half a tile at least. Source: counting;
     how many clusters fit is measured (`Gpu.clusters`).
     """
     split = knobs.floats("split_k", 1)
@@ -175,21 +175,21 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     blocks = tiles.count * split
     wanted = np.asarray(knobs.floats("persistent_blocks", 0))
     persistent = wanted > 0
-    stay = np.floor(wanted / cluster) * cluster
-    width = np.where(persistent, np.maximum(np.minimum(stay, blocks), 1.0), room)
+    resident = np.floor(wanted / cluster) * cluster
+    width = np.where(persistent, np.maximum(np.minimum(resident, blocks), 1.0), room)
     passes = np.where(persistent, ceil_divide(width, room), 1.0)
     waves = ceil_divide(blocks, width) * passes
     whole = np.floor(blocks / width)
     rest = blocks / width - whole
-    parted = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
+    stream_k = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, parted, waves)
+    return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
 def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
-    """Returns the time in which a block writes its tile: each warpgroup its part, by TMA or, more slowly, from
-    registers; or in which all blocks write theirs, where the boxes of TMA are narrower than a line of L2 as many lines.
-    Blocks that divide a reduction each write a part of the tile. Source: fitted."""
+    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
+    registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
+    split-K each block writes a share of the tile. Source: fitted."""
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
@@ -204,29 +204,29 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
-    """Returns the time in which the parts of a reduction meet: in a cluster, in global memory, or in C where the last
-    tiles are shared. Every block writes its partial sums and reads as many: each thread four neighbours at a time, of
-    all parts, and then the next four, one latency after the other. Source: fitted."""
+    """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
+    writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
+    in a pass; passes do not overlap. Source: fitted."""
     split = knobs.floats("split_k", 1)
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    sums = knobs.floats("block_m") * knobs.floats("block_n")
-    bytes_ = 2 * 4 * sums * 1e-3
-    turns = ceil_divide(sums, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
+    elements = knobs.floats("block_m") * knobs.floats("block_n")
+    bytes_ = 2 * 4 * elements * 1e-3
+    passes = ceil_divide(elements, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
 
-    def meeting(place: str) -> Array:
-        return constants[place] + bytes_ / constants[f"{place}_rate"] + turns * constants[f"{place}_turn"]
+    def reduction(workspace: str) -> Array:
+        return constants[workspace] + bytes_ / constants[f"{workspace}_rate"] + passes * constants[f"{workspace}_pass"]
 
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    in_c = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
-    parts = np.where(in_cluster, meeting("parts_cluster"), meeting("parts_memory"))
-    return np.where(split > 1, parts, np.where(shared, in_c, 0.0))
+    in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
+    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
+    return np.where(split > 1, times, np.where(shared, in_c, 0.0))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
-    """Returns the predicted time of a launch and its parts, in us, by name.
+    """Returns the predicted time of a launch and its terms, in us, by name.
 
     Args:
-        knobs: columns of the pipeline's knobs; those that it does not have count as their neutral value.
+        knobs: columns of the pipeline's knobs; those that it does not have get their neutral value.
         size: the problem.
         gpu: what runs it.
 
@@ -276,16 +276,16 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
 
-    # Tiles for the first places of the ring are requested at once: the prologue waits for them.
+    # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
-    turns = rounds * steps
-    waiting = np.maximum(0.0, turns - stages) / np.maximum(turns, 1.0) / stages
+    all_steps = rounds * steps
+    waiting = np.maximum(0.0, all_steps - stages) / np.maximum(all_steps, 1.0) / stages
 
-    def ring(filling: Array) -> Array:
+    def pipeline_latency(filling: Array) -> Array:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
     def step(filling: Array) -> Array:
-        return join(matrix, shared, filling, l2, ring(filling)) + constants["step"] * boxes
+        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes
 
     # Tiles with rows of zeros: those of the last row and column.
     at_edge = np.minimum(
@@ -305,16 +305,16 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
 
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
-    stays = knobs.floats("persistent_blocks", 0) > 0
+    persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
     loop = steps * inner
-    # Two warpgroups in turn hide one's epilogue behind the other's main loop.
+    # In the ping-pong schedule the epilogue of one warpgroup overlaps the main loop of the other.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
-    prologue = np.where(stays, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
+    prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
@@ -339,7 +339,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "shared memory": rounds * steps * shared,
         "TMA": rounds * steps * fill + edge,
         "L2": rounds * steps * l2,
-        "latency": rounds * steps * ring(fill),
+        "latency": rounds * steps * pipeline_latency(fill),
         "HBM": hbm,
         "writes": written,
         "waves": rounds,
