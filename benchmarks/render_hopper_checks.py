@@ -9,6 +9,11 @@ from common import result, table, where
 from render_hopper import or_not_measured, rates_of, spread_of, tile_of
 
 
+def _problem(repeated: dict) -> str:
+    """Returns the problem of a check. Older results call the type of the accumulator that of the sums."""
+    return repeated.get("problem", "").replace(" sums)", " accumulation)")
+
+
 def numbers_table() -> str:
     """Returns how many kernels passed the checks of their numbers."""
     numbers = result("hopper_numbers")
@@ -34,7 +39,7 @@ def numbers_table() -> str:
         same = "PASS, all bits equal" if repeated["passed"] else "FAIL, bits differ"
         text += (
             f"\n{name}, {repeated.get('launches', 0)} launches, "
-            f"{repeated.get('problem', '')}, {repeated.get('blocks', '?')} blocks: {same}.\n"
+            f"{_problem(repeated)}, {repeated.get('blocks', '?')} blocks: {same}.\n"
         )
     return text
 

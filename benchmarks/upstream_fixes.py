@@ -58,7 +58,7 @@ FIXES: dict[str, list[tuple[str, str]]] = {
     ],
     "matmul.py": [
         (r"( +)gpu\.barrier\(\)\n(?=\n +# GPU Step)", r"\1nvvm.fence_mbarrier_init()\n\1gpu.barrier()\n"),
-        # The consumer releases a stage, and stores the sums, while products are in flight.
+        # The consumer releases a stage, and stores the accumulators, while products are in flight.
         (r"( +)if num_stages == 1:\n +p_arrive", r"\1nvvm.WgmmaWaitGroupSyncOp(0)\n\g<0>"),
     ],
     "Ch4.py": [_IN_LOOP],

@@ -366,7 +366,7 @@ FAULTS = [
         "wgmma, last tiles shared",
         "stream_k_tail",
         ("turn not waited for", {"race"}, drop(_PTX, 0)),
-        ("turn handed on before the sums are there", {"race"}, mark(_STORES, 2, "read", "unit")),
+        ("turn handed on before the accumulators are there", {"race"}, mark(_STORES, 2, "read", "unit")),
         ("fence behind the turn dropped", {"proxy"}, drop(_PTX, 1)),
         ("turn not handed on", {"deadlock"}, drop(_PTX, -1)),
         ("turn of another number", {"deadlock"}, shift(_PTX, -1, 1)),

@@ -117,7 +117,7 @@ class Writer:
         return value
 
     def start(self, c: str | None, type_: str) -> str:
-        """Writes what the sums start from."""
+        """Writes what the accumulators start from."""
         kind = "memref" if self.form == "buffers" else "tensor"
         outs = c if c is not None else self.empty(type_)
         if self.from_c and c is not None:
@@ -163,7 +163,7 @@ class Writer:
         return start if kind == "memref" else result
 
     def consumer(self, value: str, type_: str) -> str:
-        """Writes an elementwise op on the sums; returns its result."""
+        """Writes an elementwise op on the accumulators; returns its result."""
         letter = "i" if self.sums[0] == "i" else "f"
         name = self.chosen.choice(["relu", "scale", "bias", "copy", "square"])
         self.features.append(name)
@@ -245,7 +245,7 @@ class Writer:
         has_c = self.from_c or self.form != "tensors" or chosen.random() < 0.4
         c = self.tensor("%C", stored, writable=True) if has_c else None
         begin = c
-        if rounds:  # the sums begin elsewhere
+        if rounds:  # the accumulators begin elsewhere
             begin = self.tensor("%D", type_) if self.from_c else None
         self.effects(c or "", stored)
         value = self.product(a, b, self.start(begin, type_), type_, a_column, b_column)

@@ -77,7 +77,7 @@ def test_integer_sums_do_not_wrap(k, largest) -> None:
         lambda total: np.clip(total, -(2**15), 2**15 - 1),  # sums that saturate at 16 bits
         lambda total: total.astype(element_type("bf16").dtype).astype(np.float64),
     ],
-)  # sums in a floating-point type
+)  # accumulators of a floating-point type
 def test_narrow_integer_sums_fail(spoil) -> None:
     problem = i8_problem(k=1024)
     executor = NumPyGpu(problem)

@@ -157,7 +157,7 @@ def test_exact_fp8_sums_stay_below_2_to_13(inputs) -> None:
 )
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate) -> None:
-    """C is narrower than the sums: it may be rounded at the end, and not after every 64 products."""
+    """C is narrower than the accumulators: it may be rounded at the end, and not after every 64 products."""
     problem = make_problem(24, 40, 8192, "f32", c_type, accumulate, inputs)
     once = GPUS[inputs](problem)
     for report in verdicts(problem, once).values():

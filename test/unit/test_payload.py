@@ -158,10 +158,10 @@ def test_matmuls_that_are_refused(maps, attributes, message) -> None:
     [
         ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
         ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
-        ("i8", "i32", "i8", "sums in i32 are not rounded to C of i8"),
-        ("f16", "f16", "f32", "sums in f16 are not rounded to C of f32"),
+        ("i8", "i32", "i8", "accumulators of i32 are not rounded to C of i8"),
+        ("f16", "f16", "f32", "accumulators of f16 are not rounded to C of f32"),
         ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
-        ("bf16", "bf16", "f16", "sums in bf16 are not rounded to C of f16"),
+        ("bf16", "bf16", "f16", "accumulators of bf16 are not rounded to C of f16"),
     ],
 )
 def test_types_that_do_not_go_together(inputs, sums, stored, message) -> None:

@@ -12,7 +12,7 @@ from stepladder.runtime.errors import BAD_INPUT, StepladderError
 A, B, C, H = "8x4xf16", "4x16xf16", "8x16xf32", "8x16xf16"
 TENSORS = f"ins(%A, %B : tensor<{A}>, tensor<{B}>)"
 BUFFERS = f"ins(%A, %B : memref<{A}>, memref<{B}>)"
-SUMS = f"%p = linalg.matmul {TENSORS} outs(%C : tensor<{C}>) -> tensor<{C}>"
+ACCUMULATED = f"%p = linalg.matmul {TENSORS} outs(%C : tensor<{C}>) -> tensor<{C}>"
 IN_PLACE = f"linalg.matmul {BUFFERS} outs(%C : memref<{C}>)"
 SAME = (
     "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], "
@@ -20,7 +20,7 @@ SAME = (
 )
 
 
-def on_tensors(*lines: str, result: str = "%p", type_: str = C, more: str = "", start: str = SUMS) -> str:
+def on_tensors(*lines: str, result: str = "%p", type_: str = C, more: str = "", start: str = ACCUMULATED) -> str:
     """A function on tensors: the matmul in line 2, then `lines`."""
     return "\n".join(
         [
@@ -112,7 +112,7 @@ REFUSED = {
     "rounded and written twice": (
         on_tensors(EMPTY_HALF, elementwise(ROUND, to="%h", types=(C, H)), result="%r", type_=H),
         4,
-        "the sums begin in argument 2 and are rounded",
+        "the accumulators begin in argument 2 and are rounded",
     ),
     "store": (on_buffers(IN_PLACE, NUMBER, PLACE, f"memref.store %n, %C[%i, %i] : memref<{C}>"), 5, "'memref.store' b"),
     "store in front": (
@@ -185,16 +185,16 @@ REFUSED = {
     "C filled behind": (
         on_buffers(IN_PLACE, "%n = arith.constant 0.0 : f32", f"linalg.fill ins(%n : f32) outs(%C : memref<{C}>)"),
         4,
-        "linalg.fill overwrites the sums",
+        "linalg.fill overwrites the accumulators",
     ),
-    "from nothing": (on_tensors(start=EMPTY + "\n" + SUMS.replace("%C", "%e")), 3, "starts from tensor.empty"),
+    "from nothing": (on_tensors(start=EMPTY + "\n" + ACCUMULATED.replace("%C", "%e")), 3, "starts from tensor.empty"),
     "a buffer of its own": (
         on_buffers(f"%D = memref.alloc() : memref<{C}>", IN_PLACE.replace("%C", "%D")),
         2,
         "'memref.alloc' beside",
     ),
     "A is a constant": (
-        on_tensors(start=f"%a = arith.constant dense<1.0> : tensor<{A}>\n" + SUMS.replace("%A", "%a")),
+        on_tensors(start=f"%a = arith.constant dense<1.0> : tensor<{A}>\n" + ACCUMULATED.replace("%A", "%a")),
         3,
         "A is a constant; it must be an argument",
     ),

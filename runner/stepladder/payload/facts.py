@@ -58,7 +58,7 @@ def type_facts(module: ir.Module) -> Facts:
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
         name = str(element_type)
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
-        if role == "c":  # the matmul does not determine the type that the sums are rounded to
+        if role == "c":  # the matmul does not determine the type that the accumulators are rounded to
             facts |= {"acc_type": name, "acc_bits": bits_of_name(name)}
         elif maps is None:
             facts[f"{role}_layout"] = "row"

@@ -19,8 +19,8 @@ class Kind(Enum):
     ARGUMENT = "an argument"
     EMPTY = "tensor.empty"
     ZEROS = "zeros"
-    SUMS = "the sums of the matmul"
-    ROUNDED = "the rounded sums"
+    ACCUMULATORS = "the accumulators of the matmul"
+    ROUNDED = "the rounded accumulators"
     NUMBER = "a constant"
 
 
@@ -44,7 +44,7 @@ class Form:
     """How a payload that the rule accepts is written.
 
     Attributes:
-        accumulates: whether the sums start from C.
+        accumulates: whether the accumulators start from C.
         roles: function argument -> "a", "b" or "c"; a result that no argument takes has the number of one more.
         c_type: element type of what the result is stored as.
         name: `buffers` for a matmul on memrefs; `normal` for buffers at the boundary and tensors inside; `tensors` for
@@ -70,7 +70,7 @@ class Flow:
         as_tensors: the last op that read or wrote each memref argument as a tensor.
         as_buffers: memref arguments that linalg ops wrote.
         roles: argument number -> "a", "b" or "c".
-        accumulates: whether the sums start from C.
+        accumulates: whether the accumulators start from C.
         result: C's number, and the value or buffer that holds the product.
     """
 
@@ -133,7 +133,9 @@ class Flow:
             case "linalg.generic" if linalg_bodies.rounds(op):
                 self._round(op)
             case "linalg.generic":
-                raise refuse(op, "linalg.generic computes something other than the rounding of the sums to C's type")
+                raise refuse(
+                    op, "linalg.generic computes something other than the rounding of the accumulators to C's type"
+                )
             case "bufferization.materialize_in_destination":
                 self._write(op)
             case "func.return":
@@ -230,18 +232,18 @@ class Flow:
         self.accumulates = start.kind is Kind.ARGUMENT
         if start.argument in self.roles:
             raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
-        self._store(op, Kind.SUMS, start)
+        self._store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
             self.result = (self._number(op.operands[2], op), op.operands[2])
 
     def _round(self, op: ir.Operation) -> None:
         source, target = (self._content(operand, op) for operand in op.operands)
-        if source.kind is not Kind.SUMS or is_memref(op.operands[1]):
-            raise refuse(op, "linalg.generic rounds something other than the sums of linalg.matmul on tensors")
+        if source.kind is not Kind.ACCUMULATORS or is_memref(op.operands[1]):
+            raise refuse(op, "linalg.generic rounds something other than the accumulators of linalg.matmul on tensors")
         if self.accumulates or source.argument is not None:
             raise refuse(
                 op,
-                f"the sums begin in argument {source.argument} and are rounded to another type: they must "
+                f"the accumulators begin in argument {source.argument} and are rounded to another type: they must "
                 "begin in a tensor.empty",
                 "C = AB + C accumulates in C's own type",
             )
@@ -249,7 +251,7 @@ class Flow:
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"the rounding overwrites {target.kind.value}")
         if bits_of_name(str(ir.ShapedType(op.operands[1].type).element_type)) not in (8, 16):
-            raise refuse(op, f"the sums are rounded to {ir.ShapedType(op.operands[1].type).element_type}")
+            raise refuse(op, f"the accumulators are rounded to {ir.ShapedType(op.operands[1].type).element_type}")
         self._store(op, Kind.ROUNDED, target)
 
     def _used_once(self, value: ir.Value, op: ir.Operation) -> None:
@@ -263,7 +265,7 @@ class Flow:
 
     def _take(self, op: ir.Operation, value: ir.Value, content: _Content, c: int) -> None:
         """Notes the result, argument or new argument `c`."""
-        if content.kind not in (Kind.SUMS, Kind.ROUNDED):
+        if content.kind not in (Kind.ACCUMULATORS, Kind.ROUNDED):
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of linalg.matmul")
         self._used_once(value, op)
         if self.result is not None:

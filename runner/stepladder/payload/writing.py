@@ -25,7 +25,7 @@ def matmul_text(
     """Returns a payload in the form that all pipelines start from.
 
     It is a function of row-major buffers A[m, k], B[k, n] and C[m, n], with the matmul on tensors between them. Where
-    `acc_type` is not `c_type`, a `linalg.generic` rounds the sums to C's type.
+    `acc_type` is not `c_type`, a `linalg.generic` rounds the accumulators to C's type.
 
     Args:
         m, n, k: extents in elements.
@@ -36,7 +36,7 @@ def matmul_text(
 
     Raises:
         StepladderError: a size below 1, or types that do not go together: integers summed as floating-point numbers or
-            the reverse, C = AB + C of two types, or sums that cannot be rounded to C's type.
+            the reverse, C = AB + C of two types, or accumulators that cannot be rounded to C's type.
     """
     check_sizes(m, n, k)
     _check_types(a_type, acc_type, c_type)
@@ -102,12 +102,12 @@ def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
     """Raises StepladderError for types that no matmul has (`matmul_text`)."""
     if len({type_.startswith("i") for type_ in (input_type, acc_type, c_type)}) > 1:
         raise StepladderError(
-            f"products of {input_type}, sums in {acc_type}, C of {c_type}: integers and "
+            f"products of {input_type}, accumulators of {acc_type}, C of {c_type}: integers and "
             "floating-point numbers do not go together",
             notes=["for i8: --acc-type i32 --c-type i32"],
         )
     if acc_type != c_type and (acc_type.startswith("i") or bits_of_name(c_type) >= bits_of_name(acc_type)):
         raise StepladderError(
-            f"sums in {acc_type} are not rounded to C of {c_type}: C's type must be that of the "
-            "sums, or a narrower floating-point type"
+            f"accumulators of {acc_type} are not rounded to C of {c_type}: C's type must be that of the "
+            "accumulators, or a narrower floating-point type"
         )

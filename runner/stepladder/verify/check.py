@@ -5,9 +5,10 @@ is an integer that the accumulation type holds exactly. Every element must then 
 doubled product shows, whatever K is. `exact_density` says why no partial sum leaves the exact range.
 
 **Random.** Normal inputs, rounded to their storage types, against the float64 product of the inputs as stored.
-Tolerances follow from the types of the products and the sums and from K, see `Tolerance`. This check finds what small
-integers cannot show: a type that is too narrow, a low-order bit that is lost. Where A, B and C are integers, they hold
-integers of the whole range instead, and every element must equal the reference: `integer_range` says why none wraps.
+Tolerances follow from the types of the products and the accumulators and from K, see `Tolerance`. This check finds what
+small integers cannot show: a type that is too narrow, a low-order bit that is lost. Where A, B and C are integers, they
+hold integers of the whole range instead, and every element must equal the reference: `integer_range` says why none
+wraps.
 
 **Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference.
 

@@ -33,7 +33,7 @@ def exact_density(problem: Problem) -> float:
     part of it, as a kernel's order of adding does not depend on the data. With t^2 / 2n >= 64, that is 3e-28 for one
     partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
     f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
-    Products of fp8 are summed exactly below 2^13, whatever the type of the sums: 0.9 of 523,000. C of f16 or bf16 must
+    Products of fp8 are summed exactly below 2^13, whatever the accumulator type: 0.9 of 523,000. C of f16 or bf16 must
     hold the result exactly: of 480 for bf16, where six deviations of a row's number below the limit are less.
     """
     limit = _exact_limit(problem)
@@ -71,8 +71,9 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
 def integer_range(problem: Problem) -> int:
     """Returns r, such that A and B of the random check hold integers from -r to r - 1.
 
-    All of the type's range (128 for i8) where no partial sum can leave the sums' type whatever the data, that is where
-    K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that holds.
+    All of the type's range (128 for i8) where no partial sum can exceed the accumulator type whatever the data, that is
+    where K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that
+    holds.
     """
     largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - INTEGER_C
     return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))

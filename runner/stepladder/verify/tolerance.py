@@ -18,22 +18,23 @@ class Tolerance:
 
     Let s2 = sum over k of (a_ik b_kj)^2, plus c_ij^2: for independent zero-mean inputs the partial sums of an element
     are a random walk of final variance s2. Bounds relative to |A||B| ignore that and are vacuous here: at K = 16384
-    with f16 sums, lambda sqrt(K) u |A||B| (Higham and Mary 2019) is dozens of times a typical result. Sharper bounds
-    for zero-mean data exist (Higham and Mary, SIAM J. Sci. Comput. 42(5), 2020); what follows is in their manner.
+    with f16 accumulators, lambda sqrt(K) u |A||B| (Higham and Mary 2019) is dozens of times a typical result. Sharper
+    bounds for zero-mean data exist (Higham and Mary, SIAM J. Sci. Comput. 42(5), 2020); what follows is in their
+    manner.
 
-    f32 sums on tensor cores. Products are aligned to the largest exponent of the step and cut off, not rounded (Fasi,
-    Higham, Mikaitis, Pranesh 2021), so errors have a bias and grow linearly. A step of 8 products loses at most 5 units
-    of u = 2^-23 of the largest partial sum (9 terms cut, a normalisation), there are K/8 steps, and a partial sum stays
-    below 8 sqrt(s2) for every element of a matrix that fits in memory: |error| <= 5 K u sqrt(s2). The mean is far
-    lower, as a partial sum is sqrt(s2)/2 on average and a cut half a unit: norm(error) <= K u norm(reference).
+    f32 accumulators on tensor cores. Products are aligned to the largest exponent of the step and cut off, not rounded
+    (Fasi, Higham, Mikaitis, Pranesh 2021), so errors have a bias and grow linearly. A step of 8 products loses at most
+    5 units of u = 2^-23 of the largest partial sum (9 terms cut, a normalisation), there are K/8 steps, and a partial
+    sum stays below 8 sqrt(s2) for every element of a matrix that fits in memory: |error| <= 5 K u sqrt(s2). The mean is
+    far lower, as a partial sum is sqrt(s2)/2 on average and a cut half a unit: norm(error) <= K u norm(reference).
 
     The same holds for wgmma, which cuts terms off like mma.sync: its steps of 16 products of f16 or bf16 are fewer, and
     keep no fewer bits of each term.
 
-    f16 sums. Each step of n = K/4 (4 products on sm_75, 8 and 16 later: the worst is taken) rounds the partial sum to
-    nearest, u = 2^-11, with independent errors of zero mean: given the walk W, the error is normal with variance
-    u^2/3 sum(W_i^2), of which the mean is u^2/3 n s2/2. Its tail is exponential: exp(-pi t/2) at t times
-    u/sqrt(3) sqrt(n s2); t = 25 leaves 1e-17 an element: |error| <= 15 u sqrt(n s2). Over the matrix the expected
+    f16 accumulators. Each step of n = K/4 (4 products on sm_75, 8 and 16 later: the worst is taken) rounds the partial
+    sum to nearest, u = 2^-11, with independent errors of zero mean: given the walk W, the error is normal with variance
+    u^2/3 sum(W_i^2), of which the mean is u^2/3 n s2/2. Its tail is exponential: exp(-pi t/2) at t times u/sqrt(3)
+    sqrt(n s2); t = 25 leaves 1e-17 an element: |error| <= 15 u sqrt(n s2). Over the matrix the expected
     norm(error)/norm(reference) is at most u sqrt(n/6); u sqrt(n/2) is allowed.
 
     tf32 products. The tensor core reads 10 of the 23 stored bits of an f32 significand, after rounding to nearest
@@ -44,15 +45,15 @@ class Tolerance:
     operands that are cut off, 0.3 x 2^-10 for rounded ones; 1.5 x 2^-10 is allowed, and operands rounded to bf16 have
     2.4 x 2^-10. A step adds 4 or 8 products: at 4, K/4 steps of 3 units give 6 K u sqrt(s2) in place of 5.
 
-    fp8 products, f32 sums. Hopper's tensor core aligns the 32 products of a step and the partial sum to the largest
-    exponent among them, keeps 13 bits below its leading one, cuts the others off (towards zero), and hands on a sum of
-    as many bits (DeepSeek-V3 report 2024, 3.5.2, and SageAttention2, 2024, found this by experiment; 13 is the lower of
-    the figures given). u = 2^-13, so that errors bounded as above, 33 units a step, would accept anything. But the
-    partial sum, once it is larger than a product, has no bits to lose but where it passes a power of two: what is cut
-    are products, K times, each by less than u of the walk W, with the sign of the product and thus with zero mean. So
-    as for f16 sums, but with a cut for every product, of second moment 1/3 unit^2 as it is not to nearest: given the
-    walk, the error has variance u^2/3 sum(W_i^2), and |error| <= 15 u sqrt(K s2), which at K = 32 is also twice the
-    bound of 33 cuts and a normalisation. Over the matrix the expected norm(error)/norm(reference) is at most
+    fp8 products, f32 accumulators. Hopper's tensor core aligns the 32 products of a step and the partial sum to the
+    largest exponent among them, keeps 13 bits below its leading one, cuts the others off (towards zero), and hands on a
+    sum of as many bits (DeepSeek-V3 report 2024, 3.5.2, and SageAttention2, 2024, found this by experiment; 13 is the
+    lower of the figures given). u = 2^-13, so that errors bounded as above, 33 units a step, would accept anything. But
+    the partial sum, once it is larger than a product, has no bits to lose but where it passes a power of two: what is
+    cut are products, K times, each by less than u of the walk W, with the sign of the product and thus with zero mean.
+    So as for f16 accumulators, but with a cut for every product, of second moment 1/3 unit^2 as it is not to nearest:
+    given the walk, the error has variance u^2/3 sum(W_i^2), and |error| <= 15 u sqrt(K s2), which at K = 32 is also
+    twice the bound of 33 cuts and a normalisation. Over the matrix the expected norm(error)/norm(reference) is at most
     u sqrt(K/6); u sqrt(K/2) is allowed. Kernels that move partial sums to f32 registers now and then are closer.
 
     On top, storing C rounds the result once: u of C's type, times the reference. Sums may so be in f32 and C of f16 or
@@ -70,7 +71,7 @@ class Tolerance:
 
     @classmethod
     def of(cls, problem: Problem) -> Tolerance:
-        """Returns the tolerance of a problem with floating-point sums."""
+        """Returns the tolerance of a problem with floating-point accumulators."""
         stored = element_type(problem.c_type).unit_roundoff
         if problem.compute_type == "tf32":
             truncation, cut = 2.0**-23, 2.0**-10

@@ -1,4 +1,4 @@
-// C = AB on tensors, sums in f32, rounded to f16: the form in which torch-mlir writes a matmul of f16.
+// C = AB on tensors, accumulators of f32, rounded to f16: the form in which torch-mlir writes a matmul of f16.
 func.func @matmul(%A: tensor<256x128xf16>, %B: tensor<128x256xf16>) -> tensor<256x256xf16> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256x256xf32>

@@ -18,7 +18,7 @@ examples:
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --acc-type f16 --c-type f16
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type i8 --b-type i8 --acc-type i32 --c-type i32
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --a-type f8E4M3FN --b-type f8E4M3FN
-  stepladder payload matmul --m 1024 --n 1024 --k 1024 --c-type f16 --no-accumulate   # sums in f32, C in f16
+  stepladder payload matmul --m 1024 --n 1024 --k 1024 --c-type f16 --no-accumulate   # f32 accumulators, C of f16
   stepladder payload matmul --m 512 --n 512 --k 512 --b-layout column   # B as the row-major buffer of B^T
   stepladder payload matmul --m 3072 --n 1024 --k 4096 --no-accumulate   # C = AB instead of C = AB + C
 """

@@ -24,11 +24,11 @@ HINTED_FLOPS = 2**28
 WORTHWHILE = 4
 
 EPILOG = """\
-Three checks, each over every element of C, against what the payload computes (reference.json in the bundle, which needs
-no MLIR): small integers, for which every partial sum is exact, must give exactly the reference; random normal inputs
-must agree with it, computed in float64, within a tolerance that follows from the types of products and sums and K
-(random i8 must give exactly the reference); and two launches must give the same bits. Where the kernel only writes C, C
-holds NaN before the launch, or the smallest integer.
+Three checks, each over every element of C, against what the payload computes (reference.json in the
+bundle, which needs no MLIR): small integers, for which every partial sum is exact, must give exactly the reference;
+random normal inputs must agree with it, computed in float64, within a tolerance that follows from the types of products
+and accumulators and K (random i8 must give exactly the reference); and two launches must give the same bits. Where the
+kernel only writes C, C holds NaN before the launch, or the smallest integer.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
