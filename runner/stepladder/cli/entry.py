@@ -1,4 +1,4 @@
-"""Entry points of the console scripts: interrupts are seen to before the rest of the package is imported."""
+"""Entry points of the console scripts: they install the interrupt handler before they import other modules."""
 
 from __future__ import annotations
 

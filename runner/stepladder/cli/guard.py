@@ -1,6 +1,6 @@
-"""The outermost layer of both command lines: errors become one message and an exit status.
+"""The outermost layer of both command lines: turns errors into one message and an exit status.
 
-Imports are few, so that interrupts are seen to before the rest of the package is imported.
+It imports few modules, so that it can install the interrupt handler before the rest of the package is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`stepladder-opt`: runs pipelines over a payload the way mlir-opt runs passes."""
+"""`stepladder-opt`: runs pipelines over a payload as mlir-opt runs passes."""
 
 from __future__ import annotations
 

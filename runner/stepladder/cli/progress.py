@@ -1,6 +1,6 @@
-"""How far launches on the emulator are, and how long they may still take, on standard error.
+"""Reports the progress of launches on the emulator, and the estimated time that is left, on standard error.
 
-On a terminal that is a bar; anywhere else plain lines, few and further and further apart.
+The report is a progress bar on a terminal, and lines at growing intervals elsewhere.
 """
 
 from __future__ import annotations

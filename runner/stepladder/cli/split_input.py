@@ -1,4 +1,4 @@
-"""`--split-input-file`: one file of several payloads, each run on its own, as in mlir-opt."""
+"""`--split-input-file`: runs each of several payloads in one file on its own, as in mlir-opt."""
 
 from __future__ import annotations
 

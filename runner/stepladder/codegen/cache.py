@@ -1,7 +1,7 @@
-"""Keeps machine code between processes, by a digest of its inputs.
+"""The cache of machine code between processes, by a digest of its inputs.
 
 A cache that cannot be used (a folder that cannot be written, a full disk, a damaged file) costs time and never the
-build: one warning, and the process goes on without it.
+build: the process prints one warning and continues without it.
 """
 
 from __future__ import annotations

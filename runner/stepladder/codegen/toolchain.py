@@ -1,4 +1,4 @@
-"""The tools that machine code is made with: where they are, and their versions."""
+"""The tools that make machine code: their paths and versions."""
 
 from __future__ import annotations
 

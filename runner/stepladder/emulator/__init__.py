@@ -1,14 +1,9 @@
-"""Runs the IR after any step on the CPU, and finds races, deadlocks and stray accesses while it does.
+"""Executes the IR after any step on the CPU, and reports races, deadlocks and invalid accesses.
 
-Modules, from the bottom up. What values are: `types`, `values`, `elements`, `reductions`. What executes an op:
-`registry`. Layouts that hardware prescribes, in NumPy alone: `fragments` (which thread holds which element),
-`shared_memory_layouts` (swizzles, boxes of TMA, descriptors of wgmma). What an access does, checks and counts:
-`memory`, `shadow`, `findings`, `clocks`, `sanitizer`, `counters`. IR as a list of instructions: `program`. Threads,
-blocks and who runs next: `fibers`, `groups`, `machine`, `warps`. Threads that wait: `synchronization` (barriers),
-`mbarriers`, `atomics`, `asynchronous` (groups of copies and products), `tma`, `warpgroups`. What programs print, and
-functions that MLIR's runner libraries bring along: `printing`, `host`. What executes ops: `dialects`, one module a
-dialect or a part of one. A module from its inputs to its outputs: `emulation`; a matmul, and the IR after each step:
-`matmul`.
+The package `core` has programs, control flow and the machine. `memory` has memory, pointers and the sanitizer.
+`hardware` has the units of the GPU: barriers, mbarriers, asynchronous copies, TMA, fragments, layouts and counters.
+`dialects` executes the ops, one or several modules a dialect. `core/emulation.py` executes a module from its inputs to
+its outputs; `matmul.py` executes a matmul, and the IR after each step of a pipeline.
 """
 
 # Instructions that a run may execute unless told otherwise: an endless loop ends.

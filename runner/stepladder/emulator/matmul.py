@@ -1,4 +1,4 @@
-"""A matmul on the emulator: what `check` asks of an executor, and which IR of a bundle can be run."""
+"""A matmul on the emulator: the executor of the checks, and the IR of a bundle that can be executed."""
 
 from __future__ import annotations
 

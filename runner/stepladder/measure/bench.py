@@ -1,4 +1,4 @@
-"""Benchmarks of bundles beside cuBLAS and the ceiling of `mma.sync`, in one process, on the same random data."""
+"""Benchmarks of bundles, cuBLAS and the ceiling of `mma.sync`, in one process, on the same random data."""
 
 from __future__ import annotations
 

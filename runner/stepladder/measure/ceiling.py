@@ -1,4 +1,4 @@
-"""The compute ceiling of `mma.sync`: the rate of the tensor cores when all operands stay in registers.
+"""The compute ceiling of `mma.sync`: the rate of the tensor cores when all operands are in registers.
 
 It bounds every kernel that uses `mma.sync` (the WMMA and mma.sync pipelines) on the same GPU at the same power.
 """

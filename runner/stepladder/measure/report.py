@@ -1,4 +1,4 @@
-"""Results of measurements: what they say about a kernel, and their tables."""
+"""Reports of measurements: the numbers of each kernel, and tables."""
 
 from __future__ import annotations
 

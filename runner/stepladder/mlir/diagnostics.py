@@ -1,7 +1,7 @@
-"""MLIR diagnostics, caught and cut down to what a person can use.
+"""MLIR diagnostics, reduced to one location, one message and a few notes.
 
-MLIR reports through handlers on the context and through `MLIRError`. Some diagnostics carry a whole op, thousands of
-lines long, as their text; here each is reduced to one location, one message and a few notes.
+MLIR reports through handlers on the context and through `MLIRError`. Some diagnostics have a whole op, thousands of
+lines long, as their text.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""How deeply MLIR text nests, found before it is parsed: MLIR's parser, verifier and printer recurse, and end the
-process where their stack does."""
+"""Measures the nesting depth of MLIR text before it is parsed.
+
+MLIR's parser, verifier and printer recurse, and end the process when the stack overflows.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Facts: what expressions of a pipeline may use of a payload.
+"""Facts: the properties of a payload that expressions of a pipeline use.
 
-The facts of a payload come from its problem; those of a dump from the ops that are left of the matmul, as long as there
-are any.
+The facts of a payload come from its problem. Those of a dump come from the ops of the matmul that are left in it.
 """
 
 from __future__ import annotations

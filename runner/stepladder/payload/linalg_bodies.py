@@ -1,4 +1,4 @@
-"""What the bodies of linalg ops compute: the forms that pipelines know."""
+"""Bodies of linalg ops: recognizes the forms that pipelines compile."""
 
 from __future__ import annotations
 

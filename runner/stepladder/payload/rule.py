@@ -1,8 +1,8 @@
-"""The rule of what a payload may hold: the ops of one matmul, and the data flow that pipelines compute.
+"""The rule of accepted payloads: the ops of one matmul, and the data flow that pipelines compute.
 
-Steps match the ops that they know and leave the others as they are, so an op beside the matmul would be lost. The rule
-therefore looks at every op of a payload and follows every value and buffer from the arguments to the result (`flow`).
-It refuses what it does not accept, whatever the knobs: `matmul.find_matmul` applies it, and every command calls that.
+Steps match the ops that they know and do not change others, so that an op beside the matmul would be lost. The rule
+therefore visits every op of a payload and follows every value and buffer from the arguments to the result (`flow`). It
+refuses all else, whatever the knobs: `matmul.find_matmul` applies it, and every command calls that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The attributes that the runner reads off pipelines and steps: which there are, what each holds, and its check.
+"""The attributes of pipelines and steps that the runner reads: their names, kinds of values, and checks.
 
-They are discardable attributes of named sequences, which a stock mlir-opt ignores: without a check, one that is
-misspelt would do nothing.
+They are discardable attributes of named sequences, which a stock mlir-opt ignores: without a check, a misspelt one
+would have no effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a payload to a bundle: a pipeline's run, its kernel's machine code, and the manifest that describes both."""
+"""Builds a bundle from a payload: runs the pipeline, generates the machine code, and writes the manifest."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What pipelines, steps and knobs the package has, as rows of tables.
+"""The catalog: pipelines, steps and knobs of the package, as rows of tables.
 
-Reading them takes MLIR, which takes longer to import than everything else here. What was read of the package's own
-pipelines is therefore kept in the cache folder, under a digest of all the text that it was read from, and of this
-program's version; where the text or the version is another, or the file is not what was written, it is read anew.
+Reading them needs MLIR, whose import takes longest. The catalog of the package's own pipelines is therefore stored in
+the cache folder, with a digest of the texts that it was read from and of the program's version. If the digest differs
+or the file is damaged, the catalog is read again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A folder of dumps: the IR after every step of the last run, numbered in order.
 
-A run leaves a record of the dumps that it wrote, by which the next run into the same folder removes those that it does
-not write again. A file that no run wrote, or that was edited since, is never removed.
+A run records the dumps that it wrote, so that the next run into the same folder removes those that it does not write
+again. A file that no run wrote, or that was edited since, is never removed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Knobs that were fastest where they were measured, for problems that name none.
+"""Measured knobs: the fastest settings of measured problems, for problems whose knobs are not set.
 
-`transforms/defaults/PIPELINE.json` lists measured problems with the knobs that won: `benchmarks/defaults.py` makes it
-from `docs/results`. A problem takes the knobs of the measured problem that is most like it and whose knobs it can have.
+`benchmarks/defaults.py` makes `transforms/defaults/PIPELINE.json` from `docs/results`: it lists measured problems with
+their fastest knobs. A problem takes the knobs of the most similar measured problem whose knobs it accepts.
 """
 
 from __future__ import annotations

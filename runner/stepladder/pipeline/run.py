@@ -1,7 +1,7 @@
 """Runs a pipeline over a payload, step by step, and keeps the IR after each.
 
-The scripts stay as they are in the repository: for a run, the knobs' values are written into the parsed module
-(`bind`), and every `transform.include` is interpreted on its own (`interpret`).
+Scripts in the repository do not change: for a run, the values of the knobs are written into the parsed module (`bind`),
+and every `transform.include` is interpreted on its own (`interpret`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Script files: finds the file that defines a sequence, parses it, and supplies the declarations that it leaves out.
+"""Script files: finds the file that defines a sequence, parses it, and supplies missing declarations.
 
-A `transform.include` names a sequence that the module has to declare. A script that only this package reads may leave
-the declaration out: `parse` finds the file that defines the sequence and inserts the declaration after the brace that
+A module must declare every named sequence that a `transform.include` names. A script that only this package reads may
+omit the declarations: `parse` finds the file that defines the sequence and inserts the declaration after the brace that
 opens the module, on the same line, so that the lines in messages are those of the file. A script that a stock mlir-opt
 reads declares what it includes.
 """

@@ -1,4 +1,4 @@
-"""Which steps of a pipeline a request runs."""
+"""Selects the steps of a pipeline that a request runs."""
 
 from __future__ import annotations
 

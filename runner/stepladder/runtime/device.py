@@ -1,4 +1,4 @@
-"""A GPU: what it is, its buffers, kernels and graphs."""
+"""A GPU: its properties, buffers, kernels and graphs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Errors a user can act on, and the exit statuses of the command line.
+"""Errors that a user can act on, and the exit statuses of the command line.
 
-Bad input raises a `StepladderError`: one message that names the offending thing and what would be accepted. The
-command line prints it without a traceback and exits with its `status`.
+Bad input raises a `StepladderError`: one message that names the error and what would be accepted. The command line
+prints it without a traceback and exits with its `status`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text files in and out, with `-` for the standard streams; what is written is written whole or not at all."""
+"""Reads and writes text files, with `-` for the standard streams; a file is written as a whole or not at all."""
 
 from __future__ import annotations
 

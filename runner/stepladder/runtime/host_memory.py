@@ -1,4 +1,4 @@
-"""How much memory this machine has left: what asks for more is refused before the system ends the process."""
+"""The free memory of the host: a larger request is refused before the system ends the process."""
 
 from __future__ import annotations
 

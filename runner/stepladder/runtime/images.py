@@ -1,4 +1,4 @@
-"""Which image of a bundle runs on which GPU."""
+"""Selects the image of a bundle (cubin or PTX) that runs on a GPU."""
 
 from __future__ import annotations
 

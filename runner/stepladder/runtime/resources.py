@@ -1,4 +1,4 @@
-"""Where things are: transform scripts and ready-made payloads, in the wheel or in the checkout; what is cached."""
+"""Paths of resources: transform scripts and payloads, in the wheel or in the checkout, and the cache."""
 
 from __future__ import annotations
 

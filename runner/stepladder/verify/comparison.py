@@ -1,4 +1,4 @@
-"""Compares what a kernel computed with the reference, block of rows by block of rows."""
+"""Compares the result of a kernel with the reference, block of rows by block of rows."""
 
 from __future__ import annotations
 

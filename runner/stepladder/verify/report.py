@@ -1,4 +1,4 @@
-"""Reports of checks: what was compared, and what was found."""
+"""Reports of checks: the compared elements and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tolerances of floating-point results: how far a right kernel can be from the float64 product."""
+"""Tolerances of floating-point results: the allowed distance from the float64 product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stepladder bench`: how fast are bundles, beside cuBLAS and the card's own ceiling?"""
+"""`stepladder bench`: measures bundles, cuBLAS and the ceiling of the GPU in one process."""
 
 from __future__ import annotations
 

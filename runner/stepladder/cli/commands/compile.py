@@ -1,4 +1,4 @@
-"""`stepladder compile`: from a payload to a bundle that runs on a GPU."""
+"""`stepladder compile`: compiles a payload to a bundle that runs on a GPU."""
 
 from __future__ import annotations
 

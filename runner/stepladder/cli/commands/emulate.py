@@ -1,4 +1,4 @@
-"""`stepladder emulate`: runs the IR after any step on the CPU, and looks for what it does wrong."""
+"""`stepladder emulate`: executes the IR after any step on the CPU, with a sanitizer."""
 
 from __future__ import annotations
 

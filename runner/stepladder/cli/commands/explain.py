@@ -1,4 +1,4 @@
-"""`stepladder explain`: why the cost model chooses the knobs that it does."""
+"""`stepladder explain`: explains the knobs that the cost model chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stepladder list`: what pipelines, steps and knobs there are."""
+"""`stepladder list`: lists pipelines, steps and knobs."""
 
 from __future__ import annotations
 

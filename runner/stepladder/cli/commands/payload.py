@@ -1,4 +1,4 @@
-"""`stepladder payload`: writes a matmul to start from."""
+"""`stepladder payload`: writes a matmul payload."""
 
 from __future__ import annotations
 

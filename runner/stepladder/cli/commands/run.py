@@ -1,4 +1,4 @@
-"""`stepladder run`: are a bundle's numbers right?"""
+"""`stepladder run`: compares the numbers of a bundle's kernel with the reference program."""
 
 from __future__ import annotations
 

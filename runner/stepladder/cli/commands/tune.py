@@ -1,4 +1,4 @@
-"""`stepladder tune`: measures the best settings by the cost model, and remembers the fastest."""
+"""`stepladder tune`: measures the best settings by the cost model, and stores the fastest."""
 
 from __future__ import annotations
 

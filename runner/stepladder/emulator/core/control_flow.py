@@ -1,8 +1,8 @@
-"""Regions of several blocks made into one list of instructions: jumps, and where threads that part come together.
+"""Flattens regions of several blocks to one list of instructions with jumps and reconvergence points.
 
-Threads part at a branch that they take differently, and come together at its immediate post-dominator: the first block
-that all of them come to, whichever way they go. What one way has computed and the other has not, or has computed more
-often, is taken from each there: the values that are used from there on (`_Graph.joined`).
+Threads that take different ways at a branch reconverge at its immediate post-dominator, the first block that all ways
+reach. A value that is defined on one way only, or redefined in a loop, is merged there if a later instruction uses it
+(`_Graph.joined`).
 """
 
 from __future__ import annotations

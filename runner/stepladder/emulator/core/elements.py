@@ -1,4 +1,4 @@
-"""Numbers as MLIR's types have them: wrapped to a width, rounded once to a format, read with another sign."""
+"""Numbers of MLIR's types: wrapped to a width, rounded once to a format, or reinterpreted with another sign."""
 
 from __future__ import annotations
 

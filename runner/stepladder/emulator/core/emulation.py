@@ -1,4 +1,4 @@
-"""A module, from its inputs to its outputs."""
+"""Executes a module, from its inputs to its outputs."""
 
 from __future__ import annotations
 

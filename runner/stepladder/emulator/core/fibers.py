@@ -1,4 +1,4 @@
-"""Threads that run in step, how they part, and where they come together."""
+"""Fibers: sets of threads that execute in step, diverge and reconverge."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Threads, blocks and clusters, and who runs next.
+"""Threads, blocks and clusters, and the scheduling of their fibers.
 
-A `Fiber` is a set of threads of one group that run in step: it has a place in the instructions and the values of its
-threads, in lanes. Where threads part, at a branch that they take differently, the fiber becomes two, which come
-together again behind it (`Convergence`). Where all that is left waits, those warps of a fiber that could go on leave
-the others behind, as they would on hardware. A `Group` is a block, or the blocks of a cluster, which see each other's
-shared memory: all its threads are lanes of the same arrays.
+A `Fiber` is a set of threads of one group that execute in step: it has a program counter and the values of its
+threads, in lanes. At a divergent branch it splits into two fibers, which reconverge after the branch (`Convergence`).
+When no fiber of a group can proceed, the warps of a fiber that could proceed alone split from the others, as on
+hardware. A `Group` is a block, or the blocks of a cluster, which access each other's shared memory: all its threads are
+lanes of the same arrays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions that programs declare and MLIR's runner libraries bring along: what the emulator runs in their place.
+"""Functions that programs declare and MLIR's runner libraries define: the emulator's implementations.
 
-A function registers under the names that it is declared with (`@brings("printMemrefF32")`), and is called as one that
-executes an op: with the fiber, the instruction, and the values of the operands.
+A function registers under the names of its declarations (`@brings("printMemrefF32")`). It is called like a function
+that executes an op: with the fiber, the instruction, and the values of the operands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that runs: its memory, its launches, and which group of blocks runs next."""
+"""The machine: executes a program, with its memory and its launches, and schedules groups of blocks."""
 
 from __future__ import annotations
 

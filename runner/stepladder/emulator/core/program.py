@@ -1,8 +1,8 @@
-"""IR made into instructions: a flat list for each function and kernel, in which jumps stand for regions.
+"""Decodes IR to instructions: a flat list for each function and kernel, in which jumps replace regions.
 
-Threads of a block go different ways (a producer here, consumers there) and wait for each other in the middle of them.
-A list with a place in it can be left and taken up again, and be split where threads part; a stack of Python calls
-cannot. So regions with control flow are flattened, and every SSA value gets a slot in an array.
+Threads of a block take different ways (a producer and its consumers) and wait for each other on them. Execution of a
+flat list can be suspended at an instruction, resumed, and split where threads diverge; a stack of Python calls cannot.
+Every SSA value has a slot in an array.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which function executes which op.
+"""The registry of functions that execute ops.
 
 A dialect's module registers a function for each of its ops:
 
@@ -6,13 +6,13 @@ A dialect's module registers a function for each of its ops:
     def addf(fiber, op, left, right):
         return left + right
 
-`fiber` is the group of threads that run together (`fibers.Fiber`), `op` the instruction (`program.Instruction`: its
-attributes as Python values, its types, its location), then come the operands' values (`values` says what those are).
-It returns a value, None for an op without results, or a tuple where there are several. What cannot go on yet raises
-`fibers.Blocked` and is executed again later.
+`fiber` is the set of threads that execute in step (`fibers.Fiber`), `op` the instruction (`program.Instruction`: its
+attributes as Python values, its types, its location). The values of the operands follow (`values` describes them). The
+function returns a value, None for an op without results, or a tuple for several results. It raises `fibers.Blocked` if
+it cannot proceed yet, and is called again later.
 
-Ops that decide what is executed next are lowered instead (`@lowers("scf.for")`): such a function gets the
-`program.Builder` and the op of MLIR, and emits instructions.
+Ops with regions or branches are lowered instead (`@lowers("scf.for")`): the function gets the `program.Builder` and
+the op of MLIR, and emits instructions.
 """
 
 from __future__ import annotations

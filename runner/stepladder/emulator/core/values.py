@@ -1,19 +1,18 @@
-"""What values are while IR runs.
+"""The representation of values during execution.
 
-All threads of a block, or of a cluster of blocks, run in lanes. A value is either *uniform*, one for all lanes, or has
-one element a lane in front:
+All threads of a block, or of a cluster of blocks, are lanes. A value is either *uniform*, one for all lanes, or has one
+element a lane in its first dimension:
 
     index, iN          int                      or  int array (T,)
     i1                 bool                     or  bool array (T,)
     floats             NumPy scalar             or  array (T,), of the type's NumPy type
     vector<4x8xf16>    array (4, 8)             or  array (T, 4, 8)
-    tensor<4x8xf16>    array (4, 8), never changed once it is a value
+    tensor<4x8xf16>    array (4, 8), which is never modified
     memref             MemRef, with an offset, sizes and strides that are each uniform or (T,)
-    others             what the dialect that makes them says, with a method `merged` where lanes can come together
+    others             an object of the dialect, with a method `merged` if lanes can reconverge
 
-T is the number of lanes, those that are not active included: what stands in their places means nothing.
-Integers are signed; a width of n bits wraps around. NumPy's broadcasting makes mixed operands right where the ranks of
-both are the same; `lanes` brings a value into the form with lanes where they are not.
+T is the number of lanes, including inactive ones, whose elements are undefined. Integers are signed; a width of n bits
+wraps. NumPy broadcasts operands of equal rank; `lanes` adds the dimension of lanes where ranks differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What executes ops, one module a dialect: importing this package registers them all."""
+"""The ops that the emulator executes, one module a dialect or a part of one. The package imports all of them."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""Affine maps of indices. Each is compiled once, to a Python function."""
+"""affine: maps of indices, each compiled once to a Python function."""
 
 from __future__ import annotations
 

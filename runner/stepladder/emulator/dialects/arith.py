@@ -1,4 +1,4 @@
-"""Arithmetic on numbers and vectors of them, wrapped and rounded as each op's type says."""
+"""arith: arithmetic on numbers and vectors, wrapped and rounded to the type of the op."""
 
 from __future__ import annotations
 

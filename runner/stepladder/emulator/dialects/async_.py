@@ -1,4 +1,4 @@
-"""async: each region runs when it is come to, so tokens and values of it are those values themselves."""
+"""async: each region executes in program order, so that its tokens and values are available at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between tensors and memory."""
+"""bufferization: conversions between tensors and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Casts between types of different dialects: the value stays what it is."""
+"""builtin: casts between types of different dialects, which do not change the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cf: assertions; jumps and branches are `blocks`."""
+"""cf: assertions. `core.control_flow` executes jumps and branches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Functions, of the host and of kernels, and their calls.
+"""func: functions of the host and of kernels, and their calls.
 
-On the host a call runs the function to its end. In a kernel, where threads may part and wait in the middle of it, the
-function's instructions are put in place of the call, as GPU compilers do.
+On the host a call executes the function to its end. In a kernel, where threads may diverge and wait inside it, the
+instructions of the function replace the call, as GPU compilers inline it.
 """
 
 from __future__ import annotations

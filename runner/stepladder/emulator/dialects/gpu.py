@@ -1,4 +1,4 @@
-"""Kernels, the numbers of threads and blocks, barriers and shuffles."""
+"""gpu: kernels, launches, ids of threads and blocks, barriers and shuffles."""
 
 from __future__ import annotations
 

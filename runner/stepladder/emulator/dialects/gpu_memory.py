@@ -1,7 +1,7 @@
-"""gpu: memory that the host asks for, tokens, prints of kernels, and dynamic shared memory.
+"""gpu: allocations and copies of the host, tokens, prints of kernels, and dynamic shared memory.
 
-Launches, copies and allocations run when they are come to, so tokens are nothing; a kernel that is launched
-asynchronously and waits for a later one is taken up again with that (`Machine.launch`).
+Launches, copies and allocations execute in program order, so that tokens are empty. A kernel that is launched
+asynchronously and waits for a later one is resumed with that one (`Machine.launch`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrices that a warp holds (WMMA), in an order that only the hardware knows: here one matrix a warp."""
+"""gpu: WMMA matrices. The order of their elements is opaque on hardware: here a warp holds one whole matrix."""
 
 from __future__ import annotations
 

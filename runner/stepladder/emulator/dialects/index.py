@@ -1,4 +1,4 @@
-"""Arithmetic on indices, of 64 bits; what `arith` has in the same form is registered there."""
+"""index: arithmetic of 64 bits. `arith` registers the ops that it has in the same form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Structured ops, named and generic, on tensors and on memory.
+"""linalg: structured ops, named and generic, on tensors and on memory.
 
-Each is loops around a scalar body. Parallel loops run at once: the body gets arrays with one dimension a loop, and
-NumPy broadcasts. Reduction loops run one iteration after another, in order, so that sums are rounded as the body says.
+A structured op is a loop nest around a scalar body. Parallel loops execute at once: the body gets arrays with one
+dimension for each loop, and NumPy broadcasts. Reduction loops execute one iteration after the other, in order, so that
+each addition is rounded as in the body.
 """
 
 from __future__ import annotations

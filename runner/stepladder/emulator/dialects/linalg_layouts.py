@@ -1,4 +1,4 @@
-"""Data layouts of `linalg`: tensors packed into tiles, and back."""
+"""linalg: packing of tensors into tiles, and unpacking."""
 
 from __future__ import annotations
 

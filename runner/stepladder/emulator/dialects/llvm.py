@@ -1,8 +1,8 @@
 """llvm: structs, arrays, vectors and constants.
 
-A struct or an array of numbers of one type is `asynchronous.AccumulatorRegisters`, an array with a place for each: so
-wgmma gives and takes them. Any other is a `Struct` of values. A pointer is an address, or a TMA descriptor
-(`pointers`).
+A struct or an array of numbers of one type is an `asynchronous.AccumulatorRegisters`, an array with an element for
+each, which is what wgmma takes and returns. Any other is a `Struct` of values. A pointer is an address, or a TMA
+descriptor (`pointers`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""llvm: arithmetic, comparisons and conversions: arith's and math's under other names.
+"""llvm: arithmetic, comparisons and conversions, which are those of arith and math under other names.
 
-What flags promise (nsw, inbounds, fast math) is not looked at.
+Flags (nsw, inbounds, fast math) are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""llvm.inline_asm: PTX in text, of the forms that nvvm's and nvgpu's ops become; it runs as those ops do."""
+"""llvm.inline_asm: PTX of the forms that the ops of nvvm and nvgpu lower to, executed as those ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llvm: atomic loads, stores and updates, with the order that each says."""
+"""llvm: atomic loads, stores and updates, with the ordering that each states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""llvm: functions, their calls and where they end; jumps and branches are `blocks`.
+"""llvm: functions, calls and returns. `core.control_flow` executes jumps and branches.
 
-In a kernel a function is put in place of its call. What has no body is one that the emulator brings along: printf,
+In a kernel the instructions of a function replace its call. The emulator implements functions without a body: printf,
 assertions, and NVIDIA's library of elementary functions (libdevice).
 """
 

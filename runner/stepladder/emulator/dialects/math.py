@@ -1,6 +1,6 @@
-"""Elementary functions: computed in float64 and rounded once to the op's type.
+"""math: elementary functions, computed in float64 and rounded once to the op's type.
 
-Hardware's own approximations (`ex2.approx` and its like) are less exact; no op here stands for them.
+Hardware approximations (`ex2.approx` and others) are less exact; no op of this dialect lowers to them here.
 """
 
 from __future__ import annotations

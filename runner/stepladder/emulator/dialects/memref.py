@@ -1,4 +1,4 @@
-"""Memory: allocations, views of them, and single elements."""
+"""memref: allocations, views, and accesses to single elements."""
 
 from __future__ import annotations
 

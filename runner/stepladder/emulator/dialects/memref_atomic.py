@@ -1,4 +1,4 @@
-"""memref: atomic updates. They acquire and release, as LLVM's instructions that they become do."""
+"""memref: atomic updates. They acquire and release, like the LLVM instructions that they lower to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """nvgpu: fragments and products of warps, asynchronous copies and mbarriers.
 
-A group of mbarriers is the address of its first. Tokens are nothing: the ops below wait by numbers of groups.
+A group of mbarriers is the address of its first one. Tokens are empty: waits count groups.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""nvgpu: boxes that TMA loads and stores. Their descriptors are `tma.Descriptor`."""
+"""nvgpu: TMA loads and stores of boxes. Descriptors are `tma.Descriptor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nvvm: barriers, fences, groups of what runs on its own, products by descriptors, and PTX in text."""
+"""nvvm: barriers, fences, groups of asynchronous operations, wgmma, and inline PTX."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""nvvm: arithmetic with the rounding of PTX, approximations, dot products and permutations of bytes.
+"""nvvm: arithmetic with the rounding of PTX, approximations, dot products and byte permutations.
 
-Approximations (`ex2`, `sin`, ...) are computed exactly and rounded once: hardware's are less exact.
+Approximations (`ex2`, `sin`, ...) are computed exactly and rounded once: those of hardware are less exact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""nvvm: mbarriers: what announces, drops and ends without arriving, and waits that may fail."""
+"""nvvm: mbarriers: transaction counts, arrivals that drop the thread, and waits that may fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nvvm.inline_ptx: PTX in text, of the forms that steps write."""
+"""nvvm.inline_ptx: PTX of the forms that steps emit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nvvm: threads among each other, and the numbers of threads, blocks and clusters."""
+"""nvvm: shuffles and elections of threads, and ids of threads, blocks and clusters."""
 
 from __future__ import annotations
 

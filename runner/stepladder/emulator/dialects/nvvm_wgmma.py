@@ -1,4 +1,4 @@
-"""nvvm: products of warpgroups, of operands that descriptors name."""
+"""nvvm: products of warpgroups, with operands that matrix descriptors name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""nvvm: matrices that a warp holds (WMMA), loaded, multiplied and stored.
+"""nvvm: WMMA: loads, products and stores of matrices that a warp holds.
 
-Which thread holds which element is something that only the hardware knows. Here the elements are dealt out in order,
-and again from the first where threads hold more of them than the matrix has: by rows, or by columns for an operand that
-is loaded by columns, which the product must say too.
+The distribution of elements over threads is opaque on hardware. Here the elements are distributed in order, and again
+from the first one where threads hold more elements than the matrix has: by rows, or by columns for an operand that is
+loaded by columns, which the product must state too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Control flow: loops and branches as jumps, and the places where threads that parted come together."""
+"""scf: loops and branches, lowered to jumps and reconvergence points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors: values, as NumPy arrays that nobody changes. They are of the host, and the same for all lanes."""
+"""tensor: NumPy arrays that are never modified. Tensors belong to the host, and are uniform."""
 
 from __future__ import annotations
 

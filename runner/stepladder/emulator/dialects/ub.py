@@ -1,4 +1,4 @@
-"""Undefined behaviour: a value that nobody may use."""
+"""ub: undefined behaviour."""
 
 from __future__ import annotations
 

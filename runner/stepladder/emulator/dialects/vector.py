@@ -1,7 +1,7 @@
-"""Vectors: transfers from and to memory, contractions, reductions, and their shapes.
+"""vector: transfers from and to memory, contractions and reductions.
 
-A vector is an array of its own shape, or one with T lanes in front. Functions here work on both by way of `leading`,
-the dimensions in front of a vector's own: () or (T,).
+A vector is an array of its own shape, or one with a first dimension of T lanes. Functions here handle both through
+`leading`, the dimensions before those of the vector: () or (T,).
 """
 
 from __future__ import annotations

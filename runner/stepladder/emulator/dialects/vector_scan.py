@@ -1,4 +1,4 @@
-"""vector: outer products, scans, and what is pressed together or spread out by a mask."""
+"""vector: outer products, scans, and compression and expansion by a mask."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What runs on its own beside the threads: copies by `cp.async`, stores by TMA, products by wgmma.
+"""Asynchronous operations: copies by `cp.async`, stores by TMA, products by wgmma.
 
-Each kind is committed in groups and waited for by how many of the latest groups may still run. Nothing is done before
-somebody has waited for it: data comes as late as it may, so that IR that does not wait sees that it is not there.
+Each kind is committed in groups, and a wait states how many of the latest groups may be pending. An operation takes
+effect at the wait for its group and not before, so that IR without the wait reads old data.
 """
 
 from __future__ import annotations

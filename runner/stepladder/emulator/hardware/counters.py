@@ -1,9 +1,9 @@
-"""What a kernel costs in memory traffic and instructions, counted as a profiler counts it.
+"""Counts the memory traffic and the instructions of a kernel, as a profiler does.
 
-For each op that touches memory: how many times a warp executed it, the bytes that its threads asked for, for global
-memory the sectors of 32 bytes that these lie in, for shared memory the wavefronts: passes over the 32 banks of 4 bytes,
-each of which gives one row of one bank. A warp's access of 4 bytes a thread is one wavefront at best, of 8 bytes two
-(16 threads each), of 16 bytes four; wavefronts beyond these are bank conflicts.
+For each op that accesses memory it counts the executions by a warp and the bytes that the threads request; for global
+memory the sectors of 32 bytes that contain them; for shared memory the wavefronts, which are passes over the 32 banks
+of 4 bytes. A warp's access of 4 bytes a thread takes one wavefront at best, of 8 bytes two (16 threads each), of 16
+bytes four. Wavefronts beyond these are bank conflicts.
 """
 
 from __future__ import annotations

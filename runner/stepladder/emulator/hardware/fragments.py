@@ -1,7 +1,7 @@
-"""Which thread of a warp, or of a warpgroup, holds which element of a matrix of the matrix units.
+"""Fragments of the matrix units: which thread of a warp or of a warpgroup holds which element of a matrix.
 
-Source: PTX ISA, "Matrix Fragments" of mma.sync and ldmatrix, "Register Fragments" of wgmma. Everything is in units of
-32-bit registers: an element of 16 bits shares its register with its neighbour, one of 8 bits with three.
+Source: PTX ISA, "Matrix Fragments" of mma.sync and ldmatrix, "Register Fragments" of wgmma. The unit is a register of
+32 bits, which holds two elements of 16 bits or four of 8 bits.
 """
 
 from __future__ import annotations

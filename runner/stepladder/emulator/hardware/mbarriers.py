@@ -1,6 +1,7 @@
-"""Mbarriers: barriers with phases, which count arrivals and bytes to come.
+"""Mbarriers: barriers with phases, which count arrivals and transaction bytes.
 
-Each keeps what those who arrived know (`Sanitizer.release`), and tells it those who leave (`acquire`).
+An arrival releases the clock of the thread to the mbarrier (`Sanitizer.release`), and a completed wait acquires it
+(`acquire`).
 """
 
 from __future__ import annotations

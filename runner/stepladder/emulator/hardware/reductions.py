@@ -1,4 +1,4 @@
-"""What combines two numbers: the kinds of reductions that ops of several dialects share."""
+"""Reductions: the functions of two numbers that ops of several dialects share."""
 
 from __future__ import annotations
 

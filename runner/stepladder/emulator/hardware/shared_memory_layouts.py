@@ -1,4 +1,4 @@
-"""Where the elements of a tile lie in shared memory: boxes of TMA, swizzles, and operands of wgmma.
+"""Layouts of tiles in shared memory: TMA boxes, swizzles, and operands of wgmma.
 
 Source: CUDA programming guide, "TMA Swizzle"; PTX ISA, "Tensor Swizzling Modes" and "Asynchronous Warpgroup Level
 Matrix Shared Memory Layout".

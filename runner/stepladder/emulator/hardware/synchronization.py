@@ -1,6 +1,7 @@
-"""Barriers: those that a block's threads meet at, and those of a cluster.
+"""Barriers of the threads of a block, and of a cluster.
 
-Each keeps what those who arrived know (`Sanitizer.release`), and tells it those who leave (`acquire`).
+An arrival releases the clock of the thread to the barrier (`Sanitizer.release`), and a thread that passes acquires it
+(`acquire`).
 """
 
 from __future__ import annotations

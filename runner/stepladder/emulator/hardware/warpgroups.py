@@ -1,4 +1,4 @@
-"""Products of warpgroups (wgmma): operands in shared memory, sums in registers."""
+"""Products of warpgroups (wgmma): operands in shared memory, accumulators in registers."""
 
 from __future__ import annotations
 

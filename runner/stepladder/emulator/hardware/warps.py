@@ -1,8 +1,8 @@
-"""What threads do in the same way, done once.
+"""Ops that all threads of a warp or of a block execute alike, executed once.
 
-Before a step maps a product or a tile to the registers of a warp, every thread of the warp does all of it: the same
-numbers from the same places. One thread, the first that is active, does it for those that would do the same. What no
-step has mapped to threads at all, a block does once.
+Before a step maps a product or a tile to the registers of a warp, every thread of the warp executes all of it, on the
+same operands. The first active thread executes it for all threads with the same operands. An op that no step has mapped
+to threads yet executes once a block.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Atomic updates of numbers in memory, one thread after the other, and what they order.
+"""Atomic updates of numbers in memory, one thread after the other, and the order that they establish.
 
-An update that acquires knows what those knew who released at the same place before; in global memory that reaches over
-blocks (`Machine.published`). A thread that asks the same place again and again and finds the same number is one that
-waits for others: it lets them go on (`spin`).
+An update that acquires sees what the threads that released at the same address before have seen; in global memory
+across blocks (`Machine.published`). A thread that reads the same number at the same address again and again is waiting:
+it is suspended (`spin`).
 """
 
 from __future__ import annotations

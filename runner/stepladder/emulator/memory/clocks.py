@@ -1,9 +1,9 @@
-"""Order between the threads of a group of blocks: vector clocks.
+"""Vector clocks: the order between the threads of a group of blocks.
 
-Order between threads is kept by vector clocks, one entry for each warp and each agent that copies on its own (TMA
-completing on an mbarrier). A warp's threads count as one: they run in step, which is what programs for matrix units
-rely on. `clocks[w, x]` is how much of x's past w has been told of, by barriers, mbarriers, releases and waits; an
-access of x at its time t is in w's past where `clocks[w, x] >= t`.
+A clock has one entry for each warp and each agent that copies on its own (TMA that completes an mbarrier). The threads
+of a warp count as one, because they execute in step in programs for matrix units. `clocks[w, x]` is the time of x up to
+which barriers, mbarriers, releases and waits have ordered x before w: an access of x at time t is in w's past if
+`clocks[w, x] >= t`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a program does wrong, as a run reports it."""
+"""Findings: errors of a program that a run reports."""
 
 from __future__ import annotations
 

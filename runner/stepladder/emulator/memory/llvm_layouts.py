@@ -1,4 +1,4 @@
-"""Types of the llvm dialect in memory: sizes, alignments, and where the parts of one lie."""
+"""Layouts of types of the llvm dialect in memory: sizes, alignments, and offsets of fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Memory, and what reads and writes it.
+"""Memory, and its reads and writes.
 
-An allocation is an array of bytes: one for all threads (global memory, and everything on the host), one for each block
+An allocation is an array of bytes: one for all threads (global memory, and all memory of the host), one for each block
 of a cluster (shared memory), or one for each thread (private memory).
 """
 

@@ -1,9 +1,9 @@
-"""Addresses, and the memory that they are of.
+"""Pointers, and the allocations that they point into.
 
-A pointer is a number, uniform or (T,). In shared memory it counts from a block's first byte, in every address space,
-with the rank of a block of the cluster above where it is of that one (`memory.RANK_SHIFT`); global memory's addresses
-are far above those. What an address is of is looked up when it is used: one that is outside of all memory is taken as
-one before or behind the nearest, and so becomes a finding.
+A pointer is a number, uniform or (T,). In shared memory it counts from the first byte of a block, in every address
+space; the rank of a block in the cluster is in the bits from `memory.RANK_SHIFT` on. Addresses of global memory are
+above all of these. The allocation is looked up at the access: an address outside of all allocations counts as one
+before or after the nearest, and becomes a finding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an access must not do: findings, and the knowledge about memory and threads that they rest on.
+"""The sanitizer: checks accesses, and holds the state of memory and threads that the checks need.
 
-Order between threads is in `clocks`. Two accesses of which one writes, and neither is in the other's past, are a race,
-whatever order they happened to run in here.
+Two accesses are a race if one of them writes and neither is in the other's past (`clocks`), whatever the order of
+execution in the emulator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the sanitizer knows of memory: who wrote and read each granule, and when."""
+"""Shadow memory: for each granule, which threads wrote and read it, and when."""
 
 from __future__ import annotations
 

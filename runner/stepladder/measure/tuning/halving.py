@@ -1,4 +1,4 @@
-"""Which of several kernels is fastest: successive halving on times measured in turn."""
+"""Successive halving: finds the fastest of several kernels by alternating measurements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the model knows of a GPU: its data sheet, and constants fitted to kernels that were measured on one.
+"""The GPUs of the cost model: peaks from the data sheet, and constants fitted to measured kernels.
 
-One JSON file a GPU, in `gpus/`. Peaks are from the data sheet. Fitted constants are times, or fractions of a peak, so
-that they carry over to a GPU on which nothing was measured: such a file names in `fitted_from` the GPU whose constants
-it takes, and its `source` is "data sheet" instead of "measured".
+`gpus/` has one JSON file a GPU. Fitted constants are times, or fractions of a peak, so that they apply to a GPU on
+which nothing was measured: its file names in `fitted_from` the GPU whose constants it takes, and its `source` is "data
+sheet" instead of "measured".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which knob settings are fastest for a problem, by the model: all that a pipeline accepts, in order of their time."""
+"""Ranks the knob settings that a pipeline accepts for a problem by their predicted time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All knob settings that a pipeline accepts for a problem, as columns.
 
-Knobs are bound one after the other. Whatever the pipeline's steps require is checked for all settings at once, as soon
-as the knobs that it depends on are bound, so that what cannot be is not multiplied any further.
+Knobs are bound one after the other. A requirement of a step is checked for all settings at once, as soon as the knobs
+that it depends on are bound, so that refused settings are not combined with values of further knobs.
 """
 
 from __future__ import annotations

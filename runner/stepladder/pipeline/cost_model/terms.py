@@ -1,4 +1,4 @@
-"""Terms that the models of both families of kernels share: tiles and waves, traffic of the memory, joining of limits.
+"""Terms that both families of kernels share: tiles and waves, memory traffic, and the combination of limits.
 
 Quantities are columns, one value a setting; times are in microseconds, sizes in bytes.
 """

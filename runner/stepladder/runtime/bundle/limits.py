@@ -1,4 +1,4 @@
-"""What a manifest's values can be: the limits of its target, and what its problem says of its arguments."""
+"""Limits of a manifest's values: those of its target, and those that its problem implies for its arguments."""
 
 from __future__ import annotations
 

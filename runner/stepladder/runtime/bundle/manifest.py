@@ -1,6 +1,6 @@
-"""What a bundle is: its files, and what its manifest says.
+"""The manifest of a bundle: its fields.
 
-Writing and reading are in `writing` and `reading`; the package's own page describes the folder.
+`writing` and `reading` write and read bundles; the docstring of the package describes the folder.
 """
 
 from __future__ import annotations

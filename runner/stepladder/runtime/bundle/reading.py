@@ -1,4 +1,4 @@
-"""Reading a bundle: every file is there and whole, and every field of the manifest is one that a build can have."""
+"""Reads a bundle: checks that every file is there and complete, and that every field of the manifest is valid."""
 
 from __future__ import annotations
 

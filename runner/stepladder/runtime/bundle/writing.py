@@ -1,4 +1,4 @@
-"""Writing a bundle: all or nothing, over the files of an older bundle and over no others."""
+"""Writes a bundle as a whole: replaces the files of an older bundle and keeps all others."""
 
 from __future__ import annotations
 
