@@ -195,7 +195,7 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
-    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
+    it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need."""
 
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile

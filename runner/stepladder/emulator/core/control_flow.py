@@ -37,19 +37,19 @@ def move(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 
 def jump(fiber: Fiber, op: Instruction) -> None:
-    """Goes on at another place."""
+    """Jumps to another instruction."""
     fiber.place = op.attributes["to"]
 
 
 def branch(fiber: Fiber, op: Instruction, condition: Value) -> None:
-    """Goes on, or at another place; both ways where threads differ."""
+    """Continues or jumps; the fiber splits where threads differ."""
     condition = fiber.agreed(condition)
     otherwise, join = op.attributes["otherwise"], op.attributes["join"]
     if not isinstance(condition, np.ndarray):
         if not condition:
             fiber.place = otherwise
         return
-    # Threads that leave a loop one after the other meet those who left before.
+    # Threads that leave a loop one after the other join those that left before.
     if join is not None and not (fiber.stack and fiber.stack[-1].place == join):
         fiber.stack.append(Convergence(fiber.group, join, op.attributes["slots"], fiber.active))
     other = fiber.split(fiber.active & ~condition)
@@ -75,7 +75,7 @@ def separate(builder: Builder, region: ir.Region, begin: Callable[[], None] | No
     """Returns the instructions of a region, whose arguments have slots already, as a list of its own.
 
     Args:
-        begin: emits what comes before the region's own instructions.
+        begin: emits the instructions before the region's own.
     """
     outer, builder.code = builder.code, []
     if begin is not None:
@@ -90,7 +90,7 @@ def separate(builder: Builder, region: ir.Region, begin: Callable[[], None] | No
 
 
 def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
-    """Emits a region, whose arguments have slots already, in place: what its ends hand on are the `results`."""
+    """Emits a region, whose arguments have slots already, inline: the operands of its terminators are the `results`."""
     blocks = list(region.blocks)
     if len(blocks) > 1:
         _Flattened(builder, blocks, results)
@@ -125,7 +125,7 @@ class _Graph:
         self.after = self._post_dominators()
 
     def order(self) -> list[int]:
-        """Returns the blocks that can be reached, such that each comes behind those that dominate it."""
+        """Returns the blocks that can be reached, such that each follows those that dominate it."""
         done, seen = [], {0}
         stack = [(0, iter(self.successors[0]))]
         while stack:
@@ -141,7 +141,7 @@ class _Graph:
 
     def _post_dominators(self) -> list[int | None]:
         count = len(self.successors)
-        end = count  # a block behind all that leave
+        end = count  # a block after all that leave
         everything = (1 << count + 1) - 1
         known = [everything] * count + [1 << end]
         changed = True
@@ -163,11 +163,11 @@ class _Graph:
         return found
 
     def _ends(self, block: int) -> bool:
-        """Whether any way from a block leaves the region."""
+        """Whether any path from a block leaves the region."""
         return any(not self.successors[other] for other in self.between(block, None))
 
     def between(self, block: int, end: int | None) -> set[int]:
-        """Returns the blocks that threads may come through from one until they come to another, the first included."""
+        """Returns the blocks on the paths from one block to another, the first included."""
         found, rest = {block}, [block]
         while rest:
             for successor in self.successors[rest.pop()]:
@@ -185,7 +185,7 @@ def _numbers(bits: int) -> Iterator[int]:
 
 
 class _Flattened:
-    """The blocks of one region, emitted one behind the other.
+    """The blocks of one region, emitted one after the other.
 
     Args:
         results: slots of what the ends of the region hand on to what follows it; None where threads end there.
@@ -194,7 +194,7 @@ class _Flattened:
     def __init__(self, builder: Builder, blocks: list, results: Sequence[int] | None = None) -> None:
         self.builder = builder
         self.results = results
-        self.exit = len(blocks)  # a block behind all, that the ends of a region in place go to
+        self.exit = len(blocks)  # a block after all others, to which the terminators of an inlined region jump
         self.number_of = {block: number for number, block in enumerate(blocks)}
         terminators = [list(block.operations)[-1].operation for block in blocks]
         self.ways = [self._ways(op) for op in terminators]
@@ -231,7 +231,7 @@ class _Flattened:
         self.builder.location, self.builder.op = diagnostics.location_text(op.location), op
 
     def _ways(self, op: ir.Operation) -> list[_Way]:
-        """Returns where a terminator may go: behind a branch, or the default of a switch, first."""
+        """Returns the successors of a terminator: that of a false condition, or the default of a switch, first."""
         targets = [self.number_of[block] for block in op.successors]
         operands = list(op.operands)
         if op.name in JUMPS:
@@ -289,7 +289,7 @@ class _Flattened:
         self.jumps.append((builder.emit(op.name, jump), way.target))
 
     def _meet(self, graph: _Graph) -> None:
-        """Tells each branch where its threads come together, and which values they have then from each way."""
+        """Sets the reconvergence point of each branch, and the values that are merged there from each path."""
         used, assigned = {}, {}
         for number, (start, end) in self.spans.items():
             used[number], assigned[number] = _flow(self.builder.code[start:end])

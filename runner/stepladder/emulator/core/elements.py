@@ -58,7 +58,7 @@ def rounded(value: Value, element: Scalar) -> Value:
     """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near."""
     value = np.asarray(value)
     if value.dtype == np.float64 and element.name not in ("f16", "f32", "f64"):
-        # NumPy has no cast of its own: it goes by way of float32, and would round twice.
+        # NumPy has no direct cast: it converts by way of float32, and would round twice.
         value = _to_odd(value)
     if element.name == "tf32":
         return plain(_to_tf32(value.astype(np.float32)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Unsupported(StepladderError):
-    """A form of an op that the emulator does not know; says where it stands."""
+    """A form of an op that the emulator does not support; the message has its location."""
 
     def __init__(self, op: Instruction, text: str) -> None:
         super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
@@ -40,7 +40,7 @@ class Blocked(Exception):
 
 
 class Left(Exception):
-    """The fiber is no longer what runs: it ended, parted, or waits for others to come together with."""
+    """The fiber is not scheduled any more: it ended, split, or waits at a reconvergence point."""
 
 
 class Stopped(Exception):
@@ -48,12 +48,12 @@ class Stopped(Exception):
 
 
 class Convergence:
-    """Where threads that parted come together: behind a branch or a loop.
+    """A reconvergence point of threads that diverged, after a branch or a loop.
 
     Attributes:
-        place: of the instruction that they meet at.
+        place: number of the instruction that they reconverge at.
         expected, arrived: bool arrays (T,).
-        parts: the lanes that came together, with their values for `slots`.
+        parts: the lanes that arrived, with their values for `slots`.
     """
 
     __slots__ = ("arrived", "expected", "group", "last", "parts", "place", "slots")
@@ -69,7 +69,7 @@ class Convergence:
         group.convergences.append(self)
 
     def arrive(self, fiber: Fiber, mask: np.ndarray, arrived: list) -> None:
-        """Lets lanes of a fiber arrive, with their values; goes on with all when the last are here."""
+        """Lets lanes of a fiber arrive, with their values; continues with all lanes after the last arrival."""
         self.arrived |= mask
         self.parts.append((mask, arrived))
         self.last = fiber
@@ -119,7 +119,7 @@ class Fiber:
         lanes: their numbers.
         warps: the numbers of their warps, each once.
         env: values by slot.
-        stack: where they will come together with others, the outermost first.
+        stack: the reconvergence points ahead, the outermost first.
         pending: what the op that waits has done already; it is executed again.
     """
 

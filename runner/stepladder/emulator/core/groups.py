@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
 
 _OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
-# What an op raises that is of a form, or of types, that nobody has thought of.
+# Exceptions of an op whose form or types are not supported.
 _SURPRISES = (
     ArithmeticError,
     AssertionError,
@@ -49,7 +49,7 @@ class Group:
         threads: of a block; `count` of all.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
-        window: shared memory, one copy a block; `layout` says what stands where in it.
+        window: shared memory, one copy a block; `layout` maps its contents to offsets.
         state: what dialects keep for the group, by a key of theirs.
         at_end: called when all threads have ended; `on_deadlock` where they cannot.
     """
@@ -176,7 +176,7 @@ class Group:
                 return ran
 
     def _part(self) -> bool:
-        """Lets warps that could go on leave those behind that cannot; returns whether there are any."""
+        """Splits the warps that can proceed from those that cannot; returns whether there are any."""
         for fiber in self.blocked:
             ready = fiber.blocked.ready
             if ready is None:
@@ -190,7 +190,7 @@ class Group:
         return False
 
     def _execute(self, fiber: Fiber) -> bool:
-        """Runs a fiber until it waits, parts or ends; returns whether it executed anything."""
+        """Runs a fiber until it waits, splits or ends; returns whether it executed anything."""
         code, env, machine = fiber.code, fiber.env, self.machine
         done = 0
         allowed = machine.max_steps - machine.steps

@@ -28,7 +28,7 @@ _SUFFIXES = ("I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "Ind", "C32
 
 
 def brings(*names: str) -> Callable[[Callable], Callable]:
-    """Registers what runs in place of the functions with these names, and of their C interface wrappers."""
+    """Registers the implementation of the functions with these names, and of their C interface wrappers."""
 
     def decorator(function: Callable) -> Callable:
         for name in names:

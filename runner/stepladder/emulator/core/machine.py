@@ -33,7 +33,7 @@ class Machine:
         findings: what the sanitizer found.
         counters: `counters.Counters`, or None.
         steps: instructions executed so far, of at most `max_steps`.
-        views: memrefs that are elements of memory, by the number that stands for each there.
+        views: memrefs that are elements of memory, by the number that represents each there.
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
         stopped: whether the program has ended before its end, as `abort` does.
@@ -122,7 +122,7 @@ class Machine:
 
         Args:
             env_of: makes the values that a group begins with.
-            window_bytes: shared memory of a block; `layout` says where in it what stands.
+            window_bytes: shared memory of a block; `layout` maps its contents to offsets.
             asynchronously: whether blocks that cannot end may wait for later launches.
         """
         if self.counters is not None:
@@ -147,7 +147,7 @@ class Machine:
             self.finish_launches()
 
     def finish_launches(self) -> None:
-        """Waits for all launches: blocks that still cannot end are a deadlock. What follows is behind all of them."""
+        """Waits for all launches: blocks that cannot end are a deadlock. Later accesses are after all of them."""
         active, self.unfinished = self.unfinished, []
         for _ in range(_SPINS):
             if not any(fiber.blocked.pauses for group in active for fiber in group.blocked):

@@ -37,7 +37,7 @@ class Instruction:
         operand_types, result_types: as `types` has them.
         location: file:line:column.
         regions: bodies without control flow, for `Fiber.evaluate`.
-        number: its place among all instructions of the module.
+        number: its position among all instructions of the module.
         cache: for what `execute` wants to compute once.
     """
 
@@ -82,7 +82,7 @@ class Instruction:
         self.cache: dict = {}
 
     def describe(self) -> str:
-        """Returns the op and where it stands, for a message."""
+        """Returns the op and its location, for a message."""
         return f"{self.name} ({self.location})" if self.location else self.name
 
 
@@ -145,7 +145,7 @@ class Builder:
         self.location = ""
         self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel
-        self.callees: list[str] = []  # functions that are being put in place of calls, from the outside in
+        self.callees: list[str] = []  # functions that are being inlined, the outermost first
         self.errors: list[StepladderError] = []
 
     # Slots.
@@ -210,7 +210,7 @@ class Builder:
 
     @property
     def here(self) -> int:
-        """The place of the instruction that will be emitted next."""
+        """The position of the instruction that will be emitted next."""
         return len(self.code)
 
     def lower(self, op: ir.Operation) -> None:
@@ -239,7 +239,7 @@ class Builder:
         self.location, self.op = outer
 
     def _look_inside(self, op: ir.Operation) -> None:
-        """Lowers what stands in an unknown op, for what else is unknown there."""
+        """Lowers the regions of an unsupported op, to find further unsupported ops in them."""
         for region in op.regions:
             for block in region.blocks:
                 self.defined(block.arguments)
@@ -309,7 +309,7 @@ def build(module: ir.Module) -> Program:
     """Returns the program of a module.
 
     Raises:
-        StepladderError: ops that the emulator does not know, all of them, with their places.
+        StepladderError: ops that the emulator does not support, all of them, with their locations.
     """
     builder = Builder()
     for op in walk(module, "memref.global"):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.memory.memory import Allocation
 
-# What stands in a slot: any of the forms above, by the type of the SSA value.
+# The content of a slot: any of the forms above, by the type of the SSA value.
 Value = Any
 
 

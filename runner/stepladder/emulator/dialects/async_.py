@@ -12,7 +12,7 @@ from stepladder.mlir.bindings import ir
 
 @lowers("async.execute")
 def lower_execute(builder: Builder, op: ir.Operation) -> None:
-    """`async.execute`: its region, in place."""
+    """`async.execute`: its region, inline."""
     waited = list(op.attributes["operandSegmentSizes"])[0]
     block = op.regions[0].blocks[0]
     arguments = builder.defined(block.arguments)
@@ -42,11 +42,11 @@ def await_all(fiber: Fiber, op: Instruction, group: Value) -> None:
 
 @executes("async.create_group")
 def create_group(fiber: Fiber, op: Instruction, size: Value) -> Value:
-    """A group of tokens, which nobody has to wait for."""
+    """A group of tokens, which are complete."""
     return None
 
 
 @executes("async.add_to_group")
 def add_to_group(fiber: Fiber, op: Instruction, token: Value, group: Value) -> int:
-    """The number of a token in its group, which nobody asks for."""
+    """The number of a token in its group, which is not used."""
     return 0

@@ -17,7 +17,7 @@ from stepladder.mlir.bindings import ir
 
 @executes("builtin.unrealized_conversion_cast")
 def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Hands the value on: between a memref and its descriptor, or sums of a warpgroup and the vector that they are."""
+    """Passes the value on: between a memref and its descriptor, or an accumulator of a warpgroup and its vector."""
     if len(operands) == 1 and len(op.result_types) == 1:
         value, target = operands[0], op.result_types[0]
         if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.struct"):
@@ -53,12 +53,12 @@ def _as_view(fiber: Fiber, op: Instruction, struct: Struct, type_: Buffer) -> Me
 
 @lowers("transform.named_sequence", "transform.sequence", "transform.library", "llvm.comdat")
 def lower_schedule(builder: Builder, op: ir.Operation) -> None:
-    """A schedule: it says what is done to the module, and is no part of what the module does."""
+    """A transform script, which is not executed."""
 
 
 @lowers("builtin.module", "gpu.module")
 def lower_module(builder: Builder, op: ir.Operation) -> None:
-    """A module: what stands in it."""
+    """A module: the ops in it."""
     if op.name == "gpu.module":
         builder.modules.append(op.attributes["sym_name"].value)
     for inner in op.regions[0].blocks[0].operations:

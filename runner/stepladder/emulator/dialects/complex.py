@@ -61,7 +61,7 @@ for _name, _numpy in {
 
 @executes("complex.create")
 def create(fiber: Fiber, op: Instruction, real: Value, imaginary: Value) -> Value:
-    """A number of its parts."""
+    """A complex number of its real and imaginary parts."""
     return plain((np.asarray(real) + 1j * np.asarray(imaginary)).astype(op.result_types[0].element.dtype))
 
 

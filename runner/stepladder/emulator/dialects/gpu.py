@@ -82,7 +82,7 @@ def num_subgroups(fiber: Fiber, op: Instruction) -> Value:
 
 @executes("gpu.barrier")
 def barrier(fiber: Fiber, op: Instruction) -> None:
-    """All threads of the block meet."""
+    """A barrier of all threads of the block."""
     synchronization.meet(fiber, op, at_one_op=True)
 
 
@@ -151,10 +151,10 @@ def end(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 
 def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
-    """Returns the shared memory that a block needs, and where in it what stands (`registry.shared`)."""
+    """Returns the bytes of shared memory that a block needs, and the offsets of its contents (`registry.shared`)."""
     layout: dict = {}
     place = 0
-    dynamic: dict = {}  # all of it begins at one place
+    dynamic: dict = {}  # all of it begins at one offset
     for op in code:
         wanted = SHARED[op.name](op) if op.name in SHARED else None
         if wanted is None:

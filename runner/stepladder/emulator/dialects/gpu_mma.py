@@ -92,7 +92,7 @@ def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *in
 
 @executes("gpu.subgroup_mma_compute")
 def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
-    """A product added to a matrix: each element's products are summed in the type of the sums."""
+    """A product added to a matrix: the products of an element are added in the accumulator type."""
     group = fiber.group
     left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
     right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array

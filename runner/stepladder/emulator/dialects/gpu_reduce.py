@@ -53,7 +53,7 @@ def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarra
 
 @executes("gpu.all_reduce")
 def all_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """What all threads of a block have together: they meet, as at two barriers."""
+    """A reduction over all threads of a block, with the effect of two barriers."""
     group = fiber.group
     # Threads may come to it again, in a loop, before all have taken what it gave the last time.
     times = group.state.setdefault(("all_reduce", op.number), np.zeros(group.count, np.int64))

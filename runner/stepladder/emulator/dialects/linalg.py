@@ -230,7 +230,7 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     numbers = varying(
         fiber, views, [operand for operand, type_ in zip(operands, op.operand_types) if isinstance(type_, Scalar)]
     )
-    # What no step has mapped to threads yet is the block's: all come, one does it, all leave.
+    # An op that no step has mapped to threads yet executes once a block: all threads arrive, one executes it.
     of_block = is_of_block(fiber, numbers)
     if of_block:
         meet_in_blocks(fiber)

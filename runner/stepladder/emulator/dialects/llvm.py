@@ -49,7 +49,7 @@ class Struct:
 
 
 class Held:
-    """A sum of a wgmma that is on its way to another one: it stays in its register and may be in flight."""
+    """An accumulator register that passes from one wgmma to another, and may be in flight."""
 
     __slots__ = ("place", "sums")
 
@@ -59,7 +59,7 @@ class Held:
 
     @staticmethod
     def merged(parts: list[Held], masks: list, count: int) -> Held:
-        """Returns the sum that the lanes of each mask have in that part."""
+        """Returns the register that has, in the lanes of each mask, the value of that part."""
         assert all(part.place == parts[0].place for part in parts)
         return Held(AccumulatorRegisters.merged([part.sums for part in parts], masks, count), parts[0].place)
 
@@ -124,7 +124,7 @@ def _array(value: np.ndarray, form: Layout, count: int) -> Value:
 
 @lowers("llvm.extractvalue")
 def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
+    """`llvm.extractvalue`: a value that only inline PTX uses is not read by the extraction."""
     stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
     builder.emit(
         op.name,

@@ -20,8 +20,8 @@ from stepladder.runtime.errors import StepladderError
 _OPERAND = re.compile(r"\$(\d+)")
 _MNEMONIC = re.compile(r"(?<![\w.])(?!setp)[a-z]+\.[a-z_:]+")
 
-# A product of wgmma, as MLIR writes it: p says whether the sums are kept; then come the signs of A and B, and for
-# types of 16 bits whether they are transposed.
+# A product of wgmma, as MLIR writes it: p says whether the product is added to the accumulator; then come the signs of
+# A and B, and for types of 16 bits whether they are transposed.
 _PRODUCT = re.compile(
     r"\{ \.reg \.pred p; setp\.ne\.b32 p, \$(?P<keeps>\d+), 0; "
     r"wgmma\.mma_async\.sync\.aligned\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\.(?P<sums>\w+)\.(?P<a>\w+)\.(?P<b>\w+)"
@@ -60,7 +60,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int) -> Ca
     """Returns what executes a product; None where its operands are not as MLIR orders them."""
     held = [int(number) for number in _OPERAND.findall(found["held"])]
     rest = [int(number) for number in _OPERAND.findall(found["rest"])]
-    # The sums that are read are the registers that are written.
+    # The accumulators that are read are the registers that are written.
     if (
         held != list(range(outputs))
         or constraints[outputs : 2 * outputs] != [str(number) for number in held]
@@ -94,7 +94,7 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int) -> Ca
 
 
 def _sums(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> AccumulatorRegisters:
-    """Returns the sums that an instruction adds to: those of another one, which may be in flight, or numbers."""
+    """Returns the accumulator that an instruction adds to: that of another one, which may be in flight, or numbers."""
     first = operands[0]
     if all(isinstance(value, Held) for value in operands) and all(
         value.sums is first.sums and value.place == place for place, value in enumerate(operands)

@@ -102,7 +102,7 @@ def return_(fiber: Fiber, op: Instruction, *results: Value) -> None:
 
 @executes("llvm.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
-    """What no thread may come to."""
+    """An instruction that no thread may reach."""
     fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} comes to it", op)
     synchronization.leave(fiber)
     raise Left

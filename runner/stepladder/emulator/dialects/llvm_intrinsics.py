@@ -87,13 +87,13 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @executes("llvm.intr.invariant.start")
 def invariant_start(fiber: Fiber, op: Instruction, pointer: Value) -> int:
-    """A token, which nobody uses."""
+    """A token, which is not used."""
     return 0
 
 
 @executes("llvm.intr.trap", "llvm.intr.ubsantrap")
 def trap(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """What no thread may come to."""
+    """An instruction that no thread may reach."""
     fiber.group.sanitizer.report("assertion", f"{fiber.group.thread_name(fiber.lanes[0])} comes to a trap", op)
 
 

@@ -43,7 +43,7 @@ def lower_global(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("llvm.mlir.addressof")
 def lower_addressof(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.mlir.addressof`: knows its global, which may stand behind it."""
+    """`llvm.mlir.addressof`: the address of a global, which may be defined later."""
     symbol = _name(builder, op.attributes["global_name"].value)
     builder.emit(op.name, addressof, (), builder.defined(op.results), {"symbol": symbol, "globals": builder.globals})
 

@@ -223,7 +223,7 @@ def _kept(op: Instruction, sizes: Sequence[Value], strides: Sequence[Value]) -> 
                 wanted = type_.shape[place] if place < type_.rank else None
                 stride = type_.strides[place] if place < type_.rank else None
                 following = strides[axis] if isinstance(strides[axis], int) else None
-                # A dimension of one stays where the type has it there, with its own stride.
+                # A dimension of one remains where the type has it, with its own stride.
                 if (
                     wanted == 1
                     and stride is not None
@@ -334,7 +334,7 @@ def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -
 
 @executes("memref.copy", "memref.tensor_store")
 def copy(fiber: Fiber, op: Instruction, source: Value, target: Value) -> None:
-    """All elements of a view, by every thread that comes here."""
+    """Sets all elements of a view, by every active thread."""
     shape = tuple(int(fiber.first(size)) for size in source.sizes)
     grid = np.ix_(*(np.arange(size) for size in shape))
     memory.write(fiber, op, target, grid, memory.read(fiber, op, source, grid, shape), shape)
@@ -350,7 +350,7 @@ def reshape(fiber: Fiber, op: Instruction, view: MemRef, shape: Value) -> MemRef
 
 @lowers("memref.alloca_scope")
 def lower_alloca_scope(builder: Builder, op: ir.Operation) -> None:
-    """`memref.alloca_scope`: its region, in place."""
+    """`memref.alloca_scope`: its region, inline."""
     inline(builder, op.regions[0], builder.defined(op.results))
 
 

@@ -65,7 +65,7 @@ def address_of(view: MemRef) -> Value:
 
 @executes("nvgpu.device_async_copy")
 def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Begins to copy neighbours from global to shared memory; beyond `srcElements` of them come zeros."""
+    """Starts a copy of adjacent elements from global to shared memory; elements beyond `srcElements` are zeros."""
     (target,), to, (source,), from_, limit = segments(op, operands)
     count = op.attributes["dstElements"]
     number = np.arange(count)

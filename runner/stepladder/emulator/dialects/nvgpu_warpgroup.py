@@ -104,7 +104,7 @@ def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Accum
 
 @executes("nvgpu.warpgroup.mma.store")
 def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
-    """Stores the sums, each thread those that it holds.
+    """Stores the accumulator, each thread the elements that it holds.
 
     The first warpgroup of a block stores from the view's first row on, and each further one 64 rows below the one
     before it: the number of the thread along x counts, as it does in what MLIR makes of the op.
@@ -114,12 +114,12 @@ def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegister
 
 @executes("tc.warpgroup_mma_store")
 def own_warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
-    """Stores the sums, each thread those that it holds, to a view that each warpgroup has its own of."""
+    """Stores the accumulator, each thread the elements that it holds, to a view of each warpgroup."""
     _store(fiber, op, sums, view, fiber.group.thread_of_lane % fragments.WARPGROUP)
 
 
 def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef, number: np.ndarray) -> None:
-    """Stores the sums, given the number of each thread, (T,)."""
+    """Stores the accumulator, given the number of each thread, (T,)."""
     array = sums.read(fiber, op)
     blocks, held = array.shape[1:]
     fragment = fragments.accumulator(2 * held)

@@ -33,14 +33,14 @@ def keyword(attribute: str) -> str:
 
 @executes("nvvm.barrier")
 def barrier(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Threads of the block meet at a barrier of a number."""
+    """A named barrier of threads of the block."""
     number, threads = nvgpu.segments(op, operands) if "operandSegmentSizes" in op.attributes else ((), ())
     synchronization.meet(fiber, op, number[0] if number else 0, threads[0] if threads else None)
 
 
 @executes("nvvm.barrier.arrive")
 def barrier_arrive(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Arrives at a barrier, and goes on."""
+    """Arrives at a barrier, and continues."""
     number, threads = operands if len(operands) == 2 else (0, operands[0])
     synchronization.arrive(fiber, op, number, threads)
 
@@ -99,7 +99,7 @@ def setmaxregister(fiber: Fiber, op: Instruction) -> None:
 
 @executes("nvvm.cp.async.shared.global")
 def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source: Value, *size: Value) -> None:
-    """Begins to copy bytes from global to shared memory; beyond `size` of them come zeros."""
+    """Starts a copy of bytes from global to shared memory; bytes beyond `size` are zeros."""
     count = op.attributes["size"]
     if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
         fiber.group.sanitizer.report("out-of-bounds", f"is told to read more than the {count} bytes that it writes", op)

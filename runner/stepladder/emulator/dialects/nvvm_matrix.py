@@ -100,7 +100,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         tf32=kinds[0] == "tf32",
         saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""),
     )
-    if c.shape[2] == 2:  # two sums of 16 bits are a vector
+    if c.shape[2] == 2:  # two accumulators of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
     return AccumulatorRegisters(sums.reshape(fiber.count, -1))
 

@@ -22,7 +22,7 @@ def expect_tx(fiber: Fiber, op: Instruction, address: Value, count: Value, *pred
 
 @executes("nvvm.mbarrier.complete_tx")
 def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
-    """Counts bytes as come."""
+    """Completes bytes of the transaction count."""
     for mask, (block, place, number) in synchronization.by_block(fiber, address, count):
         barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         if barrier is not None:
@@ -32,7 +32,7 @@ def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> 
 
 @executes("nvvm.mbarrier.inval", "nvvm.mbarrier.inval.shared")
 def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
-    """Ends what an mbarrier is: its place is memory like any other."""
+    """Invalidates an mbarrier: its bytes are plain memory again."""
     for mask, (block, place) in synchronization.by_block(fiber, address):
         if mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
             del mbarriers.mbarriers(fiber.group)[block, place]

@@ -81,7 +81,7 @@ def _publish(fiber: Fiber, lane: int | np.integer, address: int) -> None:
 
 
 def _acquire_number(fiber: Fiber, op: Instruction, address: Value, number: Value) -> None:
-    """Waits until another number stands at an address."""
+    """Waits until the number at an address changes."""
     _acquire(
         fiber, op, address, lambda lane, now: now == of_lane(number, lane), lambda lane: f"{of_lane(number, lane)}"
     )

@@ -70,9 +70,9 @@ class Product:
 
     Attributes:
         rows, columns, k: of the instruction.
-        a, b, sums: element types, by PTX's names.
+        a, b, sums: element types of A, B and the accumulator, by PTX's names.
         along_k: of A and B, whether neighbours in memory are neighbours along k; `negated`: whether they are negated.
-        keeps: whether the product is added to the sums; else it replaces them.
+        keeps: whether the product is added to the accumulator; else it replaces it.
     """
 
     rows: int
@@ -103,7 +103,7 @@ def multiply(
 ) -> AccumulatorRegisters:
     """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
     result = AccumulatorRegisters(sums.array.copy(), sums.products)
-    # Two neighbouring sums of 16 bits are in one register.
+    # Two adjacent accumulators of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [

@@ -17,7 +17,7 @@ from stepladder.mlir.bindings import ir
 
 
 def leave_unless(fiber: Fiber, op: Instruction, condition: Value, *carried: Value) -> None:
-    """Leaves a loop with what it carries; threads that stay part from those that leave."""
+    """Exits a loop with the values that it carries; threads that exit split from those that continue."""
     condition = fiber.agreed(condition)
     exit_ = op.attributes["exit"]
     if not isinstance(condition, np.ndarray):
@@ -35,7 +35,7 @@ def leave_unless(fiber: Fiber, op: Instruction, condition: Value, *carried: Valu
 
 
 def _normalized(fiber: Fiber, op: Instruction, *bounds: Value) -> Value:
-    """Bounds that all threads agree on are uniform: loops over them are cheap and nobody parts."""
+    """Bounds that all threads agree on are uniform: loops over them do not diverge."""
     return tuple(fiber.agreed(bound) for bound in bounds)
 
 
@@ -144,7 +144,7 @@ def lower_while(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("scf.execute_region")
 def lower_execute_region(builder: Builder, op: ir.Operation) -> None:
-    """`scf.execute_region`: its blocks, in place."""
+    """`scf.execute_region`: its blocks, inline."""
     inline(builder, op.regions[0], builder.defined(op.results))
 
 

@@ -36,7 +36,7 @@ def _sizes(op: Instruction, dynamic: Sequence[Value]) -> list[int]:
 
 @executes("tensor.empty")
 def empty(fiber: Fiber, op: Instruction, *dynamic: Value) -> Value:
-    """A tensor that nobody has given values yet; they show when they are used."""
+    """A tensor with undefined elements, which are NaN or have all bits set."""
     sizes = op.attributes.get("operandSegmentSizes", [len(dynamic), 0])
     if sizes[1]:
         return dynamic[sizes[0]]
@@ -126,14 +126,14 @@ def _kept(static_sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
 
 @executes("tensor.extract_slice")
 def extract_slice(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
-    """A part of a tensor."""
+    """A slice of a tensor."""
     where, sizes = _slice(op, tensor, dynamic, op.result_types[0].shape)
     return tensor[where].reshape(sizes).copy()
 
 
 @executes("tensor.insert_slice")
 def insert_slice(fiber: Fiber, op: Instruction, part: Value, tensor: np.ndarray, *dynamic: Value) -> Value:
-    """A tensor with another part."""
+    """A tensor with a slice replaced."""
     result = tensor.copy()
     _put(op, part, result, dynamic)
     return result

@@ -19,7 +19,7 @@ _PUNCTUATION = {"newline": "\n", "comma": ", ", "open": "( ", "close": " )", "no
 
 @executes("vector.print")
 def print_(fiber: Fiber, op: Instruction, *values: Value) -> None:
-    """Prints a number, a vector, a text, or what stands between those; each thread its own."""
+    """Prints a number, a vector, a text or punctuation, for each thread."""
     text = ""
     if "stringLiteral" in op.attributes:
         say(fiber, op.attributes["stringLiteral"])

@@ -100,7 +100,7 @@ def insert(fiber: Fiber, op: Instruction, part: Value, value: Value, *dynamic: V
 
 @executes("vector.extract_strided_slice")
 def extract_strided_slice(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A part of a vector; the last dimensions may be whole."""
+    """An element or a subvector of a vector."""
     front = value.ndim - op.operand_types[0].rank
     parts = zip(*(op.attributes[name] for name in ("offsets", "sizes", "strides")))
     return value[
@@ -110,7 +110,7 @@ def extract_strided_slice(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("vector.insert_strided_slice")
 def insert_strided_slice(fiber: Fiber, op: Instruction, part: Value, value: Value) -> Value:
-    """A vector with another part, along its last dimensions."""
+    """A vector with an element or a subvector replaced."""
     part_rank, rank = op.operand_types[0].rank, op.operand_types[1].rank
     part, value = in_lanes([part, value], [part_rank, rank], fiber.count)
     offsets, strides = op.attributes["offsets"], op.attributes["strides"]
@@ -163,7 +163,7 @@ def shuffle(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
 
 @executes("vector.interleave")
 def interleave(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Elements of two vectors in turn, along the last dimension."""
+    """Interleaves the elements of two vectors along the last dimension."""
     rank = op.operand_types[0].rank
     left, right = in_lanes([left, right], [rank] * 2, fiber.count)
     result = np.stack([left, right], axis=-1)

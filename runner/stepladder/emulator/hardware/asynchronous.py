@@ -203,7 +203,7 @@ class _BulkStores:
         group.at_end.append(self.end)
 
     def end(self) -> None:
-        """The blocks end: what is under way is written, unless its shared memory goes before it was read."""
+        """The blocks end: pending operations are written, unless their shared memory ends before it was read."""
         for bulk in self.of_lane.values():
             for store in [store for stores in [*bulk.groups, bulk.open] for store in stores]:
                 if not store.has_read:
@@ -342,7 +342,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
 
 
 class AccumulatorRegisters:
-    """What a thread has of the sums of a wgmma, in registers.
+    """The registers of a thread with its part of the accumulator of a wgmma.
 
     Attributes:
         array: (T, *held).
@@ -356,7 +356,7 @@ class AccumulatorRegisters:
         self.products = products
 
     def read(self, fiber: Fiber, op: Instruction) -> np.ndarray:
-        """Returns the sums for a use by threads; those in flight become a finding, and no numbers."""
+        """Returns the accumulators for a use by threads; those in flight become a finding, and NaN."""
         self.products = [product for product in self.products if not product.is_done]
         array = self.array
         mask = fiber.active
@@ -371,7 +371,7 @@ class AccumulatorRegisters:
 
     @staticmethod
     def merged(parts: list[AccumulatorRegisters], masks: list, count: int) -> AccumulatorRegisters:
-        """Returns the sums that the lanes of each mask have in that part."""
+        """Returns the accumulators that have, in the lanes of each mask, the values of that part."""
         array = parts[0].array.copy()
         for part, mask in zip(parts[1:], masks[1:]):
             array[mask] = part.array[mask]

@@ -24,7 +24,7 @@ class Fragment:
 
     Attributes:
         shape: rows and columns of the matrix.
-        rows, columns: of what thread t holds in place r: int arrays (threads, *held).
+        rows, columns: of the element that thread t holds in position r: int arrays (threads, *held).
     """
 
     def __init__(self, shape: tuple[int, int], rows: np.ndarray, columns: np.ndarray) -> None:
@@ -102,7 +102,7 @@ def matrix(bits: int = 16, *, transposed: bool = False) -> Fragment:
 
 @functools.cache
 def accumulator(columns: int) -> Fragment:
-    """Returns how a warpgroup holds the 64 x columns sums of wgmma: (128, columns / 2)."""
+    """Returns the fragments of the 64 x columns accumulator of wgmma: (128, columns / 2)."""
     thread = np.arange(WARPGROUP).reshape(-1, 1)
     held = np.arange(columns // 2).reshape(1, -1)
     rows = thread // WARP * 16 + thread % WARP // _FOUR + MATRIX_ROWS * (held // 2 % 2)

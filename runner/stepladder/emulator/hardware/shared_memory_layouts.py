@@ -105,7 +105,7 @@ class MatrixDescriptor:
     def addresses(self, rows: int, k: int, item: int, *, along_k: bool) -> np.ndarray:
         """Returns the address of each element, int array (rows, k): of A, or of the transpose of B.
 
-        Along k, rows of m (or n) stand below each other, eight to a group, groups `stride` bytes apart; without a
+        Along k, rows of m (or n) follow each other, eight to a group, groups `stride` bytes apart; without a
         swizzle, steps of 16 bytes along k are `leading` bytes apart. Along m (or n), eight rows of k make a group,
         groups are `stride` bytes apart, and what is further along m than a row `leading`; without a swizzle it is the
         other way round.

@@ -59,7 +59,7 @@ class Meeting:
     known: np.ndarray | None = None
     known_of: dict[int, np.ndarray | None] = field(default_factory=dict)
     op: object = None
-    # Whether all threads of a block meet here, of whom those that have ended count as arrived.
+    # Whether this is a barrier of all threads of a block, of which those that have ended count as arrived.
     is_for_all: bool = False
 
     def arrive(self, count: int, expected: int, known: np.ndarray | None) -> int:
@@ -84,7 +84,7 @@ def _meetings(group: Group) -> dict:
 
 
 def arrive(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None) -> None:
-    """Arrives at a block's barrier `number` that `threads` (None: all of the block) meet at, and goes on."""
+    """Arrives at a block's barrier `number` of `threads` threads (None: all of the block), and continues."""
     for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
         _join(fiber, op, block, mask, name, None if threads is None else expected)
 
@@ -92,13 +92,13 @@ def arrive(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = No
 def _join(
     fiber: Fiber, op: Instruction, block: int, mask: np.ndarray, name: int, threads: int | None
 ) -> tuple[Meeting, int, int]:
-    """Lets lanes arrive at a barrier that `threads` (None: all of the block) meet at.
+    """Lets lanes arrive at a barrier of `threads` threads (None: all of the block).
 
     Returns:
         The barrier, the generation that they wait for, and how many are to come.
 
-    The hardware counts whoever comes: more threads than meet there, or some that could have come while others still
-    met there before, are counted for each other, which is a finding.
+    The hardware counts every arrival: more threads than the barrier has, or some that could have come while others
+    still met there before, are counted for each other, which is a finding.
     """
     sanitizer = fiber.group.sanitizer
     meeting = _meetings(fiber.group).setdefault((block, name), Meeting())
@@ -123,7 +123,7 @@ def _join(
 
 
 def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False) -> None:
-    """Arrives at a block's barrier and waits there for the others; with `at_one_op` all must come to the same op."""
+    """Arrives at a block's barrier and waits for the others; with `at_one_op` all must arrive at the same op."""
 
     def arrivals() -> list:
         made = []
@@ -201,7 +201,7 @@ def arrive_at_cluster(fiber: Fiber, op: Instruction) -> None:
 
 
 def leave(fiber: Fiber) -> None:
-    """The active threads end: barriers that all threads meet at do not wait for them any more."""
+    """The active threads end: barriers of all threads do not wait for them any more."""
     group = fiber.group
     group.finished[fiber.lanes] = True
     meetings = _meetings(group)

@@ -51,10 +51,10 @@ def exact(values: np.ndarray, type_: str) -> np.ndarray:
 
 
 def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) -> np.ndarray:
-    """Returns sums plus the products of one instruction, in the type of the sums.
+    """Returns the accumulator plus the products of one instruction, in the accumulator type.
 
     The hardware does not say in which order it adds the products of one instruction, nor with how many bits where they
-    are of 8 bits: here they are added in float32, and the whole is rounded once to the type of the sums.
+    are of 8 bits: here they are added in float32, and the result is rounded once to the accumulator type.
     """
     if products.dtype.kind == "f":
         return (sums.astype(np.float32) + products).astype(sums.dtype)
@@ -86,10 +86,10 @@ def multiply(
     """Begins a product of a warpgroup.
 
     Args:
-        sums: what the product becomes part of: it is marked as in flight.
-        held: the sums that each thread has, an array (128, columns / 2), changed in place.
+        sums: the accumulator of the product, which is marked as in flight.
+        held: the accumulators of each thread, an array (128, columns / 2), changed in place.
         columns: N of the instruction.
-        keeps: whether the product is added to the sums; else it replaces them.
+        keeps: whether the product is added to the accumulator; else it replaces it.
     """
     group = warpgroup.group
     item = np.dtype(TYPES[a.type]).itemsize

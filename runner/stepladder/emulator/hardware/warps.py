@@ -76,6 +76,6 @@ def once_a_block(fiber: Fiber) -> Fiber:
 def _first(fiber: Fiber, unit: np.ndarray) -> np.ndarray:
     """Returns, for each lane, the first active one of its unit, given the units' numbers (T,)."""
     first = np.zeros(fiber.count, np.int64)
-    # The first lane comes last, and stays.
+    # The first lane is last, so that its value is kept.
     first[unit[fiber.lanes[::-1]]] = fiber.lanes[::-1]
     return first[unit]

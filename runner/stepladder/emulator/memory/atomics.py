@@ -71,7 +71,7 @@ def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
 
 
 def _order(fiber: Fiber, lane: int, access: Access, place: int, *, acquires: bool, releases: bool) -> None:
-    """Notes what a lane knows that releases at a place, and tells it what others released there."""
+    """Releases a lane's clock at an address, and acquires the clocks that others released there."""
     group = fiber.group
     warp = group.warp_of_lane[lane]
     published = group.machine.published if access.memory.space == "global" else group.state.setdefault("published", {})

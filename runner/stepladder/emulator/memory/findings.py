@@ -86,7 +86,7 @@ class Findings:
 
 
 class NoSanitizer:
-    """Checks nothing but what would leave memory: those accesses are left out all the same."""
+    """A sanitizer that checks only bounds: accesses outside of memory are skipped."""
 
     enabled = False
 

@@ -84,7 +84,7 @@ class Sanitizer(Clocks):
         shadow.atomically[touch.places] = True
 
     def written(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
-        """Checks, behind a write, that no two threads wrote different values to one place."""
+        """Checks, after a write, that no two threads wrote different values to one address."""
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
         bits = np.dtype(f"u{access.element.dtype.itemsize}")
@@ -101,7 +101,7 @@ class Sanitizer(Clocks):
             )
 
     def touch(self, fiber: Fiber, access: Access) -> Touch | None:
-        """Returns what an access touches, or None where nobody else can touch it."""
+        """Returns the granules of an access, or None where no other thread can access them."""
         if access.memory.space == "private" or fiber.group.is_host:
             return None
         item = access.element.dtype.itemsize
@@ -262,7 +262,7 @@ class Sanitizer(Clocks):
     # Accesses of what runs on its own: copies, and products of wgmma.
 
     def begin_write(self, op: Instruction, touch: Touch) -> None:
-        """An asynchronous copy by these threads begins to write: until `end_write` nobody may touch the places."""
+        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes."""
         self.check(op, touch, writes=True)
         if touch.memory.space == "global":
             self._check_proxy(op, touch, "writes")
@@ -276,9 +276,9 @@ class Sanitizer(Clocks):
         self.note(op, touch, writes=True, asynchronously=proxy)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
-        """An operation in flight begins to read (each place once): until `end_read` nobody may write the places.
+        """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.
 
-        With `proxy` it reads through the async proxy, which sees what threads wrote only behind a fence.
+        With `proxy` it reads through the async proxy, which sees the writes of threads only after a fence.
         """
         self.check(op, touch, writes=False)
         if touch.memory.space == "global":
