@@ -201,7 +201,7 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
         "few_rows": lambda: few_rows_jobs(folder / "few_rows"),
     }
     chosen = [one for part in parts for one in jobs[part]()]
-    # Candidates of an earlier list must not stay beside those of this one. `sizes` builds into fixed folders.
+    # Candidates of an earlier list must not remain among those of this one. `sizes` builds into fixed folders.
     for place in {one.path.parent for one in chosen if one.path.relative_to(folder).parts[0] != "sizes"}:
         shutil.rmtree(place, ignore_errors=True)
     build_jobs(chosen, workers)

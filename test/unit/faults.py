@@ -5,19 +5,19 @@ the fault are kinds of findings, and "numbers" where the result must be wrong. W
 
 - Copies land as late as they may, when somebody waits for them. So data that nothing waits for is "in-flight" when it
   is used, and "unwaited" where it is not used. Where a wait is there but does not reach those who use the data, as
-  behind a dropped barrier, it has landed, and that is a "race".
-- A place that is released too early is written while products in flight read it: "in-flight"; where these are waited
+  after a dropped barrier, it has landed, and that is a "race".
+- A stage that is released too early is written while products in flight read it: "in-flight"; where these are waited
   for before the next load happens to begin, nothing orders the two all the same: a "race".
 - A wait for the wrong parity ends at once, like one that is not there ("in-flight"), or never ("deadlock").
 - Bytes that are announced and do not come, or the reverse, are "transaction-bytes", and threads wait for them in vain.
 - Fewer arrivals than an mbarrier counts are a "deadlock". More are "order", and so are threads at a barrier that the
-  hardware may count for others: too many, or not ordered behind those who met there before. So are products that no
-  fence orders behind what set their sums.
-- TMA may read what threads wrote, complete on mbarriers, and write what other blocks wrote only behind a fence: that is
+  hardware may count for others: too many, or not ordered after the previous phase. So are products that no
+  fence orders after what set their accumulators.
+- TMA may read what threads wrote, complete on mbarriers, and write what other blocks wrote only after a fence: that is
   "proxy".
 - Blocks of the emulator run one after the other: what they do out of order gives the right numbers here, and is a
   "race"; an arrival at another block that may have ended is "order".
-- Tiles at the wrong place are "uninitialized" where nobody wrote what is read. Swizzles, transpositions, fragments of
+- Tiles at a wrong address are "uninitialized" where nobody wrote what is read. Swizzles, transpositions, fragments of
   wrong registers and wrong boxes touch what they may: only the "numbers" show them.
 """
 
@@ -148,9 +148,9 @@ FAULTS = [
         ("loop without its last step left out", {"out-of-bounds"}, become("scf.for", 0, 1, 128)),
         ("tile of B laid over that of A", {"race", "numbers"}, become("memref.view", 1, 1, 5120)),
         ("tile of B ends beyond what there is", {"out-of-bounds"}, shift("memref.view", 1, 1, 128)),
-        ("place of a read always the first", {"race", "numbers"}, become(_FRAGMENT, 4, 1, 0)),
+        ("stage of a read always the first", {"race", "numbers"}, become(_FRAGMENT, 4, 1, 0)),
         (
-            "one place for both buffers",
+            "one stage for both buffers",
             {"race"},
             replace("affine_map<(d0) -> ((d0 floordiv 32) mod 2)>", "affine_map<(d0) -> (1)>"),
         ),
@@ -167,8 +167,8 @@ FAULTS = [
         ("wait for a group too few", {"in-flight"}, mark("nvgpu.device_async_wait", 0, "numGroups", "2 : i32")),
         ("copies of the loop in no group", {"in-flight"}, drop(_GROUP, 2, instead=1)),
         ("first copies in one group with the next", {"in-flight"}, drop(_GROUP, 0, instead=1)),
-        ("barrier behind the wait dropped", {"race"}, drop("gpu.barrier")),
-        ("ring of two places instead of three", {"race"}, replace("floordiv 32) mod 3)>", "floordiv 32) mod 2)>")),
+        ("barrier after the wait dropped", {"race"}, drop("gpu.barrier")),
+        ("two stages instead of three", {"race"}, replace("floordiv 32) mod 3)>", "floordiv 32) mod 2)>")),
         ("a read without the swizzle", {"numbers"}, see_through("nvgpu.ldmatrix", 0, 3)),
         ("a copy without the swizzle", {"numbers"}, see_through(_COPY, 8, 3)),
         ("ldmatrix transposes A", {"numbers"}, mark("nvgpu.ldmatrix", 0, "transpose", "true")),
@@ -203,8 +203,8 @@ FAULTS = [
         ("release dropped", {"deadlock"}, drop("nvgpu.mbarrier.arrive")),
         ("mbarrier that waits for one more", {"deadlock"}, shift("nvgpu.mbarrier.init", 0, 1)),
         ("mbarrier not initialized", {"uninitialized"}, drop("nvgpu.mbarrier.init", 1)),
-        ("fence behind the initialization dropped", {"proxy"}, drop("nvvm.fence.mbarrier.init")),
-        ("barrier behind the initialization dropped", {"race"}, drop("gpu.barrier"), "behind its initialization"),
+        ("fence after the initialization dropped", {"proxy"}, drop("nvvm.fence.mbarrier.init")),
+        ("barrier after the initialization dropped", {"race"}, drop("gpu.barrier"), "behind its initialization"),
         ("A's box loaded from the next columns", {"numbers"}, shift(_LOAD, 0, 3, 8)),
         ("A's box loaded from between 16 bytes", {"misaligned"}, shift(_LOAD, 0, 3, 4), "of a row"),
         ("B read as if it ran along k", {"numbers"}, replace("{transposeB, ", "{")),
@@ -225,7 +225,7 @@ FAULTS = [
         "wgmma, multistage",
         "multistage_loads",
         (
-            "loads of A into the place that was read last",
+            "loads of A into the stage that was read last",
             {"uninitialized", "numbers"},
             take("memref.subview", 5, 1, "memref.subview", 3, 1),
         ),
@@ -235,28 +235,28 @@ FAULTS = [
     *_faults(
         "wgmma",
         "specialize_warps",
-        ("producer waits for no place", {"in-flight"}, drop(_TRY_WAIT, 0)),
+        ("producer waits for no stage", {"in-flight"}, drop(_TRY_WAIT, 0)),
         ("consumer waits for no tile", {"in-flight"}, drop(_TRY_WAIT, 1)),
         ("parity of the producer flipped", {"deadlock"}, shift(_TRY_WAIT, 0, 1)),
         ("parity of the consumer flipped", {"in-flight"}, shift(_TRY_WAIT, 1, 1)),
         ("producer loads a tile too few", {"deadlock"}, become("scf.for", 2, 1, 64)),
         ("producer loads a tile too many", {"unwaited"}, become("scf.for", 2, 1, 128)),
-        ("ring of three places in room for two", {"out-of-bounds"}, become("arith.cmpi", 3, 1, 3)),
+        ("three stages in memory for two", {"out-of-bounds"}, become("arith.cmpi", 3, 1, 3)),
         (
-            "place released whose products may still run",
+            "stage released whose products may still run",
             {"in-flight"},
             mark("nvgpu.warpgroup.mma", 0, "waitGroup", "2 : i64"),
         ),
-        ("the wrong place released", {"deadlock"}, take("nvgpu.mbarrier.arrive", 0, 1, _TRY_WAIT, 1, 3)),
+        ("the wrong stage released", {"deadlock"}, take("nvgpu.mbarrier.arrive", 0, 1, _TRY_WAIT, 1, 3)),
         (
-            "last place released before the products are done",
+            "last stage released before the products are done",
             {"race"},
             move(_PRODUCTS, 0, before="nvgpu.warpgroup.mma.store"),
         ),
-        ("last place not released", {"deadlock"}, drop("nvgpu.mbarrier.arrive", 1)),
-        ("wait for the last products dropped", {"in-flight"}, drop(_PRODUCTS), "uses sums"),
-        ("last products may still run", {"in-flight"}, mark(_PRODUCTS, 0, "group", "1 : i64"), "uses sums"),
-        ("place released by every thread", {"order"}, mark("arith.cmpi", 4, "predicate", "9 : i64")),
+        ("last stage not released", {"deadlock"}, drop("nvgpu.mbarrier.arrive", 1)),
+        ("wait for the last products dropped", {"in-flight"}, drop(_PRODUCTS), "uses accumulators"),
+        ("last products may still run", {"in-flight"}, mark(_PRODUCTS, 0, "group", "1 : i64"), "uses accumulators"),
+        ("stage released by every thread", {"order"}, mark("arith.cmpi", 4, "predicate", "9 : i64")),
     ),
     *_faults(
         "wgmma",
@@ -264,14 +264,18 @@ FAULTS = [
         ("fence before the store dropped", {"proxy"}, drop("nvvm.fence.proxy", 0)),
         ("wait for a box to be read dropped", {"in-flight"}, drop(_STORES, 0)),
         ("wait for a box too few", {"in-flight"}, mark(_STORES, 0, "group", "2 : i32")),
-        ("barrier behind the wait for a box dropped", {"race"}, drop("nvvm.barrier", 0)),
+        ("barrier after the wait for a box dropped", {"race"}, drop("nvvm.barrier", 0)),
         ("barrier before the store dropped", {"race"}, drop("nvvm.barrier", 1)),
         ("stores in no group", {"in-flight"}, drop(_COMMIT, 0)),
         ("wait for the last boxes dropped", {"unwaited"}, drop(_STORES, 2)),
-        ("box stored beside its place", {"numbers"}, take(_STORE, 1, 2, _STORE, 0, 2)),
+        ("box stored at a wrong address", {"numbers"}, take(_STORE, 1, 2, _STORE, 0, 2)),
         ("barrier of a number that there is not", {"out-of-bounds"}, become("nvvm.barrier", 0, 0, 16)),
         ("barrier for fewer threads than come", {"order"}, become("nvvm.barrier", 0, 1, 96)),
-        ("sums said to be aligned to 16 bytes", {"misaligned"}, mark("vector.store", 0, "alignment", "16 : i64")),
+        (
+            "accumulators said to be aligned to 16 bytes",
+            {"misaligned"},
+            mark("vector.store", 0, "alignment", "16 : i64"),
+        ),
         ("barrier for more threads than come", {"deadlock"}, become("nvvm.barrier", 0, 1, 160)),
     ),
     *_faults(
@@ -292,8 +296,8 @@ FAULTS = [
     *_faults(
         "wgmma, two consumers",
         "tma_store_epilogue",
-        ("place free when one of two has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
-        ("place free when a third has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
+        ("stage free when one of two has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
+        ("stage free when a third has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
         ("one barrier for both warpgroups", {"order"}, become("nvvm.barrier", 1, 0, 1)),
         ("both warpgroups write the same box", {"race"}, become("memref.subview", 5, 1, 0)),
     ),
@@ -306,23 +310,27 @@ FAULTS = [
     *_faults(
         "wgmma, pingpong",
         "pingpong_consumers",
-        ("turns of the consumers swapped", {"deadlock"}, take("nvvm.barrier", 0, 0, "nvvm.barrier.arrive", 0, 0)),
-        ("turn not handed on", {"deadlock"}, drop("nvvm.barrier.arrive", 1)),
-        ("first turn not handed out", {"deadlock"}, drop("nvvm.barrier.arrive", 0)),
-        ("consumer waits for no turn", {"in-flight"}, drop("nvvm.barrier")),
-        ("consumer goes on at the wrong place", {"in-flight"}, shift("scf.for", 4, 3)),
+        (
+            "named barriers of the consumers swapped",
+            {"deadlock"},
+            take("nvvm.barrier", 0, 0, "nvvm.barrier.arrive", 0, 0),
+        ),
+        ("named barrier not arrived at", {"deadlock"}, drop("nvvm.barrier.arrive", 1)),
+        ("first named barrier not arrived at", {"deadlock"}, drop("nvvm.barrier.arrive", 0)),
+        ("consumer waits for no named barrier", {"in-flight"}, drop("nvvm.barrier")),
+        ("consumer continues at the wrong stage", {"in-flight"}, shift("scf.for", 4, 3)),
     ),
     *_faults(
         "wgmma, cluster",
         "multicast_tiles",
         ("multicast leaves a block out", {"transaction-bytes", "deadlock"}, become("arith.shli", 0, 0, 1)),
         ("multicast to a block that there is not", {"out-of-bounds"}, become("arith.shli", 0, 0, 7)),
-        ("place free when one block has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
-        ("place free when a third block has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
+        ("stage free when one block has read it", {"order"}, become("nvgpu.mbarrier.init", 1, 1, 1)),
+        ("stage free when a third block has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
         ("release told to the own block only", {"deadlock"}, become(_PTX, 0, 1, 0)),
-        ("part of B loaded beside its place", {"in-flight", "uninitialized"}, become("memref.subview", 1, 2, 0)),
+        ("slice of B loaded at a wrong address", {"in-flight", "uninitialized"}, become("memref.subview", 1, 2, 0)),
         (
-            "cluster's barrier behind the initialization dropped",
+            "cluster's barrier after the initialization dropped",
             {"race"},
             (drop("nvvm.cluster.wait", 0), drop("nvvm.cluster.arrive", 0)),
             "behind its initialization",
@@ -338,14 +346,14 @@ FAULTS = [
         "wgmma, split reduction",
         "direct_store_epilogue",
         (
-            "barrier before the other block's sums dropped",
+            "barrier before the other block's accumulators dropped",
             {"race"},
             (drop("nvvm.cluster.wait"), drop("nvvm.cluster.arrive")),
         ),
         ("wait for the cluster dropped", {"race"}, drop("nvvm.cluster.wait")),
-        ("the same block's sums read twice", {"numbers"}, become("nvvm.mapa", 1, 1, 0)),
+        ("the same block's accumulators read twice", {"numbers"}, become("nvvm.mapa", 1, 1, 0)),
         (
-            "block may end while the other reads its sums",
+            "block may end while the other reads its accumulators",
             {"order"},
             (drop("nvvm.cluster.wait", -1), drop("nvvm.cluster.arrive", -1)),
         ),
@@ -358,17 +366,17 @@ FAULTS = [
         ("waits for one block more than there are", {"deadlock"}, become(_PTX, 1, 2, 3)),
         ("arrives before all threads have written", {"race"}, drop("nvvm.barrier", 0)),
         ("reads before the thread that waits is back", {"race"}, drop("nvvm.barrier", 1)),
-        ("the own sums read twice", {"numbers"}, become("vector.load", 1, 1, 0)),
+        ("the own accumulators read twice", {"numbers"}, become("vector.load", 1, 1, 0)),
         ("promised to be what it is not", {"assumption"}, become("llvm.intr.assume", 0, 0, 0)),
         ("part of the reduction is the other block's", {"numbers"}, become("affine.apply", 1, 0, 0)),
     ),
     *_faults(
         "wgmma, last tiles shared",
         "stream_k_tail",
-        ("turn not waited for", {"race"}, drop(_PTX, 0)),
-        ("turn handed on before the accumulators are there", {"race"}, mark(_STORES, 2, "read", "unit")),
-        ("fence behind the turn dropped", {"proxy"}, drop(_PTX, 1)),
-        ("turn not handed on", {"deadlock"}, drop(_PTX, -1)),
-        ("turn of another number", {"deadlock"}, shift(_PTX, -1, 1)),
+        ("semaphore not waited for", {"race"}, drop(_PTX, 0)),
+        ("semaphore released before the accumulators are there", {"race"}, mark(_STORES, 2, "read", "unit")),
+        ("fence after the semaphore dropped", {"proxy"}, drop(_PTX, 1)),
+        ("semaphore not released", {"deadlock"}, drop(_PTX, -1)),
+        ("semaphore of another number", {"deadlock"}, shift(_PTX, -1, 1)),
     ),
 ]

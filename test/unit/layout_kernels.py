@@ -196,7 +196,7 @@ def tma_load(bytes_: int, place: int, words: int, *, multicast: bool = False) ->
     """
     mask = "mov.u16 h0, 3;\n" if multicast else ""
     to = ".multicast::cluster" if multicast else ""
-    meet = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n" if multicast else "bar.sync 0;\n"
+    sync = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n" if multicast else "bar.sync 0;\n"
     rank = "mov.u32 r6, %ctaid.x;\n"
     return _kernel(
         [_MAP, *_u64("column", "row", "image", "out")],
@@ -208,9 +208,9 @@ def tma_load(bytes_: int, place: int, words: int, *, multicast: bool = False) ->
             + _copy("IN", words, WARPGROUP, to_shared=True, pointer="x0")
             + f"add.u32 r2, s, {4 * words};\nadd.u32 r3, s, {place};\nsetp.ne.u32 q, t, 0;\n"
             + "@!q mbarrier.init.shared.b64 [r2], 1;\n@!q fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n"
-            + meet
+            + sync
             + f"@!q mbarrier.arrive.expect_tx.shared.b64 x3, [r2], {bytes_};\n"
-            + meet
+            + sync
             + "mov.u64 x4, map;\ncvta.param.u64 x4, x4;\nsetp.eq.u32 p, r6, 0;\nsetp.eq.and.u32 p, t, 0, p;\n"
             + mask
             + f"@p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{to} "
@@ -221,7 +221,7 @@ def tma_load(bytes_: int, place: int, words: int, *, multicast: bool = False) ->
             + "setp.lt.u32 p, i, 100000;\n@p bra WAIT;\nsetp.ne.u32 p, 0, 0;\nDONE:\nselp.u32 r5, 1, 0, p;\n"
             + f"@!q st.global.b32 [x1+{4 * words}], r5;\n"
             + _copy("OUT", words, WARPGROUP, to_shared=False, pointer="x1")
-            + meet
+            + sync
         ),
         directives=".reqnctapercluster 2, 1, 1" if multicast else "",
     )

@@ -114,7 +114,7 @@ def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys) -
     ],
 )
 def test_cache_that_fails(method, error, kernel, monkeypatch, capsys) -> None:
-    """What a user without rights or space meets; a test may run as a user with all rights."""
+    """What a user without rights or space gets; a test may run as a user with all rights."""
 
     def fail(*arguments, **options) -> NoReturn:
         raise error

@@ -41,7 +41,7 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
 def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
-    """Every setting of a small space, one by one: those that no rule of use drops are those that meet all rules."""
+    """Every setting of a small space, one by one: those that no rule of use drops are those that satisfy all rules."""
     knobs, facts = pipeline_space(name), facts_of(name, 512, 384, 256)
     fixed = {
         option: value

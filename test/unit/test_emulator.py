@@ -329,7 +329,7 @@ def test_an_endless_loop_ends_with_an_error() -> None:
 
 
 def test_bank_conflicts_are_counted() -> None:
-    """Threads two rows of banks apart meet in one bank: 32 passes for a warp instead of one."""
+    """Threads two rows of banks apart access one bank: 32 passes for a warp instead of one."""
     stride = "memref<64x32xf32, #gpu.address_space<workgroup>>"
     body = """
     %m = memref.alloc() : {type}

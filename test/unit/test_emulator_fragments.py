@@ -70,7 +70,7 @@ def test_a_swizzle_is_its_own_inverse(swizzle) -> None:
     moved = shared_memory_layouts.swizzled(addresses, swizzle)
     np.testing.assert_array_equal(shared_memory_layouts.swizzled(moved, swizzle), addresses)
     np.testing.assert_array_equal(np.sort(moved), addresses)
-    # Units of 16 bytes stay whole, and in their row.
+    # Units of 16 bytes are whole, and in their row.
     assert (moved % 16 == addresses % 16).all()
     assert (moved // max(swizzle, 16) == addresses // max(swizzle, 16)).all()
 

@@ -117,14 +117,14 @@ FORMS = {
         {**TILES, **IN_MEMORY, "split_k": 2, "block_m": 128, "consumer_warpgroups": 2},
         (136, 72, 136),
     ),
-    "one place": ("wgmma", {**PERSISTENT, "stages": 1}, (136, 72, 104)),
-    "consumers in turn": ("wgmma", {**PERSISTENT, "schedule": "pingpong"}, (136, 200, 104)),
-    "consumers in turn, sums from registers": (
+    "one stage": ("wgmma", {**PERSISTENT, "stages": 1}, (136, 72, 104)),
+    "ping-pong consumers": ("wgmma", {**PERSISTENT, "schedule": "pingpong"}, (136, 200, 104)),
+    "ping-pong consumers, stores from registers": (
         "wgmma",
         {**PERSISTENT, "schedule": "pingpong", "epilogue": "registers"},
         (136, 200, 104),
     ),
-    "sums from registers": ("wgmma", {**PERSISTENT, "epilogue": "registers"}, (65, 9 * 8, 104)),
+    "stores from registers": ("wgmma", {**PERSISTENT, "epilogue": "registers"}, (65, 9 * 8, 104)),
     "shared last tiles": ("wgmma", {**TILES, "persistent_blocks": 3, "tile_scheduler": "stream_k"}, (256, 128, 192)),
     "shared last tiles in clusters": (
         "wgmma",

@@ -1,4 +1,4 @@
-"""Renumbered blocks: every block of the grid is still computed once, whatever grid and raster."""
+"""Renumbered blocks: every block of the grid is still computed once, whatever grid and group."""
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -15,13 +15,13 @@ from stepladder.pipeline.run import run_pipeline
 TILE = 128
 
 
-def tiles_in_order(width, height, raster):
+def tiles_in_order(width, height, group):
     """Returns the (row, column) of the tile of C that each block computes, in the order of the blocks' numbers."""
     with mlir_context():
         run = run_pipeline(
             matmul_text(height * TILE, width * TILE, 32),
             "matmul.mlir",
-            Request("mma_sync", {"raster_group": raster}, through="rasterize_blocks"),
+            Request("mma_sync", {"raster_group": group}, through="rasterize_blocks"),
         )
         views = [
             view
@@ -46,13 +46,13 @@ def tiles_in_order(width, height, raster):
 @example(5, 12, 8)
 @example(5, 3, 8)
 @example(64, 32, 8)
-def test_renumbering_is_a_bijection_of_the_grid(width, height, raster) -> None:
-    tiles = tiles_in_order(width, height, raster)
+def test_renumbering_is_a_bijection_of_the_grid(width, height, group) -> None:
+    tiles = tiles_in_order(width, height, group)
     assert sorted(tiles) == [(row, column) for row in range(height) for column in range(width)]
-    # Down a column of `raster` block rows, then the next column; then the next rows, of which the last may be fewer.
+    # Down a column of `group` block rows, then the next column; then the next rows, of which the last may be fewer.
     assert tiles == [
         (row, column)
-        for first in range(0, height, raster)
+        for first in range(0, height, group)
         for column in range(width)
-        for row in range(first, min(first + raster, height))
+        for row in range(first, min(first + group, height))
     ]

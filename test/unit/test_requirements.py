@@ -1,4 +1,4 @@
-"""Requirements are refused in words: every step has them, and a message shows what a user can turn."""
+"""Requirements are refused in words: every step has them, and a message shows what a user can set."""
 
 import pytest
 
@@ -42,6 +42,6 @@ def test_a_refusal_says_what_must_hold_and_what_does() -> None:
     )
 
 
-def test_values_are_those_that_a_user_can_turn() -> None:
+def test_values_are_those_that_a_user_can_set() -> None:
     error = refusal("wgmma", {"schedule": "pingpong", "tile_scheduler": "stream_k", "block_n": 128})
     assert error.message == "step 'stream_k_tail': schedule must be cooperative, but schedule = pingpong"

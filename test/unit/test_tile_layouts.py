@@ -113,7 +113,7 @@ def exchanged(row, unit, swizzle) -> int:
 @example(160, 64, "f16")
 def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None:
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
-    assume(block_m * block_n < 128 * 255)  # sums that fit registers
+    assume(block_m * block_n < 128 * 255)  # accumulators that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}
     with mlir_context():
         run = run_pipeline(
@@ -150,7 +150,7 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None
                         (64 * block + 16 * warp + 8 * half + lane % 8, 8 * fragment + held)
                     )
     per_unit = 16 // bytes_
-    # Boxes are used in turn: what is written to the first of them later lies `width` times a number further right.
+    # Boxes are used in rotation: what is written to the first of them later lies `width` times a number further right.
     written = {place: [held for held in all_held if held[1] < width] for place, all_held in written.items()}
     wanted = {
         (row, exchanged(row, column // per_unit, width * bytes_) * per_unit + column % per_unit): [(row, column)]
@@ -161,7 +161,7 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None
 
 
 def position(value) -> list[int]:
-    """Returns which pair of the held sums a value is, rounded or not."""
+    """Returns which pair of the held accumulators a value is, rounded or not."""
     source = value.owner.operation
     while source.name != "vector.extract":
         source = source.operands[0].owner.operation
@@ -169,7 +169,7 @@ def position(value) -> list[int]:
 
 
 def register_of(value) -> ir.Value:
-    """Returns the pair of sums that a register of `stmatrix` is made of."""
+    """Returns the pair of accumulators that a register of `stmatrix` is made of."""
     return value.owner.operation.operands[0].owner.operation.operands[0]
 
 

@@ -28,10 +28,10 @@ from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of
     st.sampled_from(CLUSTERS),
     st.booleans(),
 )
-@example(width=5, height=11, raster=4, blocks=7, cluster=(1, 1), ragged=False)
-@example(width=4, height=6, raster=4, blocks=9, cluster=(2, 1), ragged=False)
-@example(width=5, height=7, raster=2, blocks=16, cluster=(2, 2), ragged=True)
-def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, ragged) -> None:
+@example(width=5, height=11, group=4, blocks=7, cluster=(1, 1), ragged=False)
+@example(width=4, height=6, group=4, blocks=9, cluster=(2, 1), ragged=False)
+@example(width=5, height=7, group=2, blocks=16, cluster=(2, 2), ragged=True)
+def test_every_tile_is_computed_once(width, height, group, blocks, cluster, ragged) -> None:
     rows, columns = cluster
     assume(blocks == 0 or blocks >= rows * columns)
     assume(width * height > 1)
@@ -43,7 +43,7 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
         "block_m": 64,
         "block_n": 32,
         "consumer_warpgroups": 1,
-        "raster_group": raster,
+        "raster_group": group,
         "persistent_blocks": blocks,
         "cluster_m": rows,
         "cluster_n": columns,
@@ -83,7 +83,7 @@ def test_every_tile_is_computed_once(width, height, raster, blocks, cluster, rag
 def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
     cluster, block_m, block_n, block_k, a_layout, b_layout, step, specialized
 ) -> None:
-    assume(block_m * block_n < 256 * 256)  # sums of two warpgroups that fit registers
+    assume(block_m * block_n < 256 * 256)  # accumulators of two warpgroups that fit registers
     rows, columns = cluster
     m, n, k = 8 * block_m, 8 * block_n, 4 * block_k
     knobs = {
@@ -108,11 +108,11 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         size, cell = rows * columns, (3, 2)
         place = {rank: {**ids(cell[0] * size + rank, cell[1], size)} for rank in range(size)}
         origins = {rank: offsets_of(view, known) for rank, known in place.items()}
-        rings = [op for op in walk(launch, "memref.alloc") if mark(op) != "c"]
+        tiles = [op for op in walk(launch, "memref.alloc") if mark(op) != "c"]
         written = {
-            (rank, mark(ring)): np.zeros(ir.MemRefType(ring.results[0].type).shape, int)
+            (rank, mark(tile)): np.zeros(ir.MemRefType(tile.results[0].type).shape, int)
             for rank in range(size)
-            for ring in rings
+            for tile in tiles
         }
         for load in loads:
             (loop,) = enclosing_loops(load)

@@ -115,7 +115,7 @@ def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, ca
     assert found.knob_source.kind == knob_choice.TUNED and "tuned on NVIDIA H200" in found.knob_source.text
     assert (found.knobs["block_n"], found.knobs["persistent_blocks"], found.knobs["block_m"]) == (96, 12, 128)
     request = replace(request, settings={"target": "sm_90a", "block_n": 64})
-    assert run().knobs["block_n"] == 64  # what is set stays
+    assert run().knobs["block_n"] == 64  # what is set is kept
 
 
 def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""Blocks, loops and rings of a launch, for the tests of what they compute."""
+"""Blocks, loops and shared tiles of a launch, for the tests of what they compute."""
 
 from hypothesis import HealthCheck
 
@@ -42,6 +42,6 @@ def view_of_c(root, launch):
     return next((view for view in walk(root, "memref.subview") if view.operands[0] == c), None)
 
 
-def mark(ring) -> str | None:
+def mark(tile) -> str | None:
     """Returns which matrix an alloc holds tiles of."""
-    return next(matrix for matrix in "abc" if f"operand_{matrix}" in ring.attributes)
+    return next(matrix for matrix in "abc" if f"operand_{matrix}" in tile.attributes)

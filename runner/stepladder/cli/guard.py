@@ -24,7 +24,7 @@ _is_interrupted = False
 def run_process(command: Callable[[], int]) -> int:
     """Runs a command as all that this process does; returns its exit status as `guarded` does.
 
-    SIGINT ends the process with status `INTERRUPTED` from here on, at any time; where SIGINT is ignored it stays so.
+    SIGINT ends the process with status `INTERRUPTED` from here on, at any time; an ignored SIGINT remains ignored.
     Standard streams that are closed are opened: what reads or writes them fails with a message.
     """
     _open_standard_streams()

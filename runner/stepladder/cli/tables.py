@@ -37,6 +37,6 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         table.add_row(*(str(cell) for cell in row.values()))
     out = file or sys.stdout
     console = RaisingConsole(file=out, highlight=False, emoji=False, markup=False)
-    if not out.isatty():  # a file or a pipe has no width: lines stay whole, for grep and for tests
+    if not out.isatty():  # a file or a pipe has no width: lines are not folded, for grep and for tests
         console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
     console.print(table)

@@ -21,7 +21,7 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     module = llvm.parse_assembly(header + llvm_ir)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    # Copies of a loop around wgmma cost registers, where accumulators leave few.
+    # Copies of a loop around wgmma cost registers, of which accumulators take most.
     options.loop_unrolling = "wgmma.mma_async" not in llvm_ir
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

@@ -5,7 +5,7 @@ do not compare. Every round times every kernel once, one after the other, in an 
 so that each kernel follows each other one. Two kernels are compared by the median, over the rounds, of the ratio within
 a round.
 
-There are two modes. A **burst** is about 30 ms of launches after a pause: large problems stay below the GPU's power
+There are two modes. A **burst** is about 30 ms of launches after a pause: large problems do not reach the GPU's power
 limit. **Sustained** is 0.8 s or more without pauses: they reach it. Launches are replayed from a CUDA graph and timed
 by events around all replays, so that the time does not include the host's.
 """
@@ -149,7 +149,7 @@ class Runner:
     def _time(self, segments: Sequence[tuple[Replay, int]]) -> list[float]:
         """Replays graphs, each after an untimed reset of the data.
 
-        All replays are enqueued before the first is waited for, so that the host stays ahead of the GPU.
+        All replays are enqueued before the first is waited for, so that the host is ahead of the GPU.
 
         Args:
             segments: graphs, each with its number of replays.

@@ -27,7 +27,7 @@ class DumpFolder:
 
     Args:
         path: the folder.
-        kept: a file that stays, also if it is a dump of the last run: the input, by its path.
+        kept: a file that is not removed, also if it is a dump of the last run: the input, by its path.
     """
 
     def __init__(self, path: str, kept: str | None = None) -> None:
@@ -53,7 +53,7 @@ class DumpFolder:
         kept = Path(self._kept).resolve() if self._kept is not None else None
         for name, digest in _recorded(self.path).items():
             file = self.path / name
-            with contextlib.suppress(OSError):  # it is gone, or cannot be removed: then it stays
+            with contextlib.suppress(OSError):  # it is gone, or cannot be removed: then it is kept
                 if not file.is_symlink() and _digest(file.read_bytes()) == digest and file.resolve() != kept:
                     file.unlink()
 

@@ -30,7 +30,7 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
 
     Raises:
         StepladderError: the first requirement that fails, in its words, with the values in it and the options that
-            would meet it; or a condition that cannot be evaluated.
+            would satisfy it; or a condition that cannot be evaluated.
     """
     for step in steps:
         for requirement in step.requires:
@@ -38,7 +38,7 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
 
 
 def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[str]:
-    """Returns notes on which options of single knobs would meet a condition; where none would, on the knobs tried."""
+    """Returns notes on the options of single knobs that would satisfy a condition; if none do, on the knobs tried."""
     hints, hopeless = [], []
     for name in scope.roots(condition):
         knob = pipeline.knobs.get(name)

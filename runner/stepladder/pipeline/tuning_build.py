@@ -93,8 +93,8 @@ def build_plan(
 ) -> None:
     """Builds all bundles of a plan that its folder does not have yet, each in a process of its own.
 
-    What is built stays when it is interrupted, and is not built again. A setting that cannot be built leaves a file
-    that says why, beside the place of its bundle.
+    Bundles that are built before an interruption are kept, and not built again. A setting that cannot be built has a
+    file that says why, beside the place of its bundle.
 
     Args:
         folder: of the plan, which is written into it first.

@@ -54,7 +54,7 @@ def check_writable(path: str) -> None:
 def write_text(path: str | None, text: str) -> None:
     """Writes text to a file; None and `-` are standard output.
 
-    A symbolic link stays one: what it points to is written.
+    A symbolic link is kept: the file that it points to is written.
 
     Raises:
         StepladderError: the file cannot be written.

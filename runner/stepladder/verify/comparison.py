@@ -136,7 +136,7 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
 
 
 def row_blocks(problem: Problem) -> Iterator[slice]:
-    """Yields blocks of C's rows of about 2^25 elements: memory for temporaries is bounded, and products stay large."""
+    """Yields blocks of C's rows of about 2^25 elements: memory for temporaries is bounded, and products are large."""
     rows = max(1, (1 << 25) // problem.n)
     for start in range(0, problem.m, rows):
         yield slice(start, min(start + rows, problem.m))

@@ -59,8 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add_output_option(
         parser,
         "BUNDLE",
-        "the folder to write; in a bundle that is there, the files that its manifest lists are replaced and all others "
-        "stay",
+        "the folder to write; in a bundle that is there, the files that its manifest lists are replaced, and no others",
         required=True,
     )
 

@@ -103,7 +103,7 @@ def return_(fiber: Fiber, op: Instruction, *results: Value) -> None:
 @executes("llvm.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""
-    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} comes to it", op)
+    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} reaches it", op)
     synchronization.leave(fiber)
     raise Left
 

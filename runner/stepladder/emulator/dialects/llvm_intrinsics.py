@@ -94,7 +94,7 @@ def invariant_start(fiber: Fiber, op: Instruction, pointer: Value) -> int:
 @executes("llvm.intr.trap", "llvm.intr.ubsantrap")
 def trap(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """An instruction that no thread may reach."""
-    fiber.group.sanitizer.report("assertion", f"{fiber.group.thread_name(fiber.lanes[0])} comes to a trap", op)
+    fiber.group.sanitizer.report("assertion", f"{fiber.group.thread_name(fiber.lanes[0])} executes a trap", op)
 
 
 # Integers.

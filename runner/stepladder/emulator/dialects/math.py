@@ -130,7 +130,7 @@ executes("math.isnan")(_is(np.isnan))
 
 @executes("math.absi")
 def absi(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """The absolute value; the least number stays as it is."""
+    """The absolute value; the least number wraps to itself."""
     element = op.result_types[0].element
     return wrapped(abs(signed(value, element.width)), element)
 

@@ -30,7 +30,7 @@ _REDUX = {
 
 
 def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
-    """Reports threads that come to an op of a warp and are not among its members, or members that do not come."""
+    """Reports threads that execute an op of a warp and are not among its members, or members that do not execute it."""
     group = fiber.group
     mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
     own = group.thread_of_lane % WARP
@@ -47,7 +47,7 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
         lane = fiber.lanes[(missing != 0).argmax()]
         group.sanitizer.report(
             "divergent-barrier",
-            f"{group.thread_name(int(lane))} waits for members of its warp that do not come to it",
+            f"{group.thread_name(int(lane))} waits for members of its warp that do not execute it",
             op,
         )
 

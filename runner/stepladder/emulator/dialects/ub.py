@@ -22,7 +22,7 @@ def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
 @executes("ub.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""
-    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} comes to it", op)
+    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} reaches it", op)
     raise Left
 
 

@@ -332,7 +332,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
         lanes = group.block_of_lane[number * WARPGROUP : (number + 1) * WARPGROUP]
         if size < WARPGROUP or lanes[0] != lanes[-1]:
             group.sanitizer.report(
-                "divergent-barrier", f"{size} threads of a warpgroup come to it, not {WARPGROUP} of one block", op
+                "divergent-barrier", f"{size} threads of a warpgroup execute it, not {WARPGROUP} of one block", op
             )
             continue
         if number not in known:
@@ -363,7 +363,7 @@ class AccumulatorRegisters:
         for product in self.products:
             if mask[product.lanes].any():
                 fiber.group.sanitizer.report(
-                    "in-flight", "uses sums of a product in flight: nothing has waited for it", op, product.op
+                    "in-flight", "uses accumulators of a product in flight: nothing has waited for it", op, product.op
                 )
                 array = array.copy()
                 array[product.lanes].view(f"u{array.itemsize}")[:] = ~np.zeros((), f"u{array.itemsize}")

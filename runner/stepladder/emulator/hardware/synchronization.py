@@ -110,12 +110,10 @@ def _join(
         sanitizer.report("out-of-bounds", f"there is no barrier {name}: a block has {_BARRIERS}", op)
     if meeting.arrived + count > expected:
         sanitizer.report(
-            "order", f"{meeting.arrived + count} threads come to barrier {name}, which is for {expected}", op
+            "order", f"{meeting.arrived + count} threads arrive at barrier {name}, which is for {expected}", op
         )
     elif before is not None and not sanitizer.knows(warps, before).all():
-        sanitizer.report(
-            "order", f"comes to barrier {name}, and nothing orders that behind those who met there before", op
-        )
+        sanitizer.report("order", f"arrives at barrier {name}, and nothing orders that after its previous phase", op)
     known = sanitizer.release(warps)
     if threads is None:
         known = together(known, fiber.group.state.get(("ended", block)))
@@ -132,7 +130,7 @@ def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None
             if at_one_op and meeting.op is not None and meeting.op is not op:
                 fiber.group.sanitizer.report(
                     "divergent-barrier",
-                    f"{fiber.group.warp_name(fiber.warps[0])} comes to this barrier while others wait at another one",
+                    f"{fiber.group.warp_name(fiber.warps[0])} arrives at this barrier while others wait at another one",
                     op,
                     meeting.op,
                 )
@@ -154,7 +152,7 @@ def _at_barrier(fiber: Fiber, op: Instruction, number: Value, threads: Value) ->
 
 
 def _whole_warps(fiber: Fiber, op: Instruction) -> None:
-    """A barrier counts warps: threads of one that went another way are taken as there, or waited for in vain."""
+    """A barrier counts warps: threads of one that diverged count as arrived, or are waited for forever."""
     group = fiber.group
     if fiber.mask is None:
         return
@@ -165,7 +163,7 @@ def _whole_warps(fiber: Fiber, op: Instruction) -> None:
         warp = int(part.argmax())
         group.sanitizer.report(
             "divergent-barrier",
-            f"{present[warp]} of {min(WARP, sizes[warp])} threads of {group.warp_name(warp)} come to it",
+            f"{present[warp]} of {min(WARP, sizes[warp])} threads of {group.warp_name(warp)} arrive at it",
             op,
         )
 

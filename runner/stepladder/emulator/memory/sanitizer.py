@@ -295,7 +295,7 @@ class Sanitizer(Clocks):
                 self._add(
                     "proxy",
                     f"reads {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async is behind the write of it",
+                    "fence.proxy.async is after the write of it",
                     op,
                     int(shadow.written_by[place]),
                 )
@@ -318,7 +318,7 @@ class Sanitizer(Clocks):
                 self._add(
                     "proxy",
                     f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async is behind the wait for the block that wrote it",
+                    "fence.proxy.async is after the wait for the block that wrote it",
                     op,
                 )
 

@@ -27,7 +27,7 @@ def create_if_below(
 ) -> contextlib.AbstractContextManager[ir.InsertionPoint | None]:
     """Returns the insertion point inside a new `scf.if` of `value` less than `extent`.
 
-    Without an extent (None), the insertion point stays.
+    Without an extent (None), the insertion point does not change.
     """
     return contextlib.nullcontext() if extent is None else create_if(less_than(value, extent))
 

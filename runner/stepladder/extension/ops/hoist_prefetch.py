@@ -11,7 +11,7 @@ from stepladder.mlir.types import is_workgroup_memory
 class HoistPrefetch(Tc.Operation, name="hoist_prefetch"):
     """Moves the loads for the next iteration of a loop before the first read of shared memory in its body.
 
-    Software pipelining (`transform.nvgpu.pipeline_shared_memory_copies`) leaves the global loads of tile i + 1 at the
+    Software pipelining (`transform.nvgpu.pipeline_shared_memory_copies`) places the global loads of tile i + 1 at the
     end of the loop body, after the computation on tile i and, with one buffer, after a barrier. This op moves each load
     whose value the loop yields, together with its address arithmetic.
 

@@ -12,9 +12,9 @@ from stepladder.mlir.bindings import arith, ir, nvvm
 class PipelineWgmma(Tc.Operation, name="pipeline_wgmma"):
     """Overlaps the MMA of one k step with the issue of the next.
 
-    A wait after each MMA leaves the tensor cores idle between two. In the new loop a step waits for the MMA of the step
-    before, and releases the stage that this MMA has read. After the loop, the last MMA is waited for, and its stage
-    released.
+    With a wait after each MMA, the tensor cores are idle between two. In the new loop a step waits for the MMA of the
+    step before, and releases the stage that this MMA has read. After the loop, the last MMA is waited for, and its
+    stage released.
 
     In a pipeline of one stage the op does nothing: the next MMA needs the stage that the previous one reads.
 

@@ -7,7 +7,7 @@ from stepladder.mlir.types import bit_width
 
 
 class ReinterpretElements(Tc.Operation, name="reinterpret_elements"):
-    """Replaces the element type `old` by `new` in the type of every value below an op; the bits stay the same.
+    """Replaces the element type `old` by `new` in the type of every value below an op; the bits do not change.
 
     Some conversions support f16 and not bf16. Ops that move data, or multiply whole fragments, do not depend on which
     of the two the elements are; only the instructions that they are lowered to do. Applied before and after such a

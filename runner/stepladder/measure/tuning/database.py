@@ -2,8 +2,8 @@
 
 An entry is for a GPU, a problem, the text of a pipeline and the versions of the tools that made the kernels. Whoever
 adds an entry locks a file beside the database, reads it, and replaces it as a whole, so that several processes can use
-one database and an interruption leaves it as it was. A file that cannot be read, or that a newer version of the package
-wrote, is never overwritten: readers leave it alone and say so, and who adds an entry renames it first.
+one database and an interruption does not damage it. A file that cannot be read, or that a newer version of the package
+wrote, is never overwritten: readers print a warning, and a writer renames it first.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# Rounds before half of the kernels leave; rounds at most until the last two are told apart.
+# Rounds before half of the kernels are dropped; rounds at most until the last two are told apart.
 ROUNDS, MOST_ROUNDS = 3, 15
 
 # Times the named contestants once each, in turn; returns name -> us of a launch.
@@ -41,8 +41,8 @@ class Selection:
 def select(names: Sequence[str], reference: str | None, measure: Round) -> Selection:
     """Returns the fastest contestant.
 
-    Every round times all that are still in, and the reference. After ROUNDS the slower half leaves, by the median of
-    what is compared within a round; the last two run until their times lie apart, or MOST_ROUNDS.
+    Every round times all that are still in, and the reference. After ROUNDS the slower half is dropped, by the median
+    of what is compared within a round; the last two run until their times lie apart, or MOST_ROUNDS.
 
     Args:
         names: of the contestants, at least one, each once.

@@ -90,20 +90,20 @@ class _Rules:
         self.checked = 0
 
     def accepted(self, columns: Columns, name: str | None) -> Columns:
-        """Returns the settings that meet what can be checked once knob `name` is bound too."""
+        """Returns the settings that satisfy what can be checked once knob `name` is bound too."""
         if name is not None:
             self.bound.add(name)
         ready = [rule for rule, needed in self.pending if needed <= self.bound]
         self.pending = [(rule, needed) for rule, needed in self.pending if not needed <= self.bound]
         for rule in ready:
             self.checked += 1
-            keep = _meets(columns, rule)
+            keep = _satisfied(columns, rule)
             if not keep.all():
                 columns = columns.take(keep)
         return columns
 
 
-def _meets(columns: Columns, rule: Rule) -> Array:
+def _satisfied(columns: Columns, rule: Rule) -> Array:
     holds = columns.evaluate(rule.requires).holds(columns.count)
     if rule.runs_if is not None:
         holds = holds | ~columns.evaluate(rule.runs_if).holds(columns.count)
@@ -179,7 +179,7 @@ def _largest(columns: Columns, name: str, values: Sequence[int], rules: Sequence
         attempt = Columns({**columns.values, name: np.full(columns.count, value)}, columns.derived, columns.count)
         keep = np.ones(columns.count, bool)
         for rule in rules:
-            keep = keep & _meets(attempt, rule)
+            keep = keep & _satisfied(attempt, rule)
         found.append(attempt.take(keep))
         columns = columns.take(~keep)
     kept = [part for part in found if part.count] or found[:1]

@@ -1,4 +1,4 @@
-"""The bundle: the folder that a build leaves on disk, and all that a launch needs.
+"""The bundle: the folder that a build writes, with all that a launch needs.
 
     BUNDLE/kernel.cubin    machine code for `target`
     BUNDLE/kernel.ptx      the text it was assembled from; the launcher's fallback

@@ -27,7 +27,7 @@ def write_bundle(
 ) -> None:
     """Writes a bundle, all or nothing, over the bundle at `path` if there is one.
 
-    Files that the older bundle's manifest lists are replaced or removed; every other file in the folder stays.
+    Files that the older bundle's manifest lists are replaced or removed; every other file in the folder is kept.
 
     Args:
         path: the folder to make; its parent folders are made too. A symbolic link is followed.
