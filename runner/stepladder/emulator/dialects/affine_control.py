@@ -17,7 +17,7 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.affine import compiled
 from stepladder.emulator.dialects.scf import emit_loop, nest
 from stepladder.emulator.dialects.vector_memory import contiguous_places
-from stepladder.emulator.hardware.reductions import SAME, atomic_kind, combined
+from stepladder.emulator.hardware.reductions import atomic_kind, combined
 from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir
 
@@ -134,7 +134,7 @@ def _initial(fiber: Fiber, op: Instruction) -> Value:
 
 def _combine(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     kind = op.attributes["kind"]
-    return combined(SAME.get(kind, kind), op.result_types[0].element, left, right)
+    return combined(kind, op.result_types[0].element, left, right)
 
 
 def _holds(fiber: Fiber, op: Instruction, *operands: Value) -> Value:

@@ -83,7 +83,7 @@ def num_subgroups(fiber: Fiber, op: Instruction) -> Value:
 @executes("gpu.barrier")
 def barrier(fiber: Fiber, op: Instruction) -> None:
     """A barrier of all threads of the block."""
-    synchronization.meet(fiber, op, at_one_op=True)
+    synchronization.synchronize(fiber, op, at_one_op=True)
 
 
 @executes("gpu.shuffle")

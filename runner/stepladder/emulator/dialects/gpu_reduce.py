@@ -62,7 +62,7 @@ def all_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
         times[fiber.lanes] += 1
         state = states.setdefault(int(times[fiber.lanes[0]]), {})
         state["value"] = _contributed(fiber, op, state.get("value"), value)
-    synchronization.meet(fiber, op, at_one_op=True)
+    synchronization.synchronize(fiber, op, at_one_op=True)
     key = int(times[fiber.lanes[0]])
     state = states[key]
     if "result" not in state:

@@ -13,7 +13,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.reductions import SAME, combined
+from stepladder.emulator.hardware.reductions import ALIASES, combined
 from stepladder.emulator.memory import atomics, memory, pointers
 
 # Of `llvm.atomicrmw`, in the order of their numbers.
@@ -118,9 +118,9 @@ def _combined(op: Instruction, kind: str, element: Scalar, old: Value, own: Valu
             return old - own
         case "nand":
             return ~(old & own)
-    if kind not in SAME and kind != "add":
+    if kind not in ALIASES and kind != "add":
         raise Unsupported(op, f"of {kind}")
-    return combined(SAME.get(kind, kind), element, old, own)
+    return combined(kind, element, old, own)
 
 
 @executes("llvm.cmpxchg")

@@ -198,23 +198,8 @@ executes("llvm.intr.bswap")(_bits_of(lambda value, width: int.from_bytes(value.t
 # Vectors.
 
 
-_REDUCE = {
-    "add": "add",
-    "mul": "mul",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "smax": "maxsi",
-    "smin": "minsi",
-    "umax": "maxui",
-    "umin": "minui",
-    "fmax": "maxnumf",
-    "fmin": "minnumf",
-    "fmaximum": "maximumf",
-    "fminimum": "minimumf",
-    "fadd": "add",
-    "fmul": "mul",
-}
+_INTEGER_REDUCE = ("add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin")
+_FLOAT_REDUCE = ("fmax", "fmin", "fmaximum", "fminimum", "fadd", "fmul")
 
 
 def _reduction(kind: str) -> Callable:
@@ -229,8 +214,8 @@ def _reduction(kind: str) -> Callable:
     return execute
 
 
-for _name, _kind in _REDUCE.items():
-    executes(f"llvm.intr.vector.reduce.{_name}")(_reduction(_kind))
+for _kind in (*_INTEGER_REDUCE, *_FLOAT_REDUCE):
+    executes(f"llvm.intr.vector.reduce.{_kind}")(_reduction(_kind))
 
 
 @executes("llvm.intr.stepvector")

@@ -10,7 +10,7 @@ from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.hardware.reductions import SAME, atomic_kind, combined
+from stepladder.emulator.hardware.reductions import atomic_kind, combined
 from stepladder.emulator.memory import atomics, memory
 
 
@@ -23,7 +23,7 @@ def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indice
     kind = atomic_kind(op.attributes["kind"])
 
     def after(number: int, before: Value) -> Value:
-        return own[number] if kind == "assign" else combined(SAME.get(kind, kind), element, before, own[number])
+        return own[number] if kind == "assign" else combined(kind, element, before, own[number])
 
     return spread(fiber, atomics.update(fiber, op, access, after, acquires=True, releases=True))
 

@@ -35,7 +35,7 @@ def keyword(attribute: str) -> str:
 def barrier(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """A named barrier of threads of the block."""
     number, threads = nvgpu.segments(op, operands) if "operandSegmentSizes" in op.attributes else ((), ())
-    synchronization.meet(fiber, op, number[0] if number else 0, threads[0] if threads else None)
+    synchronization.synchronize(fiber, op, number[0] if number else 0, threads[0] if threads else None)
 
 
 @executes("nvvm.barrier.arrive")

@@ -15,18 +15,7 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory.sanitizer import WARP
 
-_REDUX = {
-    "add": "add",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "max": "maxsi",
-    "min": "minsi",
-    "umax": "maxui",
-    "umin": "minui",
-    "fmax": "maxnumf",
-    "fmin": "minnumf",
-}
+_REDUX = ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin")
 
 
 def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
@@ -92,7 +81,7 @@ def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
         raise Unsupported(op, f"of {kind} with these flags")
     element = op.result_types[0]
     return over_groups(
-        fiber, op, value, fiber.group.warp_of_lane, lambda left, right: combined(_REDUX[kind], element, left, right)
+        fiber, op, value, fiber.group.warp_of_lane, lambda left, right: combined(kind, element, left, right)
     )
 
 

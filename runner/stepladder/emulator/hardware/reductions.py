@@ -26,13 +26,12 @@ COMBINE: dict[str, Callable] = {
     "maximumf": np.maximum,
     "maxnumf": np.fmax,
 }
-# Other names of the same kinds: of `memref.atomic_rmw` and of the llvm dialect.
-SAME = {
+# Other names of the same kinds: those of `memref.atomic_rmw`, and of the llvm and nvvm dialects.
+ALIASES = {
     "addf": "add",
     "addi": "add",
     "mulf": "mul",
     "muli": "mul",
-    "maximumf": "maximumf",
     "maxs": "maxsi",
     "maxu": "maxui",
     "mins": "minsi",
@@ -41,11 +40,14 @@ SAME = {
     "andi": "and",
     "xori": "xor",
     "fadd": "add",
+    "fmul": "mul",
     "_and": "and",
     "_or": "or",
     "_xor": "xor",
     "max": "maxsi",
     "min": "minsi",
+    "smax": "maxsi",
+    "smin": "minsi",
     "umax": "maxui",
     "umin": "minui",
     "fmax": "maxnumf",
@@ -85,8 +87,9 @@ def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
     """Returns two numbers or vectors combined, as numbers of a type.
 
     Args:
-        kind: a key of COMBINE.
+        kind: a key of COMBINE or of ALIASES.
     """
+    kind = ALIASES.get(kind, kind)
     if not element.is_integer:
         return COMBINE[kind](left, right)
     if element.width == 1:

@@ -120,7 +120,9 @@ def _join(
     return meeting, meeting.arrive(count, expected, known), expected
 
 
-def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False) -> None:
+def synchronize(
+    fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False
+) -> None:
     """Arrives at a block's barrier and waits for the others; with `at_one_op` all must arrive at the same op."""
 
     def arrivals() -> list:

@@ -65,7 +65,7 @@ def meet_in_blocks(fiber: Fiber) -> None:
     """Lets the active warps of each block know of each other's past, as a barrier among them would."""
     group = fiber.group
     for block in np.unique(group.block_of_lane[fiber.lanes]):
-        group.sanitizer.meet(fiber.warps[fiber.warps // group.warps_per_block == block])
+        group.sanitizer.synchronize(fiber.warps[fiber.warps // group.warps_per_block == block])
 
 
 def once_a_block(fiber: Fiber) -> Fiber:

@@ -90,7 +90,7 @@ class Clocks:
         """Returns, for each actor, whether it knows all of a past."""
         return (self.clocks[np.asarray(actors), : len(past)] >= past).all(axis=1)
 
-    def meet(self, actors: Sequence[int] | np.ndarray) -> None:
+    def synchronize(self, actors: Sequence[int] | np.ndarray) -> None:
         """Lets actors know of each other's past: a barrier among them."""
         self.acquire(actors, self.release(actors))
 
