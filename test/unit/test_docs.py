@@ -70,3 +70,19 @@ def test_extending_describes_what_there_is() -> None:
 def test_extending_shows_the_example_that_is_tested(name) -> None:
     example = transforms_dir().parent / "test" / "inputs" / "plugin" / name
     assert f"\n{example.read_text()}```" in (DOCS / "extending.md").read_text()
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_old_names_are_in_the_changelog_only() -> None:
+    """Names of upstream ops, such as `transform.structured.split_reduction`, have a point before them."""
+    root = DOCS.parent
+    changelog = (root / "CHANGELOG.md").read_text()
+    old = re.findall(r"^\| `(\w+_\w+)`.* \| `", changelog.partition("### Renamed knobs")[2], re.MULTILINE)
+    assert {"parts_in", "split_reduction"} <= set(old)
+    pattern = re.compile(rf"(?<![\w.])({'|'.join(old)})(?!\w)")
+    for folder in ("benchmarks", "docs", "runner", "test", "transforms"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".py", ".md", ".mlir", ".test", ".pyi") and path.name != "test_docs.py":
+                assert not (found := pattern.search(path.read_text(errors="replace"))), (
+                    f"{path.relative_to(root)}: {found[1]}"
+                )
