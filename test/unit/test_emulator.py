@@ -135,7 +135,7 @@ def test_a_while_loop_ends_for_each_thread_when_it_does() -> None:
 
 
 def test_warps_that_wait_for_each_other_in_turn_leave_the_group() -> None:
-    """Two warps run the same code in different turns of a named barrier: in step they could not go on."""
+    """Two warps run the same code in different phases of a named barrier: in step they could not proceed."""
     y, outcome = run(
         kernel(
             f"""

@@ -49,7 +49,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stepladder",
         epilog=EPILOG,
-        description="Turns a matmul in linalg IR into machine code for GPU matrix units, "
+        description="Compiles a matmul in linalg IR to machine code for GPU matrix units, "
         "one small optimization at a time.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

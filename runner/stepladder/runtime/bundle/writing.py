@@ -117,7 +117,7 @@ def _listed(named: Path, path: Path) -> set[str]:
 
 
 def _kept(path: Path, listed: set[str]) -> dict[str, bool]:
-    """Returns what stays of the folder `path`, relative name -> whether it is a folder: what `listed` does not name.
+    """Returns the entries of the folder `path` that are kept, name -> whether it is a folder: all but those `listed`.
 
     Folders that hold listed files and nothing else are not in it.
     """
@@ -139,7 +139,7 @@ def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, bool]]:
 
 
 def _check_names(named: Path, contents: Mapping[str, bytes], kept: Mapping[str, bool]) -> None:
-    """Raises StepladderError where a file to write has the place of an entry that stays, or of a folder above it."""
+    """Raises StepladderError where a file to write has the place of an entry that is kept, or of a folder above it."""
     files = set(contents)
     folders = {str(parent) for name in contents for parent in PurePosixPath(name).parents}
     for name, is_folder in kept.items():
