@@ -50,6 +50,7 @@ examples:
     --inputs first/argument0.npy,first/argument1.npy,first/argument2.npy
   stepladder emulate dumps/*-lower_transfers.mlir --json report.json           # findings and counters as JSON
   stepladder emulate kernel.mlir --function main --reference golden --sarif findings.sarif
+  stepladder emulate dumps/*-specialize_warps.mlir --trace trace.json
   stepladder emulate kernel.mlir --inputs a.npy,b.npy,c.npy --expect 2=golden.npy --tolerance 1e-3
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
@@ -95,6 +96,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "of the epsilon of the output's type)",
     )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write a timeline of warps, waits and asynchronous operations, for chrome://tracing or Perfetto",
+    )
     parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
     parser.add_argument(
         "--max-steps",
@@ -255,11 +261,12 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.pipeline.context import mlir_context, parse_payload
     from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.core import expected
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.memory.sarif import sarif_log
     from stepladder.runtime.files import check_writable, read_text, write_json
 
     text, name = read_text(args.input)
-    for path in filter(None, (args.json, args.sarif)):
+    for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)
     files = {number: _load(path) for number, path in _expected_files(args.expect).items()} if args.expect else {}
     if args.tolerance is not None and not (args.expect or args.reference):
@@ -271,8 +278,15 @@ def main(args: argparse.Namespace) -> int:
         emulation = Emulation(module, args.function or _checked_function(module, args.reference), name=name)
         given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
         inputs = emulation.check_inputs(given)
+        timeline = Timeline() if args.trace else None
         with LaunchProgress() as progress:
-            outcome = emulation.run(inputs, sanitize=not args.no_sanitize, max_steps=args.max_steps, progress=progress)
+            outcome = emulation.run(
+                inputs,
+                sanitize=not args.no_sanitize,
+                max_steps=args.max_steps,
+                progress=progress,
+                timeline=timeline,
+            )
         written = expected.written_arguments(inputs, outcome)
         if reference is not None:
             outputs, _ = expected.reference_outputs(emulation, reference, inputs)
@@ -292,6 +306,8 @@ def main(args: argparse.Namespace) -> int:
         print(_summary(args, emulation, outcome))
     if args.json:
         write_json(args.json, report_of(outcome, name, written))
+    if timeline is not None:
+        write_json(args.trace, timeline.to_json())
     if args.sarif:
         write_json(args.sarif, sarif_log(outcome.findings, name))
     return FAILED if outcome.findings else OK

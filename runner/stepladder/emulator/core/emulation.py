@@ -21,6 +21,7 @@ from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.mlir.bindings import ir
 
 
@@ -137,6 +138,7 @@ class Emulation:
         max_steps: int = MAX_STEPS,
         stops_at_assertions: bool = True,
         progress: Callable[[int, int], None] | None = None,
+        timeline: Timeline | None = None,
     ) -> Outcome:
         """Runs the function.
 
@@ -147,6 +149,7 @@ class Emulation:
             max_steps: stop after so many instructions.
             stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
+            timeline: takes down what is executed and what is in flight.
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -160,6 +163,7 @@ class Emulation:
             granule=_granule(self.program),
             progress=progress,
             stops_at_assertions=stops_at_assertions,
+            timeline=timeline,
         )
         arguments, views = [], []
         for number, (array, type_) in enumerate(zip(inputs, self.function.argument_types)):

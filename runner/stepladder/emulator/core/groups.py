@@ -194,6 +194,8 @@ class Group:
         code, env, machine = fiber.code, fiber.env, self.machine
         done = 0
         allowed = machine.max_steps - machine.steps
+        timeline = machine.timeline
+        began, first = (timeline.now, code[fiber.place]) if timeline is not None else (0, None)
         fiber.blocked = None
         try:
             while True:
@@ -207,6 +209,8 @@ class Group:
                     for slot, value in zip(results, result):
                         env[slot] = value
                 done += 1
+                if timeline is not None:
+                    timeline.now += 1
                 if done > allowed:
                     raise StepladderError(
                         f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?",
@@ -234,6 +238,9 @@ class Group:
                 self.convergences.clear()
         finally:
             machine.steps += done
+            if timeline is not None and first is not None:
+                reason = fiber.blocked.reason if fiber.blocked is not None else None
+                timeline.executed(fiber, began, first, op, reason)
         return done > 0
 
     def waiting(self) -> list[str]:

@@ -17,6 +17,7 @@ from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
 
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
@@ -36,6 +37,7 @@ class Machine:
         views: memrefs that are elements of memory, by the number that stands for each there.
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
+        timeline: notes what is executed and what is in flight, or None.
         stopped: whether the program has ended before its end, as `abort` does.
     """
 
@@ -49,8 +51,10 @@ class Machine:
         granule: int = 2,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
+        timeline: Timeline | None = None,
     ) -> None:
         self.program = program
+        self.timeline = timeline
         self.heap = Heap()
         self.globals: dict = {}
         self.published: dict = {}
