@@ -125,14 +125,18 @@ def _array(value: np.ndarray, form: Layout, count: int) -> Value:
 @lowers("llvm.extractvalue")
 def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
     """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
-    stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
-    builder.emit(
-        op.name,
-        _held if stays else extractvalue,
-        builder.used(op.operands),
-        builder.defined(op.results),
-        decode_attributes(op),
-    )
+    attributes = decode_attributes(op)
+    if not all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses):
+        builder.emit(op.name, extractvalue, builder.used(op.operands), builder.defined(op.results), attributes)
+        return
+    # A product has up to 128 of them in a row, which are executed as one.
+    used, defined, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
+    last = builder.code[-1] if builder.code else None
+    if last is None or last.execute is not _held or last.operands != tuple(used) or last.cache != block:
+        last = builder.emit(op.name, _held, used, (), {"positions": []})
+        last.cache = block
+    last.attributes["positions"].append(attributes["position"])
+    last.results = (*last.results, *defined)
 
 
 def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
@@ -143,9 +147,17 @@ def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
 
 
 def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
-    for place in op.attributes["position"]:
-        struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
-    return struct
+    """Fields that PTX takes as they are."""
+    if isinstance(struct, AccumulatorRegisters):
+        fields = [Held(struct, place) for (place,) in op.attributes["positions"]]
+        return fields if len(fields) > 1 else fields[0]
+    fields = []
+    for position in op.attributes["positions"]:
+        field = struct
+        for place in position:
+            field = Held(field, place) if isinstance(field, AccumulatorRegisters) else field.fields[place]
+        fields.append(field)
+    return fields if len(fields) > 1 else fields[0]
 
 
 @executes("llvm.insertvalue")

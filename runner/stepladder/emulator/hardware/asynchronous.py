@@ -37,9 +37,9 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     if not group.sanitizer.enabled or not starts.size:
         return None
     granule = group.sanitizer.granule
-    starts = starts.reshape(-1, 1)
-    places = (starts + np.arange(0, size, granule)) // granule if size > granule else np.unique(starts // granule)
-    return Touch(space, np.full(places.size, actor, np.int64), places.reshape(-1))
+    first = starts.reshape(-1, 1) // granule
+    places = first + np.arange(size // granule) if size >= granule else np.unique(first)
+    return Touch.once(space, int(actor), places.reshape(-1))
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:

@@ -26,7 +26,9 @@ _BARRIERS = 16  # of a block, by number
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
-    return np.unique(fiber.group.warp_of_lane[mask])
+    present = np.zeros(fiber.group.warps, bool)
+    present[fiber.group.warp_of_lane[mask]] = True
+    return np.flatnonzero(present)
 
 
 def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
