@@ -228,6 +228,26 @@ def locate(
     return Access(memory, view.element, positions, inside, per_lane)
 
 
+def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -> int | None:
+    """Returns the position of one element that the host touches; None for `locate` to find it, or what is wrong.
+
+    Loops of the host touch one element at a time, for which arrays are slow.
+    """
+    memory = view.memory
+    item = view.element.dtype.itemsize
+    position = view.offset
+    if not (fiber.group.is_host and type(position) is int) or memory.freed is not None or view.start % item:
+        return None
+    for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
+        if type(coordinate) is not int or type(size) is not int or type(stride) is not int:
+            return None
+        if not 0 <= coordinate < size:
+            return None
+        position += coordinate * stride
+    position += view.start // item
+    return position if 0 <= position < len(memory.data) // item else None
+
+
 def gather(access: Access, fill: Value = None) -> np.ndarray:
     """Returns the elements of an access; those that are not touched are `fill`."""
     typed = access.memory.typed(access.element.dtype)
@@ -289,6 +309,9 @@ def read(
 
     Args as for `locate`; elements that are not touched are `fill`.
     """
+    position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
+    if position is not None:
+        return np.asarray(view.memory.typed(view.element.dtype)[position])
     access = locate(fiber, op, view, coordinates, shape, valid)
     if isinstance(fill, np.ndarray) and access.per_lane and access.valid is not None:
         fill = np.broadcast_to(
@@ -309,6 +332,10 @@ def write(
     valid: np.ndarray | None = None,
 ) -> None:
     """Writes `value`, uniform or with lanes, to the elements at `coordinates` of a view; args as for `locate`."""
+    position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
+    if position is not None and (not isinstance(value, np.ndarray) or value.ndim == 0):
+        view.memory.typed(view.element.dtype)[position] = value
+        return
     access = locate(fiber, op, view, coordinates, shape, valid)
     value = np.asarray(value, view.element.dtype)
     value = _restricted(fiber, value, len(shape))

@@ -122,7 +122,8 @@ class Sanitizer(Clocks):
         if item <= self.granule:
             return Touch.by(access.memory, actors, positions * item // self.granule)
         per = item // self.granule
-        return Touch.by(access.memory, np.repeat(actors, per), ((positions * per)[:, None] + np.arange(per)).reshape(-1))
+        granules = (positions * per)[:, None] + np.arange(per)
+        return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1))
 
     def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
         """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
