@@ -29,9 +29,9 @@ from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
 
 
-def _zeros(type_: types.Scalar | types.Shaped) -> np.ndarray | int:
+def _zeros(type_: types.Type) -> np.ndarray | int:
     """Returns an argument that nothing uses."""
-    return np.zeros(type_.shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
+    return np.zeros(type_.static_shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
 
 
 class EmulatedExecutor:
@@ -90,7 +90,9 @@ class EmulatedExecutor:
         self.steps += outcome.steps
         if outcome.results:  # tensors: the product is what the function returns
             return outcome.results[-1]
-        return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+        held = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+        assert held is not None, "C is no memory"
+        return held
 
 
 # A fresh payload (`payload_of`) has its arguments in this order.
@@ -201,8 +203,8 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
         rest = size % tile
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
 
-    tiles = [knobs.get(f"block_{axis}") for axis in "mnk"]
-    if not all(isinstance(tile, int) for tile in tiles):
+    tiles = [tile for axis in "mnk" if isinstance(tile := knobs.get(f"block_{axis}"), int)]
+    if len(tiles) < 3:
         return found
     rows, columns, parts = (int(knobs.get(name, 1)) for name in ("cluster_m", "cluster_n", "split_k"))
     deep = int(knobs.get("stages", 2)) + 2

@@ -147,13 +147,19 @@ class Fiber:
     def narrow(self, mask: np.ndarray | None) -> None:
         """Makes these lanes the active ones."""
         self.mask = None if mask is None or mask.all() else mask
-        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(mask)
+        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(self.mask)
         self.warps = np.unique(self.group.warp_of_lane[self.lanes])
 
     @property
     def active(self) -> np.ndarray:
         """The active lanes as a bool array (T,)."""
         return np.ones(self.count, bool) if self.mask is None else self.mask
+
+    @property
+    def wait(self) -> Blocked:
+        """What the fiber, one that is blocked, waits for."""
+        assert self.blocked is not None
+        return self.blocked
 
     def split(self, mask: np.ndarray) -> Fiber:
         """Parts from these lanes; returns the fiber that they are."""

@@ -150,7 +150,7 @@ class Machine:
         """Waits for all launches: blocks that still cannot end are a deadlock. What follows is behind all of them."""
         active, self.unfinished = self.unfinished, []
         for _ in range(_SPINS):
-            if not any(fiber.blocked.pauses for group in active for fiber in group.blocked):
+            if not any(fiber.wait.pauses for group in active for fiber in group.blocked):
                 break
             for group in active:
                 group.run()

@@ -86,7 +86,7 @@ def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
 def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
     type_ = op.result_types[0]
     if isinstance(type_, Shaped):
-        return np.full((*type_.shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
+        return np.full((*type_.static_shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
     return _filled(op, layout(text_of(type_)), fiber.count, byte)
 
 

@@ -36,12 +36,12 @@ class MBarrier:
 
     count: int
     pending: int
+    made_by: np.ndarray
     transaction: int = 0
     phase: int = 0
     known: np.ndarray | None = None
     known_before: np.ndarray | None = None
     made: np.ndarray | None = None
-    made_by: np.ndarray | None = None
     is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
@@ -96,9 +96,7 @@ def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> N
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
         agent = sanitizer.agent() if sanitizer.enabled else 0
         warps = warps_of(fiber, mask)
-        mbarriers(group)[block, place] = MBarrier(
-            arrivals, arrivals, made=sanitizer.release(warps), made_by=warps, agent=agent
-        )
+        mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, warps, made=sanitizer.release(warps), agent=agent)
 
 
 def fence_initialization(fiber: Fiber) -> None:

@@ -209,5 +209,5 @@ def _read_in_cluster(
     return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
 
 
-def _offsets(shape: tuple[int, ...]) -> np.ndarray:
+def _offsets(shape: tuple[int, ...]) -> np.ndarray | int:
     return np.arange(int(np.prod(shape))).reshape(shape) if shape else 0

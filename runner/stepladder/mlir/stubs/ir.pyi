@@ -117,6 +117,7 @@ class _OperationBase:
     op_operands: Sequence[OpOperand]
     results: Sequence[OpResult]
     regions: Sequence[Region]
+    successors: Sequence[Block]
     location: Location
     context: Context
     @property
@@ -218,6 +219,9 @@ class IntegerType(Type):
     @staticmethod
     def get_signless(width: int, context: Context | None = None) -> IntegerType: ...
 
+class ComplexType(Type):
+    element_type: Any
+
 class FloatType(Type):
     width: int
 
@@ -233,6 +237,7 @@ class ShapedType(Type):
     element_type: Any
     has_static_shape: bool
     def is_dynamic_dim(self, dim: int) -> bool: ...
+    def get_dim_size(self, dim: int) -> int: ...
     @staticmethod
     def get_dynamic_size() -> int: ...
     @staticmethod
@@ -260,7 +265,12 @@ class MemRefType(ShapedType):
         memory_space: Attribute | None = None,
     ) -> MemRefType: ...
 
+class UnrankedTensorType(Type):
+    element_type: Any
+
 class UnrankedMemRefType(Type):
+    element_type: Any
+    memory_space: Attribute | None
     @staticmethod
     def get(element_type: Type, memory_space: Attribute | None) -> UnrankedMemRefType: ...
 
@@ -373,6 +383,7 @@ class AffineConstantExpr(AffineExpr):
 
 class AffineDimExpr(AffineExpr):
     position: int
+    def __init__(self, expr: AffineExpr) -> None: ...
 
 class AffineSymbolExpr(AffineExpr):
     position: int
