@@ -96,7 +96,7 @@ class Device:
 
     def describe(self) -> dict[str, Any]:
         """Returns what identifies the GPU in a result: name, capability, driver, multiprocessors, clocks, caches."""
-        version: int = self.session.cuda.call("cuDriverGetVersion")
+        version = self.session.cuda.query("cuDriverGetVersion")
         properties = self.session.gpu.properties
         return {
             "name": self.name,
@@ -107,7 +107,7 @@ class Device:
             "max_sm_clock_khz": properties.clock_rate,
             "max_memory_clock_khz": properties.memory_clock_rate,
             "l2_bytes": properties.l2_cache_size,
-            "memory_bytes": self.session.cuda.call("cuDeviceTotalMem", self.ordinal),
+            "memory_bytes": self.session.cuda.query("cuDeviceTotalMem", self.ordinal),
             "max_shared_memory_per_block_bytes": self.shared_memory_limit,
         }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -163,7 +162,7 @@ class Kernel:
 
         return enqueue
 
-    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> Any:
+    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> object:
         return self.session.cuda.core.LaunchConfig(
             grid=tuple(grid),
             block=tuple(block),

@@ -35,7 +35,7 @@ class Session:
             self.gpu.set_current()
             self.stream = self.gpu.create_stream(options=self.cuda.core.StreamOptions(nonblocking=True))
         except ValueError as failure:  # the ordinal is out of range
-            count = self.cuda.call("cuDeviceGetCount")
+            count = self.cuda.query("cuDeviceGetCount")
             raise not_executed(f"there is no GPU {ordinal}: the driver shows {count}") from failure
         except Exception as failure:  # the bindings raise errors of their own where there is no driver library
             if code := error_code(failure):

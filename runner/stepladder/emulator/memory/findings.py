@@ -96,5 +96,5 @@ class NoSanitizer:
         return _nothing
 
 
-def _nothing(*args: Value, **kwargs) -> None:
+def _nothing(*args: Value, **kwargs: Value) -> None:
     return None

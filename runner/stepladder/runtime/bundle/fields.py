@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import TypeVar
 
 from stepladder.runtime.errors import StepladderError
 
+_T = TypeVar("_T")
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -23,7 +24,7 @@ class Fields:
         StepladderError: `data` is no object.
     """
 
-    def __init__(self, data: Any, location: str, prefix: str = "") -> None:
+    def __init__(self, data: object, location: str, prefix: str = "") -> None:
         self.location = location
         self.prefix = prefix
         if not isinstance(data, dict):
@@ -96,7 +97,7 @@ class Fields:
     def _path(self, name: str) -> str:
         return f"{self.prefix}.{name}" if self.prefix else name
 
-    def _get(self, name: str, kind: type, description: str) -> Any:
+    def _get(self, name: str, kind: type[_T], description: str) -> _T:
         if name not in self.data:
             raise self.error(name, "is missing")
         value = self.data[name]
@@ -106,7 +107,7 @@ class Fields:
         return value
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """Returns `value` as JSON, cut to a length that fits a message."""
     text = json.dumps(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
