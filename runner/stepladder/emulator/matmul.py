@@ -197,7 +197,12 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
-    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
+    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in.
+
+    Args:
+        found: the problem of a payload.
+        knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` the problem stays.
+    """
 
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile
@@ -220,8 +225,15 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
 def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
     """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run.
 
+    Args:
+        text: the payload; `name`: its file.
+        request: the pipeline, its knobs and the steps to leave out.
+
     Returns:
         The small problem, and the report of the last step that is not below the emulator.
+
+    Raises:
+        StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
     found = find_matmul(parse_payload(text, name)).problem
     small = small_problem(found, choose_knobs(library.load(request.pipeline), request))

@@ -27,7 +27,11 @@ _MMA_MATRIX = re.compile(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">')
 
 
 def bit_width(type_: ir.Type) -> int:
-    """Returns the bits of an integer or floating-point type."""
+    """Returns the bits of an integer or floating-point type.
+
+    Raises:
+        ValueError: the type is neither.
+    """
     match type_:
         case ir.IntegerType() | ir.FloatType():
             return type_.width
@@ -100,7 +104,11 @@ def mbarrier_count(type_: ir.Type | str) -> int:
 
 
 def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
-    """Returns rows, columns, the element type's name and the operand ("AOp", "BOp", "COp") of a `!gpu.mma_matrix`."""
+    """Returns rows, columns, the element type's name and the operand ("AOp", "BOp", "COp") of a `!gpu.mma_matrix`.
+
+    Raises:
+        ValueError: another type.
+    """
     found = _match(_MMA_MATRIX, type_)
     return int(found[1]), int(found[2]), found[3], found[4]
 

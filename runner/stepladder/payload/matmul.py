@@ -93,7 +93,12 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
 
 
 def check_sizes(m: int, n: int, k: int, location: str | None = None) -> None:
-    """Raises StepladderError for a matmul of which one extent is below 1."""
+    """Raises StepladderError for a matmul of which one extent is below 1.
+
+    Args:
+        m, n, k: extents, in elements.
+        location: of the matmul, for the error.
+    """
     empty = [f"{name} = {size}" for name, size in (("m", m), ("n", n), ("k", k)) if size < 1]
     if empty:
         raise StepladderError(

@@ -36,15 +36,15 @@ class Kernel:
         source: `cubin` or `ptx`: what `image` is.
         dynamic_shared_memory: bytes a block at launch.
 
-    Raises:
-        CudaError: the driver does not load the image.
-
     Attributes:
         session: as given.
         source: as given.
         dynamic_shared_memory: as given.
         registers: registers a thread, as loaded.
         local_memory: bytes a thread, as loaded: not zero where registers spill.
+
+    Raises:
+        CudaError: the driver does not load the image.
     """
 
     def __init__(self, session: Session, image: bytes, name: str, source: str, dynamic_shared_memory: int) -> None:

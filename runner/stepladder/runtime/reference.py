@@ -213,6 +213,10 @@ class Program:
 def from_text(text: str, location: str) -> Program:
     """Returns the program in the text of a `reference.json`.
 
+    Args:
+        text: JSON.
+        location: path of the file, for the error.
+
     Raises:
         StepladderError: not JSON, of another version, or not a program; names `location`, the file.
     """

@@ -16,15 +16,15 @@ class Session:
         ordinal: which GPU.
         cuda: the CUDA packages; the installed ones if None.
 
-    Raises:
-        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
-
     Attributes:
         ordinal: as given.
         cuda: the CUDA packages.
         gpu: the GPU as cuda.core sees it.
         stream: the stream. It does not synchronize with the legacy default stream, so that work of libraries there
             does not enter a capture.
+
+    Raises:
+        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
     """
 
     def __init__(self, ordinal: int, cuda: Cuda | None = None) -> None:

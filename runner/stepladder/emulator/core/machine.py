@@ -83,7 +83,16 @@ class Machine:
         )
 
     def call(self, function: Function, arguments: Sequence) -> list:
-        """Runs a function on the host and returns its results."""
+        """Runs a function on the host and returns its results.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            Stopped: the program ended itself, as `abort` does.
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
@@ -98,7 +107,15 @@ class Machine:
         return group.state.get("returned", [])
 
     def run(self, function: Function, arguments: Sequence) -> list:
-        """Runs the program from a function of the host to its end; returns the results, none where it stopped."""
+        """Runs the program from a function of the host to its end; returns the results, none where it stopped.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         try:
             results = self.call(function, arguments)
         except Stopped:

@@ -47,7 +47,14 @@ class MBarrier:
     copies: list[Callable[[], None]] = field(default_factory=list)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
-        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here."""
+        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
+
+        Args:
+            arrivals: threads that arrive, or copies that count as one.
+            expected: bytes that are announced.
+            came: bytes that copies have brought.
+            known: what those who arrive know: clocks (actors,), or None where nobody checks.
+        """
         self.transaction += expected - came
         self.pending -= arrivals
         self.known = together(self.known, known)
@@ -68,6 +75,13 @@ def find_mbarrier(
     """Returns an mbarrier that some warps use; None where nobody has initialized one.
 
     That, and one that is used unordered, is a finding.
+
+    Args:
+        fiber: of the group that has the mbarrier.
+        op: for the finding.
+        block: number of the block in its cluster.
+        address: byte in the block's shared memory.
+        warps: numbers of the warps that use it.
     """
     sanitizer = fiber.group.sanitizer
     found = mbarriers(fiber.group).get((block, address))
@@ -88,7 +102,14 @@ def find_mbarrier(
 
 
 def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
-    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block."""
+    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block.
+
+    Args:
+        fiber: whose active lanes each initialize one.
+        op: for findings.
+        address: byte in the lane's block's shared memory, uniform or (T,).
+        count: arrivals that end a phase, uniform or (T,).
+    """
     group = fiber.group
     if not mbarriers(group):
         group.on_deadlock.append(lambda: _explain(group))
@@ -154,7 +175,17 @@ def arrive_at(
 
 
 def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> None:
-    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
+    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop.
+
+    Args:
+        fiber: whose active lanes each wait.
+        op: for findings.
+        address: byte in the lane's block's shared memory, uniform or (T,).
+        parity: 0 or 1, uniform or (T,).
+
+    Raises:
+        Blocked: the phase of a lane has not ended.
+    """
     group = fiber.group
     ready = np.zeros(fiber.count, bool)
     reasons, passed = set(), []

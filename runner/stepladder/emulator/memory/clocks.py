@@ -77,7 +77,12 @@ class Clocks:
         return known
 
     def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
-        """Tells actors of a past that `release` returned."""
+        """Tells actors of a past that `release` returned.
+
+        Args:
+            actors: numbers of those who are told.
+            known: clocks, an int array (actors,); None tells them nothing.
+        """
         if known is None:
             return
         actors = np.asarray(actors)
@@ -101,7 +106,12 @@ class Clocks:
         self.clocks[warps, warps] += 1
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
-        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it."""
+        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it.
+
+        Args:
+            warp: number of the warp that acquired.
+            known: by number of a group, the clocks of its actors.
+        """
         self.clocks[warp, warp] += 1  # fences before this are none behind it
         for group, clocks in known.items():
             before = self.known.get(group)

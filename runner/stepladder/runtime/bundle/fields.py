@@ -39,7 +39,11 @@ class Fields:
         return StepladderError(f"field '{self._path(name)}' {problem}", location=self.location)
 
     def string(self, name: str, accepted: Collection[str] = (), default: str | None = None) -> str:
-        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing."""
+        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing.
+
+        Raises:
+            StepladderError: the field is missing, of another type, or not one of `accepted`.
+        """
         if default is not None and name not in self.data:
             return default
         value = self._get(name, str, "a string")
@@ -48,20 +52,32 @@ class Fields:
         return value
 
     def boolean(self, name: str, default: bool | None = None) -> bool:
-        """Returns true or false; `default`, if given, where the field is missing."""
+        """Returns true or false; `default`, if given, where the field is missing.
+
+        Raises:
+            StepladderError: the field is missing or of another type.
+        """
         if default is not None and name not in self.data:
             return default
         return self._get(name, bool, "true or false")
 
     def integer(self, name: str, minimum: int = 0) -> int:
-        """Returns an integer of at least `minimum`."""
+        """Returns an integer of at least `minimum`.
+
+        Raises:
+            StepladderError: the field is missing, of another type, or below `minimum`.
+        """
         value = self._get(name, int, "an integer")
         if value < minimum:
             raise self.error(name, f"must be at least {minimum}, got {show(value)}")
         return value
 
     def extents(self, name: str, count: int | None = None) -> tuple[int, ...]:
-        """Returns a list of positive integers, `count` of them if given."""
+        """Returns a list of positive integers, `count` of them if given.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
         value = self._get(name, list, "a list of positive integers")
         if any(type(item) is not int or item < 1 for item in value) or (count is not None and len(value) != count):
             wanted = "a list of positive integers" if count is None else f"{count} positive integers"
@@ -74,7 +90,11 @@ class Fields:
         return x, y, z
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Returns a list of strings."""
+        """Returns a list of strings.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
         value = self._get(name, list, "a list of strings")
         if not all(isinstance(item, str) for item in value):
             raise self.error(name, f"must be a list of strings, got {show(value)}")
