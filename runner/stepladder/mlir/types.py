@@ -38,6 +38,13 @@ def bit_width(type_: ir.Type) -> int:
     raise ValueError(f"{type_} has no width")
 
 
+def is_number(type_: ir.Type) -> bool:
+    """Tells whether a type is that of a signless integer, an index or a floating-point number."""
+    if isinstance(type_, ir.IntegerType):
+        return type_.is_signless
+    return isinstance(type_, (ir.IndexType, ir.FloatType))
+
+
 def byte_width(type_: ir.Type) -> int:
     """Returns the bytes of an integer or floating-point type that fills whole bytes."""
     return bit_width(type_) // 8

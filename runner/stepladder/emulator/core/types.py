@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -166,8 +165,9 @@ def _scalar(type_: ir.Type) -> Scalar | None:
         return INDEX if name == "index" else BOOL
     if name in _FLOATS:
         dtype = np.dtype(_FLOATS[name])
-        narrow = re.match(r"f([46])E", name)
-        return Scalar(name, dtype, int(narrow[1]) if narrow else dtype.itemsize * 8)
+        width = dtype.itemsize * 8
+        # Each of fewer bits fills a byte of memory.
+        return Scalar(name, dtype, type_.width if isinstance(type_, ir.FloatType) and type_.width < 8 else width)
     if isinstance(type_, ir.IntegerType) and type_.width <= 64:
         # An odd width lives in the next larger one.
         width = next(width for width in _INTEGERS if type_.width <= width)
@@ -240,6 +240,16 @@ def decode(type_: ir.Type) -> Type:
     Needs the context of the type to be alive; `forget` before another one takes its place.
     """
     return _decode(type_)
+
+
+def text_of(type_: Type) -> str:
+    """Returns the text of a decoded number, vector or type of another kind."""
+    if isinstance(type_, Opaque):
+        return type_.text
+    if isinstance(type_, Vector):
+        return f"vector<{'x'.join(map(str, type_.shape))}x{type_.element.name}>"
+    assert isinstance(type_, Scalar)
+    return type_.name
 
 
 def forget() -> None:

@@ -96,7 +96,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         c.reshape(fiber.count, -1, 2),
         (rows, columns, k),
         tf32=kinds[0] == "tf32",
-        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""),
+        saturates=keyword(op.attributes.get("intOverflowBehavior", "wrapped")) == "satfinite",
     )
     if c.shape[2] == 2:  # two sums of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))

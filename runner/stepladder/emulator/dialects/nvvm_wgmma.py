@@ -57,7 +57,7 @@ def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a
         (keyword(attributes["layoutA"]) == "row", keyword(attributes["layoutB"]) == "col"),
         (keyword(attributes["scaleA"]) == "neg", keyword(attributes["scaleB"]) == "neg"),
         keyword(attributes["scaleD"]) == "one",
-        "satfinite" in str(attributes.get("satfinite", "")),
+        keyword(attributes.get("satfinite", "wrapped")) == "satfinite",
     )
     check_product(op, form)
     return multiply(fiber, op, form, sums, a, b)
