@@ -178,7 +178,7 @@ class Group:
     def _part(self) -> bool:
         """Lets warps that could go on leave those behind that cannot; returns whether there are any."""
         for fiber in self.blocked:
-            ready = fiber.blocked.ready
+            ready = fiber.wait.ready
             if ready is None:
                 continue
             stays = np.zeros(self.warps, bool)
@@ -250,5 +250,5 @@ class Group:
             op = fiber.code[fiber.place]
             names = ", ".join(self.warp_name(warp) for warp in fiber.warps[:4])
             more = f" and {len(fiber.warps) - 4} more" if len(fiber.warps) > 4 else ""
-            lines.append(f"{names}{more} at {op.describe()}: {fiber.blocked.reason}")
+            lines.append(f"{names}{more} at {op.describe()}: {fiber.wait.reason}")
         return lines

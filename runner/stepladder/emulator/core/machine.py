@@ -87,7 +87,16 @@ class Machine:
         )
 
     def call(self, function: Function, arguments: Sequence) -> list:
-        """Runs a function on the host and returns its results."""
+        """Runs a function on the host and returns its results.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            Stopped: the program ended itself, as `abort` does.
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
@@ -102,7 +111,15 @@ class Machine:
         return group.state.get("returned", [])
 
     def run(self, function: Function, arguments: Sequence) -> list:
-        """Runs the program from a function of the host to its end; returns the results, none where it stopped."""
+        """Runs the program from a function of the host to its end; returns the results, none where it stopped.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         try:
             results = self.call(function, arguments)
         except Stopped:
@@ -154,7 +171,7 @@ class Machine:
         """Waits for all launches: blocks that still cannot end are a deadlock. What follows is behind all of them."""
         active, self.unfinished = self.unfinished, []
         for _ in range(_SPINS):
-            if not any(fiber.blocked.pauses for group in active for fiber in group.blocked):
+            if not any(fiber.wait.pauses for group in active for fiber in group.blocked):
                 break
             for group in active:
                 group.run()

@@ -14,11 +14,11 @@ from stepladder.emulator.core import elements, values
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import BOOL, Opaque, Shaped
+from stepladder.emulator.core.types import BOOL, Opaque, Shaped, text_of
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
-from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.llvm_layouts import Layout, layout
 
 _NUMBERS = {
     "f16": np.float16,
@@ -86,7 +86,7 @@ def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
 def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
     type_ = op.result_types[0]
     if isinstance(type_, Shaped):
-        return np.full((*type_.shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
+        return np.full((*type_.static_shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
     return _filled(op, layout(text_of(type_)), fiber.count, byte)
 
 

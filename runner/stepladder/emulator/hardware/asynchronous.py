@@ -133,6 +133,10 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     """Lets each active thread begin a copy of its row of `source` to its row of `target`.
 
     Both have a dimension of lanes; elements of `source` that are not valid become zero.
+
+    Args:
+        source: of global memory, (L, elements) for the L active lanes.
+        target: of shared memory, of the same shape.
     """
     group = fiber.group
     group.sanitizer.read(fiber, op, source)
@@ -341,7 +345,12 @@ class _Warpgroups:
 
 
 def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
-    """Returns the warpgroups of the active threads; those of which some are missing become findings."""
+    """Returns the warpgroups of the active threads; those of which some are missing become findings.
+
+    Args:
+        fiber: whose active threads come to the op.
+        op: for the finding.
+    """
     group = fiber.group
     known = _kept(group, "warpgroups", _Warpgroups).of_number
     found = []

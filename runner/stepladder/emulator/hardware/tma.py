@@ -82,8 +82,8 @@ class Descriptor:
         Args:
             origin: of the box in the tensor; may lie outside.
         """
-        positions = np.int64(self.start // self.element.bytes)
-        inside = np.True_
+        positions = np.asarray(self.start // self.element.bytes, np.int64)
+        inside = np.ones((), bool)
         for axis, (first, size) in enumerate(zip(origin, self.box)):
             place = first + np.arange(size, dtype=np.int64)
             shape = (-1, *(1,) * (len(self.box) - 1 - axis))

@@ -107,7 +107,14 @@ class Heap:
 
 
 def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
-    """Returns a view of an allocation as a row-major array."""
+    """Returns a view of an allocation as a row-major array.
+
+    Args:
+        memory: the allocation.
+        element: type of an element.
+        shape: in elements.
+        start: byte of the first element in the allocation.
+    """
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return MemRef(memory, element, start, 0, shape, strides)
 
@@ -249,7 +256,15 @@ def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -
 
 
 def gather(access: Access, fill: Value = None) -> np.ndarray:
-    """Returns the elements of an access; those that are not touched are `fill`."""
+    """Returns the elements of an access; those that are not touched are `fill`.
+
+    Args:
+        access: what is read.
+        fill: a number, or an array that matches the elements that are not touched; zero unless given.
+
+    Returns:
+        An array in the shape of `access.positions`.
+    """
     typed = access.memory.typed(access.element.dtype)
     if access.valid is None:
         return np.asarray(typed[access.positions])
@@ -269,7 +284,15 @@ def scatter(access: Access, values: Value) -> None:
 
 
 def take(fiber: Fiber, op: Instruction, access: Access, *, fill: Value = None, is_matrix: bool = False) -> np.ndarray:
-    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads."""
+    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads.
+
+    Args:
+        fiber: the threads that read.
+        op: for findings and counters.
+        access: what they read.
+        fill: as for `gather`.
+        is_matrix: whether `access` is one matrix a warp.
+    """
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
     if group.counters is not None:
@@ -288,7 +311,15 @@ def put(fiber: Fiber, op: Instruction, access: Access, values: np.ndarray, *, is
 
 
 def spread(fiber: Fiber, values: np.ndarray) -> np.ndarray:
-    """Returns what the active lanes have as an array for all lanes."""
+    """Returns what the active lanes have as an array for all lanes.
+
+    Args:
+        fiber: with L active lanes.
+        values: (L, ...).
+
+    Returns:
+        (T, ...), zeros for the others; `values` themselves where all lanes are active.
+    """
     if fiber.mask is None:
         return values
     whole = np.zeros((fiber.count, *values.shape[1:]), values.dtype)

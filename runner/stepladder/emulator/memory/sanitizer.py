@@ -362,7 +362,7 @@ class Sanitizer(Clocks):
             op,
         )
 
-    def report(self, kind: str, message: str, op: Instruction, other: Instruction | None = None) -> None:
+    def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 

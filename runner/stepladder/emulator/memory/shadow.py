@@ -93,6 +93,11 @@ def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | 
     """Returns what those with the one and those with the other past know together."""
     if left is None or right is None:
         return right if left is None else left
+    return joined(left, right)
+
+
+def joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Returns what those with two pasts know together."""
     if len(left) != len(right):
         size = max(len(left), len(right))
         left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
