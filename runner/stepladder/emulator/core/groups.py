@@ -132,6 +132,18 @@ class Group:
         block, number = divmod(int(warp), self.warps_per_block)
         return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
 
+    # What the timeline takes down, where there is one.
+
+    def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
+        """Notes that an asynchronous operation begins; args as for `Timeline.begins`."""
+        if self.machine.timeline is not None:
+            self.machine.timeline.begins(self, row, op, flight, what)
+
+    def ends(self, flight: object) -> None:
+        """Notes that an asynchronous operation is done."""
+        if self.machine.timeline is not None:
+            self.machine.timeline.ends(flight)
+
     # What instructions ask.
 
     def rank_of(self, slot: int) -> int:

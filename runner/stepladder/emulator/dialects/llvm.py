@@ -132,9 +132,9 @@ def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
     # A product has up to 128 of them in a row, which are executed as one.
     used, defined, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
     last = builder.code[-1] if builder.code else None
-    if last is None or last.execute is not _held or last.operands != tuple(used) or last.cache != block:
+    if last is None or last.execute is not _held or last.operands != tuple(used) or last.cache.get("block") != block:
         last = builder.emit(op.name, _held, used, (), {"positions": []})
-        last.cache = block
+        last.cache["block"] = block
     last.attributes["positions"].append(attributes["position"])
     last.results = (*last.results, *defined)
 
@@ -148,16 +148,18 @@ def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
 
 def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     """Fields that PTX takes as they are."""
+    positions = op.attributes["positions"]
     if isinstance(struct, AccumulatorRegisters):
-        fields = [Held(struct, place) for (place,) in op.attributes["positions"]]
-        return fields if len(fields) > 1 else fields[0]
-    fields = []
-    for position in op.attributes["positions"]:
-        field = struct
-        for place in position:
-            field = Held(field, place) if isinstance(field, AccumulatorRegisters) else field.fields[place]
-        fields.append(field)
+        fields: list[Value] = [Held(struct, place) for (place,) in positions]
+    else:
+        fields = [_field(struct, position) for position in positions]
     return fields if len(fields) > 1 else fields[0]
+
+
+def _field(struct: Value, position: Sequence[int]) -> Value:
+    for place in position:
+        struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
+    return struct
 
 
 @executes("llvm.insertvalue")

@@ -97,9 +97,8 @@ class _Copy:
         if touch is not None:
             sanitizer.end_write(self.op, touch, proxy=False)
         self.pending &= ~mask
-        timeline = fiber.group.machine.timeline
-        if timeline is not None and not self.pending.any():
-            timeline.ends(self)
+        if not self.pending.any():
+            fiber.group.ends(self)
 
 
 class _Copies:
@@ -145,8 +144,7 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
         group.sanitizer.begin_write(op, touch)
     begun = _Copy(fiber, op, source, target)
     _kept(group, "cp.async", _Copies).waiting.append(begun)
-    if group.machine.timeline is not None:
-        group.machine.timeline.begins(group, "cp.async", op, begun, f"{len(fiber.lanes)} threads")
+    group.begins("cp.async", op, begun, f"{len(fiber.lanes)} threads")
 
 
 def commit_copies(fiber: Fiber) -> None:
@@ -221,8 +219,7 @@ class _BulkStores:
                         "unwaited", "still reads shared memory when the block ends: nothing has waited for it", store.op
                     )
                 store.finish()
-                if self.group.machine.timeline is not None:
-                    self.group.machine.timeline.ends(store)
+                self.group.ends(store)
 
 
 def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
@@ -231,9 +228,7 @@ def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
 
 def store_in_bulk(fiber: Fiber, lane: int, store: BulkStore) -> None:
     """Lets a thread begin a store by TMA."""
-    timeline = fiber.group.machine.timeline
-    if timeline is not None:
-        timeline.begins(fiber.group, "TMA stores", store.op, store)
+    fiber.group.begins("TMA stores", store.op, store)
     _bulk(fiber, lane).open.append(store)
 
 
@@ -252,8 +247,8 @@ def wait_for_bulk(fiber: Fiber, latest: int, *, read: bool) -> None:
         done = bulk.groups[: max(0, len(bulk.groups) - latest)]
         for store in (store for stores in done for store in stores):
             store.finish_reading() if read else store.finish()
-            if not read and fiber.group.machine.timeline is not None:
-                fiber.group.machine.timeline.ends(store)
+            if not read:
+                fiber.group.ends(store)
         if not read:
             bulk.groups = bulk.groups[len(done) :]
 
@@ -300,9 +295,7 @@ class Warpgroup:
         for touch in touches:
             self.group.sanitizer.begin_read(op, touch)
         self.open.append(Product(op, self.lanes, touches))
-        timeline = self.group.machine.timeline
-        if timeline is not None:
-            timeline.begins(self.group, "wgmma", op, self.open[-1], f"threads from {self.lanes.start}")
+        self.group.begins("wgmma", op, self.open[-1], f"threads from {self.lanes.start}")
         return self.open[-1]
 
     def commit(self) -> None:
@@ -318,8 +311,7 @@ class Warpgroup:
         self.groups = self.groups[len(done) :]
         for product in (product for products in done for product in products):
             product.is_done = True
-            if self.group.machine.timeline is not None:
-                self.group.machine.timeline.ends(product)
+            self.group.ends(product)
             for touch in product.touches:
                 sanitizer.end_read(product.op, touch)
         if done:

@@ -200,8 +200,7 @@ def load(
             sanitizer.begin_write(op, written)
         landing = _Landing(box, op, target, barrier, written)
         barrier.copies.append(landing)
-        if group.machine.timeline is not None:
-            group.machine.timeline.begins(group, "TMA loads", op, landing, f"box at {list(origin)} to block {target}")
+        group.begins("TMA loads", op, landing, f"box at {list(origin)} to block {target}")
 
 
 class _Landing:
@@ -217,8 +216,7 @@ class _Landing:
         if self.written is not None:
             sanitizer.end_write(self.op, self.written)
         self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
-        if self.box.group.machine.timeline is not None:
-            self.box.group.machine.timeline.ends(self)
+        self.box.group.ends(self)
 
 
 def _report_unwaited(group: Group) -> None:

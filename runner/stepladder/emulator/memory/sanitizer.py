@@ -69,8 +69,7 @@ class Sanitizer(Clocks):
             return
         shadow = self._shadow(touch.memory)
         after_update = shadow.atomically[touch.places]
-        rest = Touch.by(touch.memory, touch.actors[~after_update], touch.places[~after_update])
-        updated = Touch.by(touch.memory, touch.actors[after_update], touch.places[after_update])
+        rest, updated = touch.where(~after_update), touch.where(after_update)
         if rest.places.size:
             if isinstance(shadow, SharedShadow):
                 self._check_initialized(op, rest, shadow)

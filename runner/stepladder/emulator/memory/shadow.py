@@ -84,6 +84,11 @@ class Touch:
             return cls(memory, actor, places, places)
         return cls(memory, actor, np.arange(first, last + 1), slice(first, last + 1))
 
+    def where(self, mask: np.ndarray) -> Touch:
+        """Returns the pairs of a bool array (pairs,)."""
+        actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
+        return Touch.by(self.memory, actors, self.places[mask])
+
     def actor(self, pair: int) -> int:
         """Returns the actor of a pair."""
         return self.actors if isinstance(self.actors, int) else int(self.actors[pair])
