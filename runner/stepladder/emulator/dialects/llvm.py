@@ -7,6 +7,8 @@ wgmma gives and takes them. Any other is a `Struct` of values. A pointer is an a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 
