@@ -9,7 +9,8 @@
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>
 // CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 mod 4)>
 // CHECK-LABEL: func.func @tiles(
-// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c128,
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK-SAME: threads({{[^)]*}}) in (%{{[^)]*}} = %c128,
 // CHECK-NEXT: [[shared:%.+]] = memref.alloc()
 // CHECK-NEXT: [[block:%.+]] = gpu.block_id x
 // CHECK-NEXT: scf.for [[tile:%.+]] = [[block]] to %c8 step %c6 {
@@ -112,7 +113,7 @@ func.func @clusters(%x: f16, %A: memref<2x2x4xf16>) {
 func.func @large_cluster() {
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  // expected-error@+1 {{tc.make_persistent: blocks = 6, and a cluster has 8: take 8 or more, or 0 for one block per tile}}
+  // expected-error@+1 {{blocks = 6, and a cluster has 8: take 8 or more, or 0 for one block per tile}}
   gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c8, %dy = %c1, %dz = %c1)
              blocks(%bx, %by, %bz) in (%gx = %c8, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {

@@ -1,5 +1,5 @@
-// One warpgroup more, whose first thread issues loads; the others multiply. The roles share nothing but the barriers: no
-// consumer issues a load, the producer waits for no tile, multiplies nothing and writes nothing.
+// One warpgroup more, whose first thread issues loads; the others multiply. The roles share nothing but the barriers:
+// no consumer issues a load, the producer waits for no tile, multiplies nothing and writes nothing.
 //
 // DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --step specialize_warps --split-input-file
 // DEFINE: %{accepted} = sed '/^\/\/ Refused/Q' %s
@@ -123,8 +123,8 @@ func.func @two_consumers(%block: index, %map: !map, %b: !tile, %C: memref<64x64x
 
 // -----
 
-// No loop at all, of one tile and one step of k. What the splits of a tile exchange behind the product is the consumers'
-// too: all their threads, and none of the producer.
+// No loop at all, of one tile and one step of k. What the splits of a tile exchange behind the product is the
+// consumers' too: all their threads, and none of the producer.
 // CHECK-LABEL: func.func @split_k(
 // CHECK: nvvm.setmaxregister decrease
 // CHECK-NOT: {{nvvm.mapa|nvvm.cluster|nvvm.barrier|nvvm.inline_ptx|vector.store|linalg|llvm.mlir|ub.poison}}
