@@ -9,7 +9,7 @@
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>
 // CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 mod 4)>
 // CHECK-LABEL: func.func @tiles(
-// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK: gpu.launch blocks({{[^)]*}}) in (%{{[^)]*}} = %c6, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
 // CHECK-SAME: threads({{[^)]*}}) in (%{{[^)]*}} = %c128,
 // CHECK-NEXT: [[shared:%.+]] = memref.alloc()
 // CHECK-NEXT: [[block:%.+]] = gpu.block_id x
