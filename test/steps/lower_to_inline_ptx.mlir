@@ -14,7 +14,7 @@
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"fence.proxy.async;"
 // CHECK: llvm.inline_asm has_side_effects {{.*}}wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 // What LLVM has an intrinsic for stays, and what is computed twice or not needed goes.
-// CHECK: nvvm.barrier0
+// CHECK: nvvm.barrier
 // CHECK: [[sum:%.+]] = llvm.add %arg3, %arg3
 // CHECK-NEXT: llvm.store [[sum]], %arg1
 // CHECK-NEXT: llvm.store [[sum]], %arg1
@@ -40,7 +40,7 @@ module attributes {gpu.container_module} {
       nvvm.inline_ptx "fence.proxy.async;"
       %d = nvvm.wgmma.mma_async %a, %a, %zero, <m = 64, n = 8, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <row>],
           B[<f16>, <one>, <col>] : !llvm.struct<(f32, f32, f32, f32)> -> !llvm.struct<(f32, f32, f32, f32)>
-      nvvm.barrier0
+      nvvm.barrier
       %unused = llvm.mul %n, %n : i32
       %first = llvm.add %n, %n : i32
       llvm.store %first, %C : i32, !llvm.ptr

@@ -4,13 +4,14 @@
 
 // CHECK-LABEL: func.func @matmul(
 // CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor
-// CHECK: [[pointer:%.+]] = builtin.unrealized_conversion_cast [[map]] : !nvgpu.tensormap.descriptor<{{.*}}> to !llvm.ptr
+// CHECK-NEXT: [[a:%.+]] = builtin.unrealized_conversion_cast [[map]] : {{.*}} to !llvm.ptr
+// CHECK-NEXT: [[b:%.+]] = builtin.unrealized_conversion_cast [[map]] : {{.*}} to !llvm.ptr
 // CHECK-NEXT: gpu.launch_func @kernels::@kernel
-// CHECK-SAME: args(%C : memref<64xf32>, [[pointer]] : !llvm.ptr, [[pointer2:%.+]] : !llvm.ptr, %n : index)
-// CHECK: gpu.func @kernel(%C: memref<64xf32>, [[a:%.+]]: !llvm.ptr {llvm.align = 64 : i64},
-// CHECK-SAME: [[b:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, %n: index) kernel
-// CHECK-DAG: [[a_map:%.+]] = builtin.unrealized_conversion_cast [[a]] : !llvm.ptr to !nvgpu.tensormap.descriptor<
-// CHECK-DAG: [[b_map:%.+]] = builtin.unrealized_conversion_cast [[b]] : !llvm.ptr to !nvgpu.tensormap.descriptor<
+// CHECK-SAME: args(%C : memref<64xf32>, [[a]] : !llvm.ptr, [[b]] : !llvm.ptr, %n : index)
+// CHECK: gpu.func @kernel(%C: memref<64xf32>, %a: !llvm.ptr {llvm.align = 64 : i64},
+// CHECK-SAME: %b: !llvm.ptr {llvm.align = 64 : i64}, %n: index) kernel {
+// CHECK-DAG: [[a_map:%.+]] = builtin.unrealized_conversion_cast %a : !llvm.ptr to !nvgpu.tensormap.descriptor<
+// CHECK-DAG: [[b_map:%.+]] = builtin.unrealized_conversion_cast %b : !llvm.ptr to !nvgpu.tensormap.descriptor<
 // CHECK: nvgpu.tma.prefetch.descriptor [[a_map]]
 // CHECK-NEXT: nvgpu.tma.prefetch.descriptor [[b_map]]
 // CHECK: // -----
