@@ -6,8 +6,8 @@
 // CHECK-LABEL: func.func @host(
 // CHECK: arith.addi
 // CHECK-LABEL: llvm.func @kernel(
-// CHECK-SAME: %arg0: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant},
-// CHECK-SAME: %arg1: !llvm.ptr {llvm.align = 16 : i64}, %arg2: !llvm.ptr<3>, %arg3: i32
+// CHECK-SAME: %map: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant},
+// CHECK-SAME: %C: !llvm.ptr {llvm.align = 16 : i64}, %barrier: !llvm.ptr<3>, %n: i32
 // CHECK-SAME: nvvm.kernel
 // CHECK-NOT: nvvm.{{wgmma|mbarrier|cp|inline_ptx}}
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"{{.*}}mbarrier.try_wait.parity.shared{{.*}}.b64
@@ -15,14 +15,14 @@
 // CHECK: llvm.inline_asm has_side_effects {{.*}}wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 // What LLVM has an intrinsic for stays, and what is computed twice or not needed goes.
 // CHECK: nvvm.barrier
-// CHECK: [[sum:%.+]] = llvm.add %arg3, %arg3
-// CHECK-NEXT: llvm.store [[sum]], %arg1
-// CHECK-NEXT: llvm.store [[sum]], %arg1
+// CHECK: [[sum:%.+]] = llvm.add %n, %n
+// CHECK-NEXT: llvm.store [[sum]], %C
+// CHECK-NEXT: llvm.store [[sum]], %C
 // CHECK-NEXT: llvm.return
 
 // Functions that are no kernels keep their parameters.
 // CHECK-LABEL: llvm.func @device(
-// CHECK-SAME: %arg0: !llvm.ptr {llvm.align = 64 : i64})
+// CHECK-SAME: %x: !llvm.ptr {llvm.align = 64 : i64})
 // CHECK-NOT: byval
 module attributes {gpu.container_module} {
   func.func @host(%x: index) -> index {
