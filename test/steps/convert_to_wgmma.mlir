@@ -211,7 +211,8 @@ func.func @column_major(%A: memref<64x128xf16>, %B: memref<64x64xf16>, %C: memre
 // CHECK: memref.alloc() {operand_a} : memref<3x1x128x128xf8E4M3FN,
 // CHECK: memref.alloc() {operand_b} : memref<3x1x64x128xf8E5M2,
 // CHECK: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c24576
-// CHECK: nvgpu.warpgroup.mma {{.*}} {waitGroup = 0 : i64} : <tensor = memref<64x128xf8E4M3FN, #gpu.address_space<workgroup>>>,
+// CHECK: nvgpu.warpgroup.mma {{.*}} {waitGroup = 0 : i64}
+// CHECK-SAME: : <tensor = memref<64x128xf8E4M3FN, #gpu.address_space<workgroup>>>,
 // CHECK-SAME: <tensor = memref<128x64xf8E5M2,
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>

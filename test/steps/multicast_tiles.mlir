@@ -317,6 +317,31 @@ func.func @no_loads() {
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @tile_from_argument(%A: memref<16x64xf16>, %leader: i1, %tile: memref<64x64xf16, #space>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %any = memref.cast %A : memref<16x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c64, %c64] : memref<*xf16> -> !map
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %full = nvgpu.mbarrier.create -> !barriers
+    gpu.barrier
+    scf.if %leader {
+      // expected-error@+1 {{tc.multicast_tiles: expected an operand that views a tile in shared memory}}
+      nvgpu.tma.async.load %map[%c0, %c0], %full[%c0] to %tile : !map, !barriers -> memref<64x64xf16, #space>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.multicast_tiles: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

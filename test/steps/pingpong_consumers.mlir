@@ -330,6 +330,123 @@ func.func @no_product() {
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+!tile = !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+func.func @block_from_argument(%n: index, %loads: i1, %a: !tile, %b: !tile, %C: memref<64x64xf32>) {
+  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c256 = arith.constant 256 : index
+  // expected-error@+1 {{tc.pingpong_consumers: the sizes of the launch are not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+    %late = memref.alloc() {operand_c} : memref<64x64xf32, #space>
+    scf.if %loads {
+      nvvm.setmaxregister decrease 40
+    } else {
+      %last:2 = scf.for %tile = %c0 to %c4 step %c1 iter_args(%stage = %c0, %parity = %false) -> (index, i1) {
+        %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+        %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
+          %next = nvgpu.warpgroup.mma %a, %b, %sum : !tile, !tile, !sums -> !sums
+          scf.yield %next : !sums
+        }
+        nvgpu.warpgroup.mma.store %d, %late : !sums to memref<64x64xf32, #space>
+        linalg.copy ins(%late : memref<64x64xf32, #space>) outs(%C : memref<64x64xf32>)
+        scf.yield %stage, %parity : index, i1
+      }
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!tile = !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+func.func @exponential(%thread: index, %warpgroup: index, %a: !tile, %b: !tile, %C: memref<64x64xf32>) {
+  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %late = memref.alloc() {operand_c} : memref<64x64xf32, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    %loads = arith.cmpi eq, %warpgroup, %c1 : index
+    scf.if %loads {
+      nvvm.setmaxregister decrease 40
+      %one = arith.cmpi eq, %thread, %c128 : index
+      scf.if %one {
+        nvgpu.mbarrier.arrive.expect_tx %full[%c0], %c256 : !barriers
+      }
+    } else {
+      %last:2 = scf.for %tile = %c0 to %c4 step %c1 iter_args(%stage = %c0, %parity = %false) -> (index, i1) {
+        %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+        %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
+          %next = nvgpu.warpgroup.mma %a, %b, %sum : !tile, !tile, !sums -> !sums
+          scf.yield %next : !sums
+        }
+        nvgpu.warpgroup.mma.store %d, %late : !sums to memref<64x64xf32, #space>
+        // expected-error@+1 {{this pipeline supports no other epilogue than rounding to C's type}}
+        linalg.exp ins(%late : memref<64x64xf32, #space>) outs(%C : memref<64x64xf32>)
+        scf.yield %stage, %parity : index, i1
+      }
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!tile = !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+func.func @not_read(%thread: index, %warpgroup: index, %a: !tile, %b: !tile) {
+  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  // expected-error@+1 {{tc.pingpong_consumers: expected one op that reads the accumulator tile, found 0}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %late = memref.alloc() {operand_c} : memref<64x64xf32, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    %loads = arith.cmpi eq, %warpgroup, %c1 : index
+    scf.if %loads {
+      nvvm.setmaxregister decrease 40
+      %one = arith.cmpi eq, %thread, %c128 : index
+      scf.if %one {
+        nvgpu.mbarrier.arrive.expect_tx %full[%c0], %c256 : !barriers
+      }
+    } else {
+      %last:2 = scf.for %tile = %c0 to %c4 step %c1 iter_args(%stage = %c0, %parity = %false) -> (index, i1) {
+        %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+        %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
+          %next = nvgpu.warpgroup.mma %a, %b, %sum : !tile, !tile, !sums -> !sums
+          scf.yield %next : !sums
+        }
+        nvgpu.warpgroup.mma.store %d, %late : !sums to memref<64x64xf32, #space>
+        scf.yield %stage, %parity : index, i1
+      }
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.pingpong_consumers: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

@@ -205,6 +205,60 @@ func.func @no_prologue(%A: memref<16x64xf16>, %leader: i1) {
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @block_from_argument(%A: memref<16x64xf16>, %leader: i1, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %any = memref.cast %A : memref<16x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c64, %c64] : memref<*xf16> -> !map
+  // expected-error@+1 {{tc.shrink_tma_boxes: the sizes of the launch are not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() {operand_a} : memref<1x1x64x64xf16, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    gpu.barrier
+    scf.if %leader {
+      %tile = memref.subview %a[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1]
+          : memref<1x1x64x64xf16, #space> to memref<64x64xf16, strided<[64, 1]>, #space>
+      nvgpu.tma.async.load %map[%c0, %c0], %full[%c0] to %tile : !map, !barriers
+          -> memref<64x64xf16, strided<[64, 1]>, #space>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @tile_from_argument(%A: memref<16x64xf16>, %leader: i1, %tile: memref<64x64xf16, #space>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %any = memref.cast %A : memref<16x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c64, %c64] : memref<*xf16> -> !map
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %full = nvgpu.mbarrier.create -> !barriers
+    gpu.barrier
+    scf.if %leader {
+      // expected-error@+1 {{tc.shrink_tma_boxes: expected an operand that views a tile in shared memory}}
+      nvgpu.tma.async.load %map[%c0, %c0], %full[%c0] to %tile : !map, !barriers -> memref<64x64xf16, #space>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.shrink_tma_boxes: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

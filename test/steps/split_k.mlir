@@ -440,6 +440,29 @@ func.func @no_product() {
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+func.func @grid_from_argument(%n: index, %a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>,
+                              %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  // expected-error@+1 {{tc.split_k: the sizes of the launch are not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.split_k: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

@@ -375,6 +375,23 @@ func.func @not_read() {
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+func.func @tile_from_argument(%tile: memref<64x8xf32, #space>, %C: memref<64x8xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    // expected-error@+1 {{tc.tma_store_epilogue: expected an operand that views a tile in shared memory}}
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
+    linalg.copy ins(%tile : memref<64x8xf32, #space>) outs(%C : memref<64x8xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.tma_store_epilogue: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return
