@@ -156,33 +156,37 @@ gpu.module @kernels {
 
 // -----
 
-// Rows of 32 bytes: the next step is in the next box, 64 and 8 rows further.
+// Rows of 32 bytes: the next step is in the next box, 128 and 8 rows further. The lower 64 rows are 64 rows further.
 // CHECK-LABEL: gpu.func @tf32(
-// CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c-4611685949699522560_i64
+// CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c-4611685949691133952_i64
 // CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-4611685949706862592_i64
-// CHECK: nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>],
+// CHECK: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>],
 // CHECK-SAME: A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
-// CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c128_i64
+// CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c256_i64
 // CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c16_i64
-// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]],
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]], [[upper]],
+// CHECK-NEXT: [[a2:%.+]] = arith.addi [[a]], %c128_i64
+// CHECK-NEXT: [[lower:%.+]] = nvvm.wgmma.mma_async [[a2]], [[b]],
+// CHECK-NEXT: [[a3:%.+]] = arith.addi [[a]], %c384_i64
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a3]], [[b1]], [[lower]],
 // CHECK-NOT: nvvm.wgmma.mma_async
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
-!map = !nvgpu.tensormap.descriptor<tensor = memref<64x8xf32, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
+!map = !nvgpu.tensormap.descriptor<tensor = memref<128x8xf32, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
                                    interleave = none>
-!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x16xtf32, #space>>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<128x16xtf32, #space>>
 !b = !nvgpu.warpgroup.descriptor<tensor = memref<16x8xtf32, #space>>
-!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<128x8xf32>>
 gpu.module @kernels {
-  gpu.func @tf32(%a_tile: memref<2x64x8xf32, #space>, %map: !map, %b_tile: memref<2x8x8xf32, #space>,
+  gpu.func @tf32(%a_tile: memref<2x128x8xf32, #space>, %map: !map, %b_tile: memref<2x8x8xf32, #space>,
                  %C: memref<64x8xf32>) kernel {
     %c0 = arith.constant 0 : index
     %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
-    %a = "tc.warpgroup_generate_descriptor"(%a_tile, %map) : (memref<2x64x8xf32, #space>, !map) -> !a
+    %a = "tc.warpgroup_generate_descriptor"(%a_tile, %map) : (memref<2x128x8xf32, #space>, !map) -> !a
     %b = "tc.warpgroup_generate_descriptor"(%b_tile, %map) : (memref<2x8x8xf32, #space>, !map) -> !b
     %d = nvgpu.warpgroup.mma %a, %b, %zero {waitGroup = 0 : i64} : !a, !b, !sums -> !sums
-    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x1x2x2xf32>
-    %pair = vector.extract %held[0, 0, 0] : vector<2xf32> from vector<1x1x2x2xf32>
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<2x1x2x2xf32>
+    %pair = vector.extract %held[1, 0, 0] : vector<2xf32> from vector<2x1x2x2xf32>
     vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
     gpu.return
   }
