@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from stepladder.emulator.core import control_flow, values
 from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
 from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
-from stepladder.emulator.core.types import Opaque, decode
+from stepladder.emulator.core.types import Buffer, Opaque, decode
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
@@ -20,6 +19,7 @@ from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import keyword
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -28,7 +28,7 @@ _AXES = "xyz"
 
 
 def _axis(op: Instruction) -> int:
-    return _AXES.index(re.search(r"([xyz])>?$", op.attributes["dimension"]).group(1))
+    return _AXES.index(keyword(op.attributes["dimension"]))
 
 
 # Numbers.
@@ -92,7 +92,7 @@ def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: V
     group = fiber.group
     lane = group.thread_of_lane % WARP
     size = int(fiber.first(width))
-    mode = re.search(r"(xor|up|down|idx)", op.attributes["mode"]).group(1)
+    mode = keyword(op.attributes["mode"])
     within = lane % size
     other = {
         "xor": lambda: within ^ offset,
@@ -136,10 +136,11 @@ def lower_gpu_func(builder: Builder, op: ir.Operation) -> None:
     builder.in_kernel = outer
 
 
-def _emit_attributions(builder: Builder, arguments: Sequence[Value]) -> None:
+def _emit_attributions(builder: Builder, arguments: Sequence[ir.Value]) -> None:
     """Emits the memory that a kernel has as arguments: a block's, or a thread's own."""
     for argument in arguments:
-        name = "memref.alloc" if decode(argument.type).space == "shared" else "memref.alloca"
+        type_ = decode(argument.type)
+        name = "memref.alloc" if isinstance(type_, Buffer) and type_.space == "shared" else "memref.alloca"
         builder.emit(name, alloc, (), builder.defined([argument]))
 
 
@@ -185,7 +186,7 @@ def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
 
 
 def _start(
-    fiber: Fiber, op: Instruction, code: Sequence[Instruction], env_of: Callable[[Group], list], parts: Value
+    fiber: Fiber, op: Instruction, code: list[Instruction], env_of: Callable[[Group], list], parts: Value
 ) -> None:
     """Runs a grid: `parts` are the segments of a launch's operands."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]

@@ -63,17 +63,17 @@ def _shared_tile(copy: ir.Operation) -> ir.Operation:
 class _Load:
     """A copy that becomes TMA loads.
 
-    Attributes:
-        tile: the alloc that the copy fills.
-        buffer: the stages that replace the tile: stages x boxes x rows x columns.
-        descriptor: of the matrix that is loaded.
-        bytes: of a stage.
-
     Args:
         copy: the `linalg.copy`.
         launch: the launch around it.
         first: the first of all copies.
         stages: of the pipeline.
+
+    Attributes:
+        tile: the alloc that the copy fills.
+        buffer: the stages that replace the tile: stages x boxes x rows x columns.
+        descriptor: of the matrix that is loaded.
+        bytes: of a stage.
     """
 
     def __init__(self, copy: ir.Operation, launch: ir.Operation, first: ir.Operation, stages: int) -> None:

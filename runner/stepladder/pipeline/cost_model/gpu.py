@@ -71,7 +71,12 @@ class Gpu:
 
     def multiply_adds(self, family: str, acc_type: str) -> float:
         """Returns the multiply-adds of 16-bit operands that a multiprocessor computes a clock, by family of kernels and
-        accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts."""
+        accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts.
+
+        Args:
+            family: WARP or WARPGROUP.
+            sums: accumulation type, such as "f32".
+        """
         rates = self.macs_per_clock[family]
         return rates.get(acc_type, rates["f32"])
 
