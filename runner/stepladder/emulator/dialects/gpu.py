@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware.launch_limits import check_launch
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
@@ -186,9 +187,14 @@ def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
 
 
 def _start(
-    fiber: Fiber, op: Instruction, code: list[Instruction], env_of: Callable[[Group], list], parts: Value
+    fiber: Fiber,
+    op: Instruction,
+    code: list[Instruction],
+    env_of: Callable[[Group], list],
+    parts: Value,
+    attributes: Mapping[str, object],
 ) -> None:
-    """Runs a grid: `parts` are the segments of a launch's operands."""
+    """Runs a grid: `parts` are the segments of a launch's operands, `attributes` those of the kernel."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
     window, layout = _lay_out(code, dynamic)
@@ -196,6 +202,8 @@ def _start(
     machine = fiber.group.machine
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
+    if machine.sanitize:
+        check_launch(machine.findings, op, grid, block, cluster, window, attributes)
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))
@@ -235,7 +243,7 @@ def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             env[slot] = value
         return env
 
-    _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
+    _start(fiber, op, op.cache["code"], env_of, _segments(op, operands), {})
 
 
 def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
@@ -272,4 +280,4 @@ def launch_func(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             env[slot] = value
         return env
 
-    _start(fiber, op, kernel.code, env_of, parts)
+    _start(fiber, op, kernel.code, env_of, parts, kernel.attributes)
