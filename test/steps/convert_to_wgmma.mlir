@@ -12,6 +12,7 @@
 // RUN: %{payload} --no-accumulate | %{opt} --set block_k=16 --set block_m=192 --set consumer_warpgroups=3 | FileCheck %s --check-prefix=NARROW
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma_single_stage --through convert_to_wgmma | FileCheck %s --check-prefix=SINGLE
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 | %{opt} | FileCheck %s --check-prefix=RAGGED
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1024 --n 1024 --k 512 --broadcast b | %{opt} | FileCheck %s --check-prefix=BATCH
 
 // GONE-NOT: {{linalg.copy|linalg.matmul|linalg.fill|unrealized_conversion_cast|memref.dealloc}}
 
@@ -118,3 +119,11 @@
 // RAGGED-NOT: {{linalg.fill|affine.min}}
 // RAGGED: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c49152
 // RAGGED-NOT: linalg.fill
+
+// A is the matrices of a batch, and a box lies in one of them; B is one matrix.
+// BATCH: [[a_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c1, %c128, %c64] : memref<*xf16> -> <tensor = memref<1x128x64xf16, 3>, swizzle = swizzle_128b
+// BATCH: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] : memref<*xf16> -> <tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b
+// BATCH: [[b:%.+]] = gpu.block_id z
+// BATCH: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c49152
+// BATCH: nvgpu.tma.async.load [[a_map]][%{{.*}}, %{{.*}}, [[b]]], {{.*}} -> memref<1x128x64xf16
+// BATCH: nvgpu.tma.async.load [[b_map]][%{{[^,]*}}, %{{[^,]*}}], {{.*}} -> memref<64x64xf16

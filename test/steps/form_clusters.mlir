@@ -9,6 +9,8 @@
 // RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
 // RUN: %{opt} -o %t.one
 // RUN: diff %t.one %t.without
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1024 --n 1024 --k 512 -o %t.mlir
+// RUN: %{opt} --set cluster_m=2 | FileCheck %s --check-prefix=BATCH
 
 // 8 x 4 tiles. Row of tiles: 2 * cluster + rank mod 2, here (rank - rank floordiv 2 * 2).
 // CHECK: #[[row:.+]] = affine_map<()[s0, s1] -> (s0 * 256 + s1 * 128 - (s1 floordiv 2) * 256)>
@@ -35,3 +37,8 @@
 // WITHOUT: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c8, %{{.*}} = %c1)
 // WITHOUT: gpu.block_id x
 // WITHOUT-NOT: cluster
+
+// The blocks of a cluster compute tiles of one matmul of a batch, whose number stays that along z.
+// BATCH: gpu.launch clusters({{.*}}) in (%{{.*}} = %c2, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c8, %{{.*}} = %c4, %{{.*}} = %c3)
+// BATCH: [[b:%.+]] = gpu.block_id z
+// BATCH: memref.subview %C{{\[}}[[b]], %{{.*}}, %{{.*}}] [1, 128, 256]

@@ -10,6 +10,8 @@
 // RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
 // RUN: %{opt} --set persistent_blocks=0 -o %t.zero
 // RUN: diff %t.zero %t.without
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1024 --n 1024 --k 512 -o %t.mlir
+// RUN: %{opt} --set persistent_blocks=6 | FileCheck %s --check-prefix=BATCH
 
 // 32 tiles in rows of four.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) * 128)>
@@ -41,3 +43,15 @@
 // WITHOUT: gpu.block_id y
 // WITHOUT: scf.for {{.*}} to %c512 step %c64
 // WITHOUT-NOT: scf.for
+
+// The tiles of three matmuls: all 32 of one before those of the next.
+// BATCH-DAG: #[[matmul:.+]] = affine_map<()[s0] -> (s0 floordiv 32)>
+// BATCH-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) * 128 - ((s0 floordiv 4) floordiv 8) * 1024)>
+// BATCH-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 256 - (s0 floordiv 4) * 1024)>
+// BATCH: gpu.launch blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1)
+// BATCH-NOT: gpu.block_id z
+// BATCH: scf.for [[tile:%.+]] = %{{.*}} to %c96 step %c6 {
+// BATCH: [[b:%.+]] = affine.apply #[[matmul]]()[[[tile]]]
+// BATCH: [[i:%.+]] = affine.apply #[[row]]()[[[tile]]]
+// BATCH: [[j:%.+]] = affine.apply #[[column]]()[[[tile]]]
+// BATCH: memref.subview %C{{\[}}[[b]], [[i]], [[j]]] [1, 128, 256]

@@ -10,6 +10,8 @@
 // RUN: %{opt} --set cluster_m=2 --set cluster_n=2 | FileCheck %s --check-prefix=BOTH
 // RUN: %{opt} --set cluster_m=2 --set block_n=64 | FileCheck %s --check-prefix=ROWS
 // RUN: %{opt} --set cluster_m=2 --without multicast_tiles | FileCheck %s --check-prefix=WITHOUT
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1024 --n 1024 --k 512 | %stepladder-opt - --pipeline wgmma --through multicast_tiles --set cluster_m=2 | FileCheck %s --check-prefix=BATCH
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1024 --n 1024 --k 512 | %stepladder-opt - --pipeline wgmma --through multicast_tiles --set cluster_m=2 --set block_n=64 | FileCheck %s --check-prefix=BATCH-ROWS
 // RUN: %{opt} -o %t.one
 // RUN: %{opt} --without multicast_tiles -o %t.without
 // RUN: diff %t.one %t.without
@@ -74,3 +76,9 @@
 // WITHOUT: gpu.barrier
 // WITHOUT-NOT: {{multicast_mask|nvvm.cluster|mapa}}
 // WITHOUT: gpu.terminator
+
+// The blocks of a cluster share tiles of one matmul of a batch.
+// BATCH: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c1, %c64, %c64]
+// BATCH: nvgpu.tma.async.load [[b_map]][%{{.*}}, %{{.*}}, %{{.*}}], {{.*}} multicast_mask = {{.*}} -> memref<1x64x64xf16
+// BATCH-ROWS: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c1, %c32, %c64]
+// BATCH-ROWS: nvgpu.tma.async.load [[b_map]][%{{.*}}, %{{.*}}, %{{.*}}], {{.*}} multicast_mask = {{.*}} -> memref<1x32x64xf16

@@ -8,6 +8,7 @@
 // RUN: %stepladder payload matmul --m 64 --n 512 --k 512 | %{opt} --through shrink_tma_boxes --without shrink_tma_boxes -o %t.without
 // RUN: diff %t.fits %t.without
 // RUN: %stepladder payload matmul --m 16 --n 512 --k 512 | %{opt} --set cluster_n=2 --through shrink_tma_boxes | FileCheck %s --check-prefix=SHARED
+// RUN: %stepladder payload batch_matmul --batch 3 --m 16 --n 1024 --k 512 | %stepladder-opt - --pipeline wgmma --through shrink_tma_boxes | FileCheck %s --check-prefix=BATCH
 
 // CHECK-DAG: #[[to_slot:.+]] = affine_map<()[s0] -> (s0 floordiv 384)>
 // CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> ((s0 floordiv 8) mod 48 + 16)>
@@ -40,3 +41,7 @@
 // What blocks of a cluster load for each other stays as it is.
 // SHARED-NOT: vector.store
 // SHARED: multicast_mask
+
+// The matrices of a batch are as high as one of them.
+// BATCH: [[a_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c1, %c16, %c64]
+// BATCH: nvgpu.tma.async.load [[a_map]][%{{.*}}, %{{.*}}, %{{.*}}], {{.*}} -> memref<1x16x64xf16

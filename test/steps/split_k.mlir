@@ -11,6 +11,7 @@
 // RUN: %stepladder payload matmul --m 500 --n 504 --k 1000 | %{opt} --set split_k=4 --set split_k_workspace=memory | FileCheck %s --check-prefix=EDGES
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set persistent_blocks=0 --through split_k -o %t.one
 // RUN: FileCheck %s --input-file %t.one --check-prefix=ONE
+// RUN: %stepladder payload batch_matmul --batch 3 --m 512 --n 512 --k 4096 | %{opt} --set split_k=4 --set split_k_workspace=memory --set raster_group=1 | FileCheck %s --check-prefix=BATCH
 
 // 64 steps, 16 a part; 4 x 4 tiles of four blocks each.
 // CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 1024)>
@@ -145,3 +146,12 @@
 // ONE: gpu.launch blocks
 // ONE-NOT: {{split_k_workspace|cluster}}
 
+// Each tile of each matmul of a batch has a place of its own in the workspace: 3 x 4 x 4 of them.
+// BATCH-DAG: #[[tile:.+]] = affine_map<()[s0, s1, s2] -> (s0 * 16 + s1 * 4 + s2 floordiv 4)>
+// BATCH: memref.global {{.*}} : memref<48xi32
+// BATCH: memref.global {{.*}} : memref<48x4x4096x4xf32
+// BATCH: gpu.launch blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c3)
+// BATCH: [[x:%.+]] = gpu.block_id x
+// BATCH: [[y:%.+]] = gpu.block_id y
+// BATCH: [[z:%.+]] = gpu.block_id z
+// BATCH: affine.apply #[[tile]]()[[[z]], [[y]], [[x]]]

@@ -16,6 +16,8 @@
 // RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=160 | FileCheck %s --check-prefix=NARROW
 // RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set block_n=192 --set block_k=32 | FileCheck %s --check-prefix=ODD
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 --no-accumulate | %{opt} | FileCheck %s --check-prefix=RAGGED
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1000 --n 1000 --k 512 --no-accumulate | %{opt} | FileCheck %s --check-prefix=BATCH
+// RUN: %stepladder payload batch_matmul --batch 3 --m 1000 --n 1000 --k 512 | %{opt} | FileCheck %s --check-prefix=BATCH-ADD
 
 // CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c32] : memref<*xf32> -> <tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b
 // CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x64x32xf32, #gpu.address_space<workgroup>>
@@ -103,3 +105,8 @@
 // ODD: nvgpu.tma.async.store
 // ODD: nvvm.cp.async.bulk.wait_group 1 {read}
 // ODD: nvgpu.tma.async.store
+
+// A box lies in one matrix of a batch: what of it is beyond the edges of this one is not written to the next.
+// BATCH: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c1, %c64, %c32] : memref<*xf32> -> <tensor = memref<1x64x32xf32, 3>, swizzle = swizzle_128b
+// BATCH: nvgpu.tma.async.store %{{.*}} to [[map]][%{{.*}}, %{{.*}}, %{{.*}}] : memref<1x64x32xf32,
+// BATCH-ADD: nvvm.inline_ptx "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [{$r0}, {{[{]}}{$r1}, {$r2}, {$r3}}], [{$r4}];"

@@ -104,7 +104,7 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
         value: the view.
 
     Raises:
-        Refusal: it is not a view of a function argument with unit strides, or drops other dimensions than the outermost.
+        Refusal: it is not a view of a function argument with unit strides, or drops an inner dimension.
     """
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()

@@ -57,7 +57,7 @@ def make_persistent(payload: ir.Operation, op: MakePersistent, rewriter: Rewrite
             number = loop.induction_variable
             column = apply(lambda t: ir.AffineExpr.get_mod(t, width), number)
             row = apply(lambda t: ir.AffineExpr.get_floor_div(t, width), number)
-            matmul = None
+            matmul = index(0)
             if batch > 1:  # all tiles of a matmul before those of the next
                 row = apply(lambda r: ir.AffineExpr.get_mod(r, height), row)
                 matmul = apply(lambda t: ir.AffineExpr.get_floor_div(t, width * height), number)
