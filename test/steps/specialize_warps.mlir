@@ -12,6 +12,7 @@
 // RUN: %{opt} --set consumer_warpgroups=3 --set block_m=192 --set block_n=128 | FileCheck %s --check-prefix=THREE
 // RUN: %{opt} --set consumer_warpgroups=1 --set block_m=64 | FileCheck %s --check-prefix=ONE
 // RUN: %{opt} --set block_m=256 --set block_n=192 --set stages=2 | FileCheck %s --check-prefix=MANY-SUMS
+// RUN: %stepladder payload matmul --m 256 --n 512 --k 64 | %stepladder-opt - --pipeline wgmma --set persistent_blocks=0 --through specialize_warps | FileCheck %s --check-prefix=ONE-STEP
 
 // THREADS: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, {{.*}}) threads({{.*}}) in (%{{.*}} = %c384, %{{.*}} = %c1, %{{.*}} = %c1)
 
@@ -77,3 +78,12 @@
 // 192 sums a thread.
 // MANY-SUMS: nvvm.setmaxregister decrease 24
 // MANY-SUMS: nvvm.setmaxregister increase 240
+
+// A block of one tile with one k step has no loop, and its producer's loads stay.
+// ONE-STEP: nvvm.setmaxregister decrease
+// ONE-STEP: nvgpu.mbarrier.arrive.expect_tx
+// ONE-STEP-COUNT-5: nvgpu.tma.async.load
+// ONE-STEP: } else {
+// ONE-STEP: nvvm.setmaxregister increase
+// ONE-STEP-NOT: nvgpu.tma.async.load
+// ONE-STEP: gpu.terminator

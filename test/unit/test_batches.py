@@ -1,10 +1,17 @@
 """Batches of matmuls: every layout, broadcast, start and type on each pipeline, on the emulator."""
 
 import itertools
+import os
 
 import pytest
 
-from batches import check_batch
+from batches import check_batch, check_text
+from random_batches import random_batch
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_BATCHES", "30"))
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 LAYOUTS = list(itertools.product(("row", "column"), repeat=2))
@@ -142,3 +149,12 @@ def test_schedules(schedule, accumulate, broadcast) -> None:
 def test_small_matrices(sizes, broadcast) -> None:
     """Matrices with fewer rows than a tile, and a batch of one."""
     _check("wgmma", PERSISTENT, sizes, ("f16", "f32", "f32"), ("row", "row"), accumulate=True, broadcast=broadcast)
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_random_batches(number) -> None:
+    seed = 1000 * SEED + number
+    batch = random_batch(seed)
+    print(f"seed {seed}: {batch.pipeline} {batch.knobs}\n{batch.text}")
+    with mlir_context():
+        check_text(batch.text, Request(batch.pipeline, batch.knobs))

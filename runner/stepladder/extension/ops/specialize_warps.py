@@ -105,4 +105,6 @@ def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewri
         inner.move_before(end.operation)
     _keep_loads(leader.operation, rewriter)
     for issue in pipeline.issues_below(launch):
-        rewriter.erase_op(issue)
+        # Without a loop around them, the producer's loads are directly in its branch.
+        if not pipeline.is_inside(issue, leader.operation):
+            rewriter.erase_op(issue)
