@@ -136,8 +136,8 @@ def row(problem: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Returns the options of the command line."""
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
     parser.add_argument("what", choices=["run", "build", "measure"], help="which half to run, or both")
     parser.add_argument("folder", type=Path, help="of the kernels")
@@ -148,12 +148,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of a measurement (7)")
     parser.add_argument("--sustained", action="store_true", help="measure sustained speed as well")
     parser.add_argument("--limit", type=float, default=480.0, help="seconds after which no case is started (480)")
-    return parser.parse_args()
+    return parser
 
 
 def main() -> int:
     """Runs the script."""
-    options = parse_arguments()
+    options = make_parser().parse_args()
     if options.what != "build" and options.out is None:
         print("run and measure need the file of the result", file=sys.stderr)
         return 2
