@@ -47,7 +47,7 @@ module attributes {transform.with_named_sequence} {
         // in global memory one for each tile and split.
         cluster_workspace_bytes =
           "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
-        tiles = "((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
+        tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
 
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,

@@ -63,7 +63,7 @@ func.func @from_zero(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %C: memref<12
 // CHECK: [[COLUMNS:%.+]] = affine.min #[[columns]]([[J]])
 // CHECK: tensor.extract_slice %A{{.*}} {{\[}}[[ROWS]], 8]
 // CHECK: tensor.extract_slice %B{{.*}} [8, [[COLUMNS]]]
-// CHECK: [[ZEROS:%.+]] = linalg.fill
+// CHECK-DAG: [[ZEROS:%.+]] = linalg.fill
 // CHECK: [[SUMS:%.+]] = linalg.matmul ins({{.*}}) outs([[ZEROS]] : tensor<?x?xf32>)
 // CHECK: linalg.generic {{.*}} ins([[SUMS]] : tensor<?x?xf32>) outs({{.*}} : tensor<?x?xf16>)
 // CHECK: arith.truncf
@@ -85,5 +85,61 @@ func.func @rounded(%A: tensor<100x8xf16>, %B: tensor<8x40xf16>, %C: memref<100x4
     linalg.yield %rounded : f16
   } -> tensor<100x40xf16>
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<100x40xf16>, memref<100x40xf16>) -> ()
+  return
+}
+
+// -----
+
+// Of a batch, a block computes a tile of one matmul: the batch is on z, and its dimension is dropped.
+// CHECK-LABEL: func.func @batch(
+// CHECK-NOT: linalg
+// CHECK: scf.forall ([[B:%[a-z0-9_]+]], [[I:%[a-z0-9_]+]], [[J:%[a-z0-9_]+]]) in (5, 2, 4) shared_outs([[c:%.+]] = %{{.*}})
+// CHECK-DAG: [[A_ROWS:%.+]] = tensor.extract_slice %A{{\[}}[[B]], [[i:%[a-z0-9_]+]], 0] [1, 64, 8] [1, 1, 1] : tensor<5x128x8xf16> to tensor<64x8xf16>
+// CHECK-DAG: [[B_COLUMNS:%.+]] = tensor.extract_slice %B{{\[}}[[B]], 0, [[j:%[a-z0-9_]+]]] [1, 8, 32] [1, 1, 1] : tensor<5x8x128xf16> to tensor<8x32xf16>
+// CHECK-DAG: [[C_TILE:%.+]] = tensor.extract_slice [[c]]{{\[}}[[B]], [[i]], [[j]]] [1, 64, 32] [1, 1, 1] : tensor<5x128x128xf32> to tensor<64x32xf32>
+// CHECK: [[D:%.+]] = linalg.matmul ins([[A_ROWS]], [[B_COLUMNS]] : {{.*}}) outs([[C_TILE]] : tensor<64x32xf32>)
+// CHECK: tensor.parallel_insert_slice [[D]] into [[c]]{{\[}}[[B]], [[i]], [[j]]] [1, 64, 32] [1, 1, 1] : tensor<64x32xf32> into
+// CHECK: mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @batch(%A: tensor<5x128x8xf16>, %B: tensor<5x8x128xf16>, %C: memref<5x128x128xf32>) {
+  %c = bufferization.to_tensor %C restrict writable : memref<5x128x128xf32> to tensor<5x128x128xf32>
+  %d = linalg.batch_matmul ins(%A, %B : tensor<5x128x8xf16>, tensor<5x8x128xf16>)
+      outs(%c : tensor<5x128x128xf32>) -> tensor<5x128x128xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C
+      : (tensor<5x128x128xf32>, memref<5x128x128xf32>) -> ()
+  return
+}
+
+// -----
+
+// B is one matrix for the batch, stored transposed; tiles at the edges are smaller; the fill and the rounding follow.
+// CHECK-LABEL: func.func @broadcast(
+// CHECK-NOT: linalg
+// CHECK: scf.forall ([[B:%[a-z0-9_]+]], {{.*}}) in (3, 2, 2) shared_outs([[c:%.+]] = %{{.*}})
+// CHECK-DAG: tensor.extract_slice %A{{\[}}[[B]], %{{.*}}, 0] [1, [[ROWS:%[a-z0-9_]+]], 8] [1, 1, 1] : tensor<3x100x8xf16> to tensor<?x8xf16>
+// CHECK-DAG: tensor.extract_slice %B[%{{.*}}, 0] [[[COLUMNS:%[a-z0-9_]+]], 8] [1, 1] : tensor<40x8xf16> to tensor<?x8xf16>
+// CHECK-DAG: [[ZEROS:%.+]] = linalg.fill ins({{.*}}) outs(%{{.*}} : tensor<?x?xf32>)
+// CHECK: [[SUMS:%.+]] = linalg.matmul indexing_maps = {{.*}} outs([[ZEROS]] : tensor<?x?xf32>)
+// CHECK: [[ROUNDED:%.+]] = linalg.generic {{.*}} ins([[SUMS]] : tensor<?x?xf32>) outs({{.*}} : tensor<?x?xf16>)
+// CHECK: tensor.parallel_insert_slice [[ROUNDED]] into [[c]]{{\[}}[[B]], {{.*}}] [1, [[ROWS]], [[COLUMNS]]]
+// CHECK-NOT: linalg
+// CHECK: return
+#whole = affine_map<(b, i, j) -> (b, i, j)>
+func.func @broadcast(%A: tensor<3x100x8xf16>, %B: tensor<40x8xf16>, %C: memref<3x100x40xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %c = bufferization.to_tensor %C restrict writable : memref<3x100x40xf16> to tensor<3x100x40xf16>
+  %empty = tensor.empty() : tensor<3x100x40xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x100x40xf32>) -> tensor<3x100x40xf32>
+  %sums = linalg.contract indexing_maps = [
+      affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+      ins(%A, %B : tensor<3x100x8xf16>, tensor<40x8xf16>) outs(%zeros : tensor<3x100x40xf32>) -> tensor<3x100x40xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%sums : tensor<3x100x40xf32>) outs(%c : tensor<3x100x40xf16>) {
+  ^bb0(%sum: f32, %old: f16):
+    %rounded = arith.truncf %sum : f32 to f16
+    linalg.yield %rounded : f16
+  } -> tensor<3x100x40xf16>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<3x100x40xf16>, memref<3x100x40xf16>) -> ()
   return
 }

@@ -82,7 +82,7 @@ def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True
 def make_manifest(problem=None, **changes) -> Manifest:
     problem = problem or make_problem()
     arguments = (
-        Argument("arg0", "c", problem.c_type, (problem.m, problem.n), "readwrite" if problem.accumulate else "write"),
+        Argument("arg0", "c", problem.c_type, problem.c_shape, "readwrite" if problem.accumulate else "write"),
         Argument("arg1", "a", problem.a_type, problem.a_shape, "read"),
         Argument("arg2", "b", problem.b_type, problem.b_shape, "read"),
     )

@@ -78,6 +78,44 @@ class ColumnMajorLibrary:
         product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
         c[:] = product + beta * c.astype(np.float64) if beta else product
 
+    def gemm_strided_batched_ex(
+        self,
+        handle,
+        transa,
+        transb,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        a_type,
+        lda,
+        stride_a,
+        b,
+        b_type,
+        ldb,
+        stride_b,
+        beta,
+        c,
+        c_type,
+        ldc,
+        stride_c,
+        count,
+        compute,
+        algorithm,
+    ) -> None:
+        def matrix(address, kind, leading, stride, number) -> tuple:
+            return address + number * stride * np.dtype(DTYPES[kind]).itemsize, kind, leading
+
+        for number in range(count):
+            self.gemm_ex(
+                *(handle, transa, transb, m, n, k, alpha),
+                *matrix(a, a_type, lda, stride_a, number),
+                *matrix(b, b_type, ldb, stride_b, number),
+                *(beta, *matrix(c, c_type, ldc, stride_c, number)),
+                *(compute, algorithm),
+            )
+
     @staticmethod
     def matrix(address, kind, rows, columns, leading) -> np.ndarray:
         dtype = np.dtype(DTYPES.get(kind, kind))

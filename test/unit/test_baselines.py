@@ -11,7 +11,7 @@ from conftest import make_problem
 from fake_cublas import ColumnMajorLibrary, CudaDataType, host_buffers
 from stepladder.measure import baselines
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.verify.inputs import exact_inputs, random_inputs
+from stepladder.verify.inputs import exact_inputs, logical_operands, random_inputs
 
 
 @pytest.fixture
@@ -78,6 +78,19 @@ def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b
     baselines.cublas(host_buffers(problem, a, b, c)).enqueue()
     assert np.array_equal(c, expected)
     assert library.compute == compute
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "row"), ("row", "column")])
+@pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
+def test_batches(install, broadcast, a_layout, b_layout, accumulate) -> None:
+    install(ColumnMajorLibrary())
+    problem = make_problem(4, 8, 12, accumulate=accumulate, a_layout=a_layout, b_layout=b_layout, batch=3, **broadcast)
+    a, b, c = exact_inputs(problem, 0)
+    left, right = logical_operands(problem, a, b)
+    expected = left.astype(np.float64) @ right.astype(np.float64) + (c if accumulate else 0)
+    baselines.cublas(host_buffers(problem, a, b, c)).enqueue()
+    assert expected.shape == c.shape == (3, 4, 8) and np.array_equal(c, expected)
 
 
 @pytest.mark.parametrize(
@@ -186,4 +199,5 @@ def test_nvmath_has_what_is_called() -> None:
         assert int(getattr(nvmath.CudaDataType, member.name)) == member
     assert (int(library.Operation.N), int(library.Operation.T), int(library.GemmAlgo.DEFAULT)) == (0, 1, -1)
     inspect.signature(library.gemm_ex).bind(*range(19))
+    inspect.signature(library.gemm_strided_batched_ex).bind(*range(23))
     assert issubclass(library.cuBLASError, Exception)

@@ -14,7 +14,7 @@ from stepladder.measure import baselines
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.reference import matmul_program
-from stepladder.verify.inputs import exact_inputs
+from stepladder.verify.inputs import exact_inputs, logical_operands
 
 
 class Tensor:
@@ -30,8 +30,12 @@ class Tensor:
     def view(self, what):
         return Tensor(self.memory.reshape(what) if isinstance(what, tuple) else self.memory.view(what))
 
-    def t(self):
-        return Tensor(self.memory.T)
+    def transpose(self, first, second):
+        return Tensor(self.memory.swapaxes(first, second))
+
+    def expand(self, batch, *others):
+        assert others == (-1, -1)
+        return Tensor(np.broadcast_to(self.memory, (batch, *self.memory.shape)))
 
 
 class FakeTorch:
@@ -84,6 +88,12 @@ class FakeTorch:
     def addmm(self, c, a, b, *, out, **options) -> None:
         self.multiply("addmm", a, b, c, out, **options)
 
+    def bmm(self, a, b, *, out, **options) -> None:
+        self.multiply("bmm", a, b, None, out, **options)
+
+    def baddbmm(self, c, a, b, *, out, **options) -> None:
+        self.multiply("baddbmm", a, b, c, out, **options)
+
     def _int_mm(self, a, b, *, out) -> None:
         self.multiply("_int_mm", a, b, None, out, out_dtype=out.dtype)
 
@@ -129,6 +139,25 @@ def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_
     assert (torch.options.allow_fp16_accumulation, torch.precision) == ("as it was", "as it was")
     library = "cuBLASLt" if inputs == "i8" else "cuBLAS"
     assert baseline.provider == f"{library} of CUDA 13.0 through PyTorch 2.11.0"
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "row"), ("row", "column")])
+@pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
+def test_batches_by_pytorch(torch, broadcast, a_layout, b_layout, accumulate) -> None:
+    problem = make_problem(24, 8, 16, accumulate=accumulate, a_layout=a_layout, b_layout=b_layout, batch=3, **broadcast)
+    a, b, c = exact_inputs(problem, 0)
+    left, right = logical_operands(problem, a, b)
+    expected = left.astype(np.float64) @ right.astype(np.float64) + (c if accumulate else 0)
+    baselines.cublas(host_buffers(problem, a, b, c)).enqueue()
+    assert expected.shape == c.shape == (3, 24, 8) and np.array_equal(c, expected)
+    assert [name for name, _, _ in torch.calls] == ["baddbmm" if accumulate else "bmm"]
+
+
+def test_batch_that_pytorch_lacks(torch) -> None:
+    problem = make_problem(32, 8, 16, "i32", "i32", False, "i8", batch=2)
+    with pytest.raises(StepladderError, match=r"torch._int_mm has no batches"):
+        baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
 
 
 @pytest.mark.parametrize(

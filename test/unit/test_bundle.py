@@ -59,6 +59,9 @@ def test_manifest_fields(bundle) -> None:
         "a_layout",
         "b_layout",
         "compute_type",
+        "batch",
+        "a_broadcast",
+        "b_broadcast",
     }
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
 

@@ -181,7 +181,7 @@ def test_literals_are_the_defaults() -> None:
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults}, pipeline.derived))
+        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults, "batched": 0}, pipeline.derived))
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")

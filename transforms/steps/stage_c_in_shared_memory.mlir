@@ -52,10 +52,12 @@ module attributes {transform.with_named_sequence} {
       } : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
       -> (!transform.any_op, !transform.any_op, !transform.any_op)
 
-    // A fill of zeros padded with zeros folds to the fill of a whole tile.
+    // A fill of zeros padded with zeros folds to the fill of a whole tile. The extents of tiles of a batch, which are
+    // slices of reduced rank, become those that the tiles were cut with.
     %tensors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %tensors {
       transform.apply_patterns.canonicalization
+      transform.apply_patterns.memref.resolve_ranked_shaped_type_result_dims
     } : !transform.any_op
 
     // The initial accumulator gets the allocation: a fill, or a copy of C's tile for C = AB + C.

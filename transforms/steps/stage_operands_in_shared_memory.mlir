@@ -54,6 +54,7 @@ module attributes {transform.with_named_sequence} {
     %tensors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %tensors {
       transform.apply_patterns.canonicalization
+      transform.apply_patterns.memref.resolve_ranked_shaped_type_result_dims
       transform.apply_patterns.scf.for_loop_canonicalization
     } : !transform.any_op
 

@@ -6,6 +6,9 @@
 // into the tile, where it initializes registers instead of memory. Where the accumulator is rounded to C's type, the
 // rounding is tiled and the matmul fused into it: a tile is rounded in registers.
 //
+// Of a batch, a block computes a tile of one matmul: the batch is tiled by 1 and mapped to z, and
+// `drop_batch_dimension` makes the tile's product a plain matmul.
+//
 // In a pipeline with `whole_tiles` the tiles must divide C. In the others the tiles at the edges are smaller, by
 // `affine.min`.
 //
@@ -23,6 +26,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+  transform.named_sequence private @drop_batch_dimension(!transform.any_op {transform.readonly})
 
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
@@ -31,16 +35,28 @@ module attributes {transform.with_named_sequence} {
          message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
         {condition = "acc_type == c_type or rounds_c", message = "C must have the element type of the accumulators"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
-        {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"}
+        {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
+        {condition = "batch <= 65535", message = "a batch must have at most 65535 matmuls: blocks along z of a grid"},
+        {condition = "not batched or m > 1 and n > 1 and k > 1",
+         message = "m, n and k of a batch must be above 1: dimensions of 1 are dropped with that of the batch"}
       ]} {
     // Tiles the producer of C: the matmul, or the op that rounds its result. Rows of tiles map to y and columns to x,
     // the fastest dimension of the grid.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
-    %tile, %blocks = transform.structured.tile_using_forall %last tile_sizes [%block_m, %block_n]
-      (mapping = [#gpu.block<y>, #gpu.block<x>])
-      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+    %tile, %blocks = transform.tune.alternatives<"batch"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "batched"}} -> !transform.any_op, !transform.any_op {
+      %tiled, %loop = transform.structured.tile_using_forall %last tile_sizes [%block_m, %block_n]
+        (mapping = [#gpu.block<y>, #gpu.block<x>])
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+      transform.yield %tiled, %loop : !transform.any_op, !transform.any_op
+    }, {
+      %tiled, %loop = transform.structured.tile_using_forall %last tile_sizes [1, %block_m, %block_n]
+        (mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>])
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+      transform.yield %tiled, %loop : !transform.any_op, !transform.any_op
+    }
 
     // Fuses the matmul whose result is rounded. Without a rounding the handle is empty and nothing is fused.
     %rounding = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
@@ -56,6 +72,14 @@ module attributes {transform.with_named_sequence} {
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+
+    transform.tune.alternatives<"drop_batch"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "batched"}} {
+    }, {
+      transform.include @drop_batch_dimension failures(propagate) (%module) : (!transform.any_op) -> ()
+      %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+      transform.include @canonicalize failures(propagate) (%functions) : (!transform.any_op) -> ()
+    }
     transform.yield
   }
 }

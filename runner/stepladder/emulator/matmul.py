@@ -195,6 +195,10 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
     )
 
 
+# Matmuls of a small batch.
+_MATMULS = 3
+
+
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need.
@@ -219,7 +223,8 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
             (found.m, found.n, found.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)
         )
     )
-    return dataclasses.replace(found, m=m, n=n, k=k)
+    batch = None if found.batch is None else min(found.batch, _MATMULS)
+    return dataclasses.replace(found, m=m, n=n, k=k, batch=batch)
 
 
 def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
@@ -259,6 +264,8 @@ def payload_of(problem: Problem) -> str:
         accumulate=problem.accumulate,
         a_layout=problem.a_layout,
         b_layout=problem.b_layout,
+        batch=problem.batch,
+        broadcast="a" * problem.a_broadcast + "b" * problem.b_broadcast,
     )
 
 

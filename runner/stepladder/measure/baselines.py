@@ -57,7 +57,7 @@ def unsupported(problem: Problem) -> str:
     if compute_type(problem) is None:
         products = [f"{product} -> {stored} ({sums} accumulation)" for _, product, sums, stored in COMPUTE_TYPES]
         return f"it has {', '.join(products)}"
-    extents = {problem.a_shape[1], problem.b_shape[1], problem.n}
+    extents = {problem.a_shape[-1], problem.b_shape[-1], problem.n}
     if problem.a_type == "i8" and any(extent % INTEGER_ALIGNMENT for extent in extents):
         return f"rows of stored i8 operands and of C must be multiples of {INTEGER_ALIGNMENT} elements"
     return ""

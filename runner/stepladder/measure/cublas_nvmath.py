@@ -1,12 +1,15 @@
-"""cuBLAS through the bindings of nvmath-python: `cublasGemmEx` with its default algorithm."""
+"""cuBLAS through the bindings of nvmath-python: `cublasGemmEx` with its default algorithm, or
+`cublasGemmStridedBatchedEx` for batches."""
 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
@@ -52,20 +55,30 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
 
     # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A. A
     # column-major operand reads as itself, and is transposed by the operation.
+    def matrix(buffer: Buffer, type_name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns address, type and leading dimension of an operand, and in a batch the stride from one matrix to the
+        next, 0 where it has one matrix."""
+        stride = math.prod(shape[-2:]) if len(shape) > 2 else 0
+        own: tuple[int, ...] = (buffer.address, data_type(type_name), shape[len(shape) - 1])
+        return own if problem.batch is None else (*own, stride)
+
     arguments = (
         getattr(library.Operation, OPERATIONS[problem.b_layout]),
         getattr(library.Operation, OPERATIONS[problem.a_layout]),
         *(problem.n, problem.m, problem.k, alpha.ctypes.data),
-        *(buffers.b.address, data_type(problem.b_type), problem.b_shape[1]),
-        *(buffers.a.address, data_type(problem.a_type), problem.a_shape[1]),
-        *(beta.ctypes.data, buffers.c.address, data_type(problem.c_type), problem.n),
+        *matrix(buffers.b, problem.b_type, problem.b_shape),
+        *matrix(buffers.a, problem.a_type, problem.a_shape),
+        *(beta.ctypes.data, *matrix(buffers.c, problem.c_type, problem.c_shape)),
+        *(() if problem.batch is None else (problem.batch,)),
         getattr(library.ComputeType, compute_type),
         library.GemmAlgo.DEFAULT,
     )
 
+    multiply = library.gemm_ex if problem.batch is None else library.gemm_strided_batched_ex
+
     def enqueue(keep_alive: tuple[object, ...] = (workspace, alpha, beta)) -> None:
         try:
-            library.gemm_ex(handle, *arguments)
+            multiply(handle, *arguments)
         except library.cuBLASError as error:
             raise StepladderError(
                 f"cuBLAS fails at {problem.describe()}: {error}; use --baseline none", status=FAILED

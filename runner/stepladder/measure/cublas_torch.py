@@ -1,7 +1,8 @@
 """cuBLAS through PyTorch, for machines without nvmath-python.
 
-`torch.mm` and `torch.addmm` call cublasGemmEx, or cublasSgemm for f32. Products of i8 go through cuBLASLt, which has no
-C = AB + C there.
+`torch.mm` and `torch.addmm` call cublasGemmEx, or cublasSgemm for f32; for batches, `torch.bmm` and `torch.baddbmm`
+call cublasGemmStridedBatchedEx, with a stride of 0 for an operand that is broadcast. Products of i8 go through
+cuBLASLt, which has no C = AB + C there.
 """
 
 from __future__ import annotations
@@ -60,13 +61,15 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     place = torch.device("cuda", device.ordinal)
     stream = torch.cuda.ExternalStream(device.stream, device=place)
 
-    def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, int], layout: str) -> _Tensor:
+    def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, ...], layout: str) -> _Tensor:
         stored = torch.as_tensor(buffer, device=place).view(getattr(torch, TORCH_TYPES[element.name])).view(shape)
-        return stored if layout == "row" else stored.t()
+        matrices = stored if layout == "row" else stored.transpose(-1, -2)
+        is_broadcast = problem.batch is not None and len(shape) == 2
+        return matrices.expand(problem.batch, -1, -1) if is_broadcast else matrices
 
     a = tensor(buffers.a, buffers.a_type, problem.a_shape, problem.a_layout)
     b = tensor(buffers.b, buffers.b_type, problem.b_shape, problem.b_layout)
-    c = tensor(buffers.c, buffers.c_type, (problem.m, problem.n), "row")
+    c = tensor(buffers.c, buffers.c_type, problem.c_shape, "row")
     # A wider C than the operands is asked for explicitly.
     wider = {} if a.dtype == c.dtype else {"out_dtype": c.dtype}
 
@@ -75,6 +78,10 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
             with torch.cuda.stream(stream), _precision(torch, compute_type):
                 if compute_type == "COMPUTE_32I":
                     torch._int_mm(a, b, out=c)
+                elif problem.batch is not None and problem.accumulate:
+                    torch.baddbmm(c, a, b, out=c, **wider)
+                elif problem.batch is not None:
+                    torch.bmm(a, b, out=c, **wider)
                 elif problem.accumulate:
                     torch.addmm(c, a, b, out=c, **wider)
                 else:
@@ -95,6 +102,8 @@ def unsupported(problem: Problem) -> str:
     """Returns why PyTorch has no such product, though cuBLAS has one; an empty string where it has one."""
     if problem.a_type != "i8":
         return ""
+    if problem.batch is not None:
+        return "torch._int_mm has no batches"
     if problem.accumulate:
         return "torch._int_mm has no C = AB + C"
     if problem.m <= INTEGER_ROWS or problem.n % INTEGER_MULTIPLE or problem.k % INTEGER_MULTIPLE:

@@ -86,10 +86,14 @@ def mbarrier_group(count: int) -> ir.Type:
     return ir.Type.parse(f"!nvgpu.mbarrier.group<memorySpace = {address_space(WORKGROUP)}, num_barriers = {count}>")
 
 
-def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int) -> ir.Type:
-    """Returns the type of a TMA descriptor with boxes of `rows` x `columns` elements, swizzled over `swizzle` bytes."""
+def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int, *, rank: int = 2) -> ir.Type:
+    """Returns the type of a TMA descriptor with boxes of `rows` x `columns` elements, swizzled over `swizzle` bytes.
+
+    A descriptor of a higher `rank` has boxes of one matrix: their outer dimensions are 1.
+    """
+    ones = "1x" * (rank - 2)
     return ir.Type.parse(
-        f"!nvgpu.tensormap.descriptor<tensor = memref<{rows}x{columns}x{element_type}, {_SHARED_SPACE_NUMBER}>, "
+        f"!nvgpu.tensormap.descriptor<tensor = memref<{ones}{rows}x{columns}x{element_type}, {_SHARED_SPACE_NUMBER}>, "
         f"swizzle = swizzle_{swizzle}b, l2promo = l2promo_128b, oob = zero, interleave = none>"
     )
 

@@ -12,8 +12,15 @@ from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
 
+# The ops that a payload's product may be; `linalg.contract` where an operand is both broadcast and column-major.
+MATMULS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract")
+
 FACTS = (
     "form",
+    "batched",
+    "batch",
+    "a_matrices",
+    "b_matrices",
     "m",
     "n",
     "k",
@@ -33,6 +40,10 @@ FACTS = (
 def problem_facts(problem: Problem) -> Facts:
     """Returns sizes, layouts, and types by name and in bits of a problem."""
     facts: Facts = {
+        "batched": int(problem.batch is not None),
+        "batch": problem.matmuls,
+        "a_matrices": 1 if problem.a_broadcast else problem.matmuls,
+        "b_matrices": 1 if problem.b_broadcast else problem.matmuls,
         "m": problem.m,
         "n": problem.n,
         "k": problem.k,
@@ -46,12 +57,15 @@ def problem_facts(problem: Problem) -> Facts:
 
 
 def type_facts(module: ir.Module) -> Facts:
-    """Returns types, widths and layouts of the matmul in a dump, whole or tiled; none where no matmul is left."""
-    matmuls = walk(module, "linalg.matmul") or walk(module, "vector.contract")
+    """Returns types, widths and layouts of the matmul in a dump, whole or tiled, as far as one is left, and whether it
+    is a batch."""
+    matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
-        return {}
-    facts: Facts = {}
+        return {"batched": 0}
     attributes = matmuls[0].attributes
+    # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
+    first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)
+    facts: Facts = {"batched": first}
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
@@ -62,7 +76,7 @@ def type_facts(module: ir.Module) -> Facts:
         elif maps is None:
             facts[f"{role}_layout"] = "row"
         else:
-            outer = ir.AffineMapAttr(maps[number]).value.results[0]
-            rows_first = ir.AffineExpr.get_dim(0 if role == "a" else 2)
+            outer = ir.AffineMapAttr(maps[number]).value.results[-2]
+            rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
     return facts

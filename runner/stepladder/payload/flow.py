@@ -63,7 +63,7 @@ class Flow:
 
     Attributes:
         function: the payload's function.
-        matmul: its one `linalg.matmul`.
+        matmul: its one matmul or batch of them.
         values: what each tensor or number holds, by value.
         buffers: what each memref argument holds now, by argument number.
         written: the op that wrote each argument.
@@ -105,7 +105,7 @@ class Flow:
             self._follow(op)
         if self.result is None:
             end = blocks[0].operations[len(blocks[0].operations) - 1]
-            raise refuse(end, "nothing takes the result of linalg.matmul: it must be returned or written to C")
+            raise refuse(end, f"nothing takes the result of {self.matmul.name}: it must be returned or written to C")
         c, value = self.result
         self.roles[c] = "c"
         self._check_arguments(arguments)
@@ -128,7 +128,7 @@ class Flow:
                 self._read(op)
             case "linalg.fill":
                 self._fill(op)
-            case "linalg.matmul":
+            case "linalg.matmul" | "linalg.batch_matmul" | "linalg.contract":
                 self._multiply(op)
             case "linalg.generic" if linalg_bodies.rounds(op):
                 self._round(op)
@@ -141,7 +141,7 @@ class Flow:
             case "func.return":
                 self._return(op)
             case _:
-                raise refuse(op, f"'{op.name}' beside linalg.matmul: a pipeline would lose it")
+                raise refuse(op, f"'{op.name}' beside {self.matmul.name}: a pipeline would lose it")
 
     def _number(self, buffer: ir.Value, op: ir.Operation) -> int:
         """Returns which argument a buffer is."""
@@ -204,34 +204,34 @@ class Flow:
             else [use.owner for use in op.results[0].uses] == [self.matmul]
         )
         if not is_start:
-            raise refuse(op, "linalg.fill makes zeros that are not, or not only, what linalg.matmul starts from")
+            raise refuse(op, f"linalg.fill makes zeros that are not, or not only, what {self.matmul.name} starts from")
         self._store(op, Kind.ZEROS, target)
 
     def _multiply(self, op: ir.Operation) -> None:
         if not linalg_bodies.multiplies_and_adds(op):
             raise refuse(
                 op,
-                "linalg.matmul has a body that is not a product and a sum",
-                "accepted: the body that linalg.matmul has when none is written",
+                f"{op.name} has a body that is not a product and a sum",
+                f"accepted: the body that {op.name} has when none is written",
             )
         for role, operand in zip("ab", op.operands):
             content = self._content(operand, op)
             if content.kind is not Kind.ARGUMENT:
                 raise refuse(op, f"{role.upper()} is {content.kind.value}; it must be an argument of the function")
             if content.argument in self.roles:
-                raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
+                raise refuse(op, f"{op.name} takes one argument of the function twice; A, B and C must be three")
             assert content.argument is not None  # content of this kind has one
             self.roles[content.argument] = role
         start = self._content(op.operands[2], op)
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
             raise refuse(
                 op,
-                f"linalg.matmul starts from {start.kind.value}",
+                f"{op.name} starts from {start.kind.value}",
                 "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
             )
         self.accumulates = start.kind is Kind.ARGUMENT
         if start.argument in self.roles:
-            raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
+            raise refuse(op, f"{op.name} takes one argument of the function twice; A, B and C must be three")
         self._store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
             self.result = (self._number(op.operands[2], op), op.operands[2])
@@ -239,7 +239,9 @@ class Flow:
     def _round(self, op: ir.Operation) -> None:
         source, target = (self._content(operand, op) for operand in op.operands)
         if source.kind is not Kind.ACCUMULATORS or is_memref(op.operands[1]):
-            raise refuse(op, "linalg.generic rounds something other than the accumulators of linalg.matmul on tensors")
+            raise refuse(
+                op, f"linalg.generic rounds something other than the accumulators of {self.matmul.name} on tensors"
+            )
         if self.accumulates or source.argument is not None:
             raise refuse(
                 op,
@@ -266,7 +268,7 @@ class Flow:
     def _take(self, op: ir.Operation, value: ir.Value, content: _Content, c: int) -> None:
         """Notes the result, argument or new argument `c`."""
         if content.kind not in (Kind.ACCUMULATORS, Kind.ROUNDED):
-            raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of linalg.matmul")
+            raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
         self._used_once(value, op)
         if self.result is not None:
             raise refuse(op, "a second result; a pipeline computes one")

@@ -38,7 +38,7 @@ def rounds(generic: ir.Operation) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
     body = _inner(generic)
     if [op.name for op in body] != ["arith.truncf", "linalg.yield"] or any(
-        map_ != ir.AffineMap.get_identity(2) for map_ in maps
+        map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps
     ):
         return False
     rounding, end = body

@@ -8,7 +8,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
-from stepladder.payload.facts import problem_facts
+from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.rule import check_form
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -22,7 +22,7 @@ class PayloadMatmul:
         problem: sizes, element types and layouts.
         roles: number of a function argument -> "a", "b" or "c"; a product that is returned becomes a new last argument.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`).
-        location: of the `linalg.matmul`, as `file:line:column`.
+        location: of the product's op, as `file:line:column`.
     """
 
     problem: Problem
@@ -47,7 +47,7 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         StepladderError: no matmul, more than one, shapes that are not static or of which one is 0, indexing maps that
             are not those of row- or column-major operands, unsigned integers, or what the rule does not accept.
     """
-    matmuls = walk(module, "linalg.matmul")
+    matmuls = walk(module, *MATMULS)
     if not matmuls:
         others = _linalg_names(module)
         raise StepladderError(
@@ -59,21 +59,22 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         )
     if len(matmuls) > 1:
         places = ", ".join(diagnostics.location_text(op.location) for op in matmuls[:4])
+        names = " and ".join(dict.fromkeys(op.name for op in matmuls))
         raise StepladderError(
-            f"{len(matmuls)} linalg.matmul ops in the payload, and a pipeline takes one ({places})",
+            f"{len(matmuls)} {names} ops in the payload, and a pipeline takes one ({places})",
             location=diagnostics.location_text(matmuls[1].location),
         )
     matmul = matmuls[0]
     location = diagnostics.location_text(matmul.location)
     types = [ir.ShapedType(operand.type) for operand in matmul.operands]
     if not all(type_.has_static_shape for type_ in types):
-        raise StepladderError("linalg.matmul has dynamic shapes; sizes must be static", location=location)
-    a_layout, b_layout = _layouts(matmul, location)
+        raise StepladderError(f"{matmul.name} has dynamic shapes; sizes must be static", location=location)
+    a_map, b_map = _maps(matmul, location)
     _check_signed(matmul, location)
     a, b, c = types
-    m, n = c.shape
-    k = a.shape[1 if a_layout == "row" else 0]
-    check_sizes(m, n, k, location)
+    *batch, m, n = c.shape
+    k = a.shape[-1 if a_map.layout == "row" else -2]
+    check_sizes(m, n, k, location, *batch)
     form = check_form(module, matmul)
     a_type = str(a.element_type)
     problem = Problem(
@@ -85,24 +86,24 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         acc_type=str(c.element_type),
         c_type=form.c_type,
         accumulate=form.accumulates,
-        a_layout=a_layout,
-        b_layout=b_layout,
+        a_layout=a_map.layout,
+        b_layout=b_map.layout,
         compute_type="tf32" if a_type == "f32" else None,
+        batch=batch[0] if batch else None,
+        a_broadcast=a_map.is_broadcast,
+        b_broadcast=b_map.is_broadcast,
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 
 
-def check_sizes(m: int, n: int, k: int, location: str | None = None) -> None:
-    """Raises StepladderError for a matmul of which one extent is below 1.
-
-    Args:
-        m, n, k: extents, in elements.
-        location: of the matmul, for the error.
-    """
-    empty = [f"{name} = {size}" for name, size in (("m", m), ("n", n), ("k", k)) if size < 1]
+def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int | None = None) -> None:
+    """Raises StepladderError for a matmul, or a batch of them, of which one extent is below 1."""
+    extents = [*(() if batch is None else (("batch", batch),)), ("m", m), ("n", n), ("k", k)]
+    empty = [f"{name} = {size}" for name, size in extents if size < 1]
     if empty:
+        sizes = " x ".join(str(size) for _, size in extents)
         raise StepladderError(
-            f"a matmul of {m} x {n} x {k} has nothing to compute: {', '.join(empty)}, and sizes must be at least 1",
+            f"a matmul of {sizes} has nothing to compute: {', '.join(empty)}, and sizes must be at least 1",
             location=location,
         )
 
@@ -113,30 +114,48 @@ def _linalg_names(module: ir.Module) -> list[str]:
     return [name for name in dict.fromkeys(found) if name not in ("linalg.yield", "linalg.fill")]
 
 
-def _layouts(matmul: ir.Operation, location: str) -> tuple[str, str]:
-    """Returns the layouts of a matmul's A and B, read from its indexing maps.
+@dataclass(frozen=True)
+class _Map:
+    """How a matmul indexes an operand: its layout, and whether its matrix is that of all matmuls of a batch."""
+
+    layout: str
+    is_broadcast: bool
+
+
+def _maps(matmul: ir.Operation, location: str) -> tuple[_Map, _Map]:
+    """Returns how a matmul or a batch of them indexes A and B, read from its indexing maps.
 
     Raises:
         StepladderError: a map that is not that of a row- or column-major A or B, or of a row-major C.
     """
+    plain = _Map("row", False)
     if "indexing_maps" not in matmul.attributes:
-        return "row", "row"
-    m, n, k = (ir.AffineExpr.get_dim(i) for i in range(3))
-    plain = [ir.AffineMap.get(3, 0, results) for results in ([m, k], [k, n], [m, n])]
-    transposed = [ir.AffineMap.get(3, 0, results) for results in ([k, m], [n, k])]
+        return plain, plain
     maps = [attribute.value for attribute in map(ir.AffineMapAttr, matmul.attributes["indexing_maps"])]
-    layouts = []
-    for name, found, row, column in zip("ABC", maps, plain, [*transposed, None]):
-        if found not in (row, column):
-            accepted = f"{row} (row-major)" + (f" or {column} (column-major)" if column else "")
+    loops = 3 if matmul.name == "linalg.matmul" else 4
+    *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(loops))
+    found = []
+    for name, own, (rows, columns) in zip("ABC", maps, ((m, k), (k, n), (m, n))):
+        accepted = {ir.AffineMap.get(loops, 0, [*batch, rows, columns]): plain}
+        if name != "C":
+            accepted[ir.AffineMap.get(loops, 0, [*batch, columns, rows])] = _Map("column", False)
+        if name != "C" and batch:
+            accepted[ir.AffineMap.get(loops, 0, [rows, columns])] = _Map("row", True)
+            accepted[ir.AffineMap.get(loops, 0, [columns, rows])] = _Map("column", True)
+        if own not in accepted:
+            texts = [f"{map_} ({_describe(kind)})" for map_, kind in accepted.items()]
             raise StepladderError(
-                f"linalg.matmul indexes {name} by the map {found}; it must be {accepted}", location=location
+                f"{matmul.name} indexes {name} by the map {own}; it must be {' or '.join(texts)}", location=location
             )
-        layouts.append("row" if found == row else "column")
-    return layouts[0], layouts[1]
+        found.append(accepted[own])
+    return found[0], found[1]
+
+
+def _describe(kind: _Map) -> str:
+    return f"{kind.layout}-major{', broadcast' if kind.is_broadcast else ''}"
 
 
 def _check_signed(matmul: ir.Operation, location: str) -> None:
     """Raises StepladderError for a matmul that casts its inputs as unsigned integers."""
     if "cast" in matmul.attributes and keyword(matmul.attributes["cast"]) == "cast_unsigned":
-        raise StepladderError("linalg.matmul takes A and B for unsigned; integers must be signed", location=location)
+        raise StepladderError(f"{matmul.name} takes A and B for unsigned; integers must be signed", location=location)

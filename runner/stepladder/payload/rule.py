@@ -22,7 +22,7 @@ def check_form(module: ir.Module, matmul: ir.Operation) -> Form:
 
     Args:
         module: the payload.
-        matmul: its one `linalg.matmul`, of static shapes.
+        matmul: its one matmul or batch of them, of static shapes.
 
     Raises:
         StepladderError: an op, an argument or a data flow that no pipeline computes; names it and what is accepted.
@@ -38,7 +38,7 @@ def _the_function(module: ir.Module, matmul: ir.Operation) -> ir.Operation:
     function = matmul.parent
     assert function is not None  # a module is around it
     if function.name != "func.func" and function.name != "builtin.module":
-        raise refuse(matmul, f"linalg.matmul is inside '{function.name}'; it must be at the top level of the function")
+        raise refuse(matmul, f"{matmul.name} is inside '{function.name}'; it must be at the top level of the function")
     for op in (op.operation for op in body.operations):
         is_unused_global = op.name == "ml_program.global"  # a reader of it would be refused where it is
         if op.name != "func.func" and not is_unused_global:

@@ -1,12 +1,10 @@
-"""Writes payloads: one matmul as a function of row-major buffers."""
+"""Writes payloads: one matmul, or a batch of them, as a function of row-major buffers."""
 
 from __future__ import annotations
 
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload.matmul import check_sizes
 from stepladder.runtime.errors import StepladderError
-
-_MAPS = {"row": "affine_map<(m, n, k) -> ({0}, {1})>", "column": "affine_map<(m, n, k) -> ({1}, {0})>"}
 
 
 def matmul_text(
@@ -21,6 +19,8 @@ def matmul_text(
     accumulate: bool = True,
     a_layout: str = "row",
     b_layout: str = "row",
+    batch: int | None = None,
+    broadcast: str = "",
 ) -> str:
     """Returns a payload in the form that all pipelines start from.
 
@@ -33,25 +33,36 @@ def matmul_text(
         accumulate: C = AB + C in place; else C = AB.
         a_layout, b_layout: `row`, or `column` for an operand that is the row-major buffer of its transpose, A[k, m] or
             B[n, k], which the matmul's indexing maps express.
+        batch: so many matmuls, A[batch, m, k], B[batch, k, n] and C[batch, m, n]; None for one, without this dimension.
+        broadcast: the operand of a batch that has no such dimension, `a` or `b`: all matmuls read its one matrix.
 
     Raises:
-        StepladderError: a size below 1, or types that do not go together: integers summed as floating-point numbers or
-            the reverse, C = AB + C of two types, or accumulators that cannot be rounded to C's type.
+        StepladderError: a size below 1, an operand broadcast without a batch, or types that do not go together:
+            integers summed as floating-point numbers or the reverse, C = AB + C of two types, or accumulators that
+            cannot be rounded to C's type.
     """
-    check_sizes(m, n, k)
+    check_sizes(m, n, k, batch=batch)
+    if broadcast not in ("", "a", "b"):
+        raise StepladderError(f"broadcast = '{broadcast}': A or B can be broadcast, one of them")
+    if batch is None and broadcast:
+        raise StepladderError(f"{broadcast.upper()} is broadcast over a batch, and there is none")
     _check_types(a_type, acc_type, c_type)
     if accumulate and acc_type != c_type:
         raise StepladderError(
             f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
             notes=["use --no-accumulate for C = AB, or the same type for both"],
         )
-    a = f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}"
-    b = f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}"
-    c, acc = f"{m}x{n}x{c_type}", f"{m}x{n}x{acc_type}"
+    count = "" if batch is None else f"{batch}x"
+    many = {role: "" if role in broadcast else count for role in "ab"}
+    a = many["a"] + (f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}")
+    b = many["b"] + (f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}")
+    c, acc = f"{count}{m}x{n}x{c_type}", f"{count}{m}x{n}x{acc_type}"
     columns = [name for name, layout in (("A", a_layout), ("B", b_layout)) if layout == "column"]
+    layouts = f", {' and '.join(columns)} column-major" if columns else ""
+    layouts += f", {' and '.join(broadcast.upper())} broadcast" if broadcast else ""
     lines = [
-        f"// C = AB{' + C' if accumulate else ''}, {m} x {n} x {k}, {a_type} x {b_type} -> {c_type}, accumulated in "
-        f"{acc_type}{', ' + ' and '.join(columns) + ' column-major' if columns else ''}.",
+        f"// C = AB{' + C' if accumulate else ''}, {'' if batch is None else f'{batch} x '}{m} x {n} x {k}, "
+        f"{a_type} x {b_type} -> {c_type}, accumulated in {acc_type}{layouts}.",
         f"func.func @matmul(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{",
         f"  %a = bufferization.to_tensor %A restrict : memref<{a}> to tensor<{a}>",
         f"  %b = bufferization.to_tensor %B restrict : memref<{b}> to tensor<{b}>",
@@ -69,19 +80,16 @@ def matmul_text(
         ]
         start = "%start"
     operands = f"ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>) -> tensor<{acc}>"
-    if columns:
-        maps = [_MAPS[a_layout].format("m", "k"), _MAPS[b_layout].format("k", "n"), _MAPS["row"].format("m", "n")]
-        lines += ["  %product = linalg.matmul indexing_maps = [", f"        {', '.join(maps)}]", f"      {operands}"]
-    else:
-        lines.append(f"  %product = linalg.matmul {operands}")
+    lines += _product(batch is not None, a_layout, b_layout, broadcast, operands)
     result = "%product"
     if acc_type != c_type:
+        loops = "i, j" if batch is None else "b, i, j"
+        kinds = ", ".join(['"parallel"'] * len(loops.split()))
         lines += [
             f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
             "  %rounded = linalg.generic {",
-            "      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],",
-            f'      iterator_types = ["parallel", "parallel"]}} ins(%product : tensor<{acc}>)'
-            f" outs(%d : tensor<{c}>) {{",
+            f"      indexing_maps = [affine_map<({loops}) -> ({loops})>, affine_map<({loops}) -> ({loops})>],",
+            f"      iterator_types = [{kinds}]}} ins(%product : tensor<{acc}>) outs(%d : tensor<{c}>) {{",
             f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
             f"    %r = arith.truncf %x : {acc_type} to {c_type}",
             f"    linalg.yield %r : {c_type}",
@@ -96,6 +104,24 @@ def matmul_text(
         "",
     ]
     return "\n".join(lines)
+
+
+def _product(is_batch: bool, a_layout: str, b_layout: str, broadcast: str, operands: str) -> list[str]:
+    """Returns the lines of the product. `linalg.batch_matmul` has no map of an operand that is both broadcast and
+    column-major; `linalg.contract` has."""
+    name = "linalg.batch_matmul" if is_batch else "linalg.matmul"
+    layouts = {"a": a_layout, "b": b_layout}
+    if layouts["a"] == layouts["b"] == "row" and not broadcast:
+        return [f"  %product = {name} {operands}"]
+    if layouts.get(broadcast) == "column":
+        name = "linalg.contract"
+    loops = ("b", "m", "n", "k") if is_batch else ("m", "n", "k")
+    maps = []
+    for role, dimensions in (("a", ("m", "k")), ("b", ("k", "n")), ("c", ("m", "n"))):
+        order = dimensions[::-1] if layouts.get(role) == "column" else dimensions
+        own = (*(() if role == broadcast or not is_batch else ("b",)), *order)
+        maps.append(f"affine_map<({', '.join(loops)}) -> ({', '.join(own)})>")
+    return [f"  %product = {name} indexing_maps = [", f"        {', '.join(maps)}]", f"      {operands}"]
 
 
 def _check_types(input_type: str, acc_type: str, c_type: str) -> None:

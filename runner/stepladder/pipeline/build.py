@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,14 +53,15 @@ def _argument(role: str, problem: Problem, descriptor: int | None) -> bundle.Arg
 
 def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
     buffer = _argument(role, problem, None)
-    pitch = buffer.shape[1] * element_type(buffer.element_type).bytes
+    bytes_ = element_type(buffer.element_type).bytes
+    strides = tuple(math.prod(buffer.shape[axis:]) * bytes_ for axis in range(1, len(buffer.shape)))
     return bundle.TmaDescriptor(
         role,
         buffer.element_type,
         buffer.shape,
-        (pitch,),
+        strides,
         descriptor.box,
-        (1, 1),
+        (1,) * len(descriptor.box),
         interleave=descriptor.interleave,
         swizzle=descriptor.swizzle,
         l2_promotion=descriptor.l2_promotion,

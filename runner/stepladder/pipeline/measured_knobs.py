@@ -131,7 +131,7 @@ def _of_width(entry: dict, bits: int) -> dict:
 def _distance(entry: dict, problem: Problem) -> float:
     """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and k;
     and how much more the entry's knobs would lose here in tiles that do not come out even than they lose there."""
-    area = abs(math.log2(entry["m"] * entry["n"] / (problem.m * problem.n)))
+    area = abs(math.log2(entry["m"] * entry["n"] / (problem.matmuls * problem.m * problem.n)))
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))
     lost = math.log2(_lost(entry["knobs"], problem.m, problem.n) / _lost(entry["knobs"], entry["m"], entry["n"]))
     return area + 0.25 * shape + 0.25 * abs(math.log2(entry["k"] / problem.k)) + _LOST * max(0.0, lost)
@@ -158,14 +158,14 @@ _NEAR = 0.02
 
 def near(pipeline: Path, problem: Problem) -> list[Entry]:
     """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
-    both sides of C, and almost the same k; the most alike first.
+    both sides of C, and almost the same k; the most alike first. None were measured of batches.
 
     Args:
         pipeline: the pipeline's file, as for `candidates`.
         problem: what is to be computed.
     """
     path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
-    if not path.is_file():
+    if not path.is_file() or problem.batch is not None:
         return []
     facts = problem_facts(problem)
     data = json.loads(path.read_text())

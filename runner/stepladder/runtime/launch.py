@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -23,7 +24,7 @@ class MatmulBuffers:
 
     Attributes:
         device, problem: as given.
-        a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and (m, n).
+        a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and `problem.c_shape`.
         a_type, b_type, c_type: their element types.
     """
 
@@ -35,10 +36,10 @@ class MatmulBuffers:
         )
         self.a = self._allocate(problem.a_shape, self.a_type)
         self.b = self._allocate(problem.b_shape, self.b_type)
-        self.c = self._allocate((problem.m, problem.n), self.c_type)
+        self.c = self._allocate(problem.c_shape, self.c_type)
 
-    def _allocate(self, shape: tuple[int, int], element: ElementType) -> Buffer:
-        return self.device.allocate(shape[0] * shape[1] * element.bytes)
+    def _allocate(self, shape: tuple[int, ...], element: ElementType) -> Buffer:
+        return self.device.allocate(math.prod(shape) * element.bytes)
 
     def __enter__(self) -> MatmulBuffers:
         return self
@@ -99,10 +100,10 @@ class DeviceExecutor:
         """Launches the kernel once.
 
         Args:
-            c: m x n: what C holds before the launch.
+            c: of the shape `problem.c_shape`: what C holds before the launch.
 
         Returns:
-            m x n: what C holds after it.
+            Of the same shape: what C holds after it.
         """
         self.buffers.c.upload(c)
         self.enqueue()

@@ -1,4 +1,4 @@
-"""The problem that a kernel computes: one matmul, its sizes, element types and layouts.
+"""The problem that a kernel computes: a matmul or a batch of them, its sizes, element types and layouts.
 
 A payload is recognized as one, a manifest holds one, and the checks of a kernel's numbers follow from it.
 """
@@ -10,16 +10,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Operand:
-    """A matrix of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
+    """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
 
     element_type: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     access: str
 
 
 @dataclass(frozen=True)
 class Problem:
     """A matmul: C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n and row-major.
+
+    In a batch, C and the operands that are not broadcast are buffers of as many matrices, one after the other. All
+    matmuls of the batch read the one matrix of an operand that is broadcast.
 
     Attributes:
         m, n, k: extents in elements.
@@ -30,6 +33,8 @@ class Problem:
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
         compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
             stands for `a_type`.
+        batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
+        a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
     """
 
     m: int
@@ -44,43 +49,69 @@ class Problem:
     a_layout: str = "row"
     b_layout: str = "row"
     compute_type: str | None = None
+    batch: int | None = None
+    a_broadcast: bool = False
+    b_broadcast: bool = False
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
             object.__setattr__(self, "compute_type", self.a_type)
 
     @property
-    def a_shape(self) -> tuple[int, int]:
-        """Extents of A's buffer, outermost first: (m, k), or (k, m) where A is column-major."""
-        return (self.m, self.k) if self.a_layout == "row" else (self.k, self.m)
+    def sizes(self) -> str:
+        """The extents as a message shows them: `128 x 256 x 64`, or `16 x 128 x 256 x 64` of a batch."""
+        return " x ".join(str(size) for size in (self.batch, self.m, self.n, self.k) if size is not None)
 
     @property
-    def b_shape(self) -> tuple[int, int]:
-        """Extents of B's buffer, outermost first: (k, n), or (n, k) where B is column-major."""
-        return (self.k, self.n) if self.b_layout == "row" else (self.n, self.k)
+    def matmuls(self) -> int:
+        """How many matmuls the problem consists of: those of its batch, or 1."""
+        return self.batch or 1
+
+    @property
+    def a_shape(self) -> tuple[int, ...]:
+        """Extents of A's buffer, outermost first: (m, k), or (k, m) where A is column-major; (batch, m, k) in a batch,
+        unless A is broadcast."""
+        return self._batched((self.m, self.k) if self.a_layout == "row" else (self.k, self.m), self.a_broadcast)
+
+    @property
+    def b_shape(self) -> tuple[int, ...]:
+        """Extents of B's buffer, outermost first: (k, n), or (n, k) where B is column-major; (batch, k, n) in a batch,
+        unless B is broadcast."""
+        return self._batched((self.k, self.n) if self.b_layout == "row" else (self.n, self.k), self.b_broadcast)
+
+    @property
+    def c_shape(self) -> tuple[int, ...]:
+        """Extents of C's buffer, outermost first: (m, n), or (batch, m, n)."""
+        return self._batched((self.m, self.n), False)
+
+    def _batched(self, matrix: tuple[int, int], is_broadcast: bool) -> tuple[int, ...]:
+        return matrix if self.batch is None or is_broadcast else (self.batch, *matrix)
 
     def operand(self, role: str) -> Operand:
         """Returns the operand of a role, `a`, `b` or `c`."""
         if role == "c":
-            return Operand(self.c_type, (self.m, self.n), "readwrite" if self.accumulate else "write")
+            return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
         return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
 
     @property
     def flops(self) -> int:
-        """Arithmetic operations of one product, of floating-point numbers or integers: 2 m n k."""
-        return 2 * self.m * self.n * self.k
+        """Arithmetic operations of one launch, of floating-point numbers or integers: 2 m n k, times the batch."""
+        return 2 * self.matmuls * self.m * self.n * self.k
 
     def describe(self) -> str:
         """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 accumulation)`.
 
         Products in another type than the operands' and operands that are not row-major are mentioned too:
-        `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`.
+        `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`. The sizes of a batch begin with the
+        number of its matmuls: `C = AB, 16 x 128 x 256 x 64, ...`.
         """
         formula = "C = AB + C" if self.accumulate else "C = AB"
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
         columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
+        broadcast = [name for name, is_one in (("A", self.a_broadcast), ("B", self.b_broadcast)) if is_one]
+        layouts += f", {' and '.join(broadcast)} broadcast" if broadcast else ""
         return (
-            f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
+            f"{formula}, {self.sizes}, {self.a_type} x {self.b_type} -> {self.c_type} "
             f"({products}{self.acc_type} accumulation){layouts}"
         )

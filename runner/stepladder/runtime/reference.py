@@ -258,22 +258,26 @@ def _instruction(data: Mapping[str, Any]) -> Instruction:
 
 def matmul_program(problem: Problem) -> Program:
     """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests."""
-    m, n, k = problem.m, problem.n, problem.k
+    sizes = (problem.m, problem.n, problem.k)
     is_integer = problem.acc_type.startswith("i")
     letter = "i" if is_integer else "f"
     arguments = (
         Argument(0, problem.a_type, problem.a_shape, "a"),
         Argument(1, problem.b_type, problem.b_shape, "b"),
-        Argument(2, problem.c_type, (m, n), "c", after=5),
+        Argument(2, problem.c_type, problem.c_shape, "c", after=5),
     )
-    zero = Constant(3, problem.acc_type, (m, n), 0 if is_integer else (0.0).hex())
+    zero = Constant(3, problem.acc_type, problem.c_shape, 0 if is_integer else (0.0).hex())
     maps = ((0, 2) if problem.a_layout == "row" else (2, 0), (2, 1) if problem.b_layout == "row" else (1, 2), (0, 1))
+    if problem.batch is not None:  # loops of the batch, m, n and k
+        sizes = (problem.batch, *sizes)
+        broadcast = (problem.a_broadcast, problem.b_broadcast, False)
+        maps = tuple((*(() if one else (0,)), *(loop + 1 for loop in map_)) for map_, one in zip(maps, broadcast))
     body = (
         Operation(f"arith.mul{letter}", (10, 11), 13, problem.acc_type, problem.acc_type),
         Operation(f"arith.add{letter}", (12, 13), 14, problem.acc_type, problem.acc_type),
     )
     start = 2 if problem.accumulate else 3
     product = Generic(
-        "linalg.matmul", "", (0, 1), (start,), (5,), (problem.acc_type,), maps, (m, n, k), (10, 11, 12), body, (14,)
+        "linalg.matmul", "", (0, 1), (start,), (5,), (problem.acc_type,), maps, sizes, (10, 11, 12), body, (14,)
     )
     return Program(arguments, (product,) if problem.accumulate else (zero, product))

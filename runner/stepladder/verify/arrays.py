@@ -90,10 +90,9 @@ class NumPyArrays:
         computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
         return computed
 
-    def first(self, mask: Array) -> tuple[int, int]:
-        """Returns (row, column) of the first true element."""
-        row, column = np.unravel_index(int(np.argmax(np.asarray(mask))), tuple(mask.shape))
-        return int(row), int(column)
+    def first(self, mask: Array) -> tuple[int, ...]:
+        """Returns the indices of the first true element, (row, column) in a matrix."""
+        return tuple(map(int, np.unravel_index(int(np.argmax(np.asarray(mask))), tuple(mask.shape))))
 
 
 class TorchArrays(NumPyArrays):
@@ -137,10 +136,9 @@ class TorchArrays(NumPyArrays):
         """Returns the error function of each element."""
         return self.xp.erf(array)
 
-    def first(self, mask: Array) -> tuple[int, int]:
-        """Returns (row, column) of the first true element."""
-        row, column = self.xp.nonzero(mask)[0].tolist()
-        return row, column
+    def first(self, mask: Array) -> tuple[int, ...]:
+        """Returns the indices of the first true element, (row, column) in a matrix."""
+        return tuple(self.xp.nonzero(mask)[0].tolist())
 
 
 def choose(flops: int, ordinal: int) -> NumPyArrays:

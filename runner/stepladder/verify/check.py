@@ -47,12 +47,13 @@ class Executor(Protocol):
         """Takes A and B, of their storage types and in their layouts, for the launches that follow.
 
         Args:
-            a: array of the shape `problem.a_shape`: m x k, or k x m where A is column-major.
-            b: array of the shape `problem.b_shape`: k x n, or n x k where B is column-major.
+            a: array of the shape `problem.a_shape`: m x k, or k x m where A is column-major; of several matrices in a
+                batch.
+            b: array of the shape `problem.b_shape`: k x n, or n x k where B is column-major; as A in a batch.
         """
 
     def launch(self, c: np.ndarray) -> np.ndarray:
-        """Runs the kernel once with C holding `c` (m x n) and returns what C holds afterwards."""
+        """Runs the kernel once with C holding `c` (`problem.c_shape`) and returns what C holds afterwards."""
         ...
 
 
@@ -75,7 +76,7 @@ def check_matmul(
     buffers = (
         (problem.a_shape, problem.a_type),
         (problem.b_shape, problem.b_type),
-        ((3, problem.m, problem.n), problem.c_type),
+        ((3, *problem.c_shape), problem.c_type),
     )
     held = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)

@@ -1,4 +1,4 @@
-"""Compares the result of a kernel with the reference, block of rows by block of rows."""
+"""Compares the result of a kernel with the reference, block by block: of rows, or of matrices in a batch."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ def compare_random(
     """Compares a result on random inputs with the reference in float64, within `Tolerance.of(problem)`.
 
     Args:
-        problem: of m x n elements of C.
+        problem: of the elements of C.
         reference: what the kernel must compute.
         operands: A, B, and the C that the kernel adds to, as stored.
-        got: C after the launch, m x n.
+        got: C after the launch.
         backend: computes the reference.
     """
     xp = backend.xp
     tolerance = Tolerance.of(problem)
     evaluation = _evaluation(problem, reference, operands, backend, "float64")
     a, b = logical_operands(problem, *operands[:2])
-    b_squared = backend.load(b, "float32") ** 2
+    b_squared = None if _has_matrices(problem, "b") else backend.load(b, "float32") ** 2
     report = CheckReport("random", True, got.size, reference=backend.name)
     error_squared = reference_squared = largest = 0.0
     for rows in row_blocks(problem):
         expected = evaluation.rows(reference.output("c"), rows)
-        scale = backend.load(a[rows], "float32") ** 2 @ b_squared
+        a_block = a[rows] if problem.batch is None or _has_matrices(problem, "a") else a
+        squared = backend.load(b[rows], "float32") ** 2 if b_squared is None else b_squared
+        scale = backend.load(a_block, "float32") ** 2 @ squared
         if problem.accumulate:
             scale = scale + backend.load(operands[2][rows], "float64") ** 2
         values = backend.load(got[rows], "float64")
@@ -103,9 +105,9 @@ def _count(
     report.max_error = max(report.max_error, float(xp.where(finite, error, xp.zeros_like(error)).max()))
     count = int(wrong.sum())
     if count and report.first_mismatch is None:
-        row, column = backend.first(wrong)
-        report.first_mismatch = (rows.start + row, column)
-        report.got, report.expected = (_text(block[row, column]) for block in (values, expected))
+        row, *others = place = backend.first(wrong)
+        report.first_mismatch = (rows.start + row, *others)
+        report.got, report.expected = (_text(block[place]) for block in (values, expected))
     report.mismatches += count
     report.not_finite += int((~finite).sum())
 
@@ -127,20 +129,27 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
     differ = first.view(bits) != second.view(bits)
     report = CheckReport("repeatable", True, first.size)
     if differ.any():
-        row, column = NumPyArrays().first(differ)
+        place = NumPyArrays().first(differ)
         error = np.abs(first.astype(np.float64) - second.astype(np.float64))
         report.passed = False
         report.mismatches = int(differ.sum())
         report.not_finite = int((~np.isfinite(error)).sum())
-        report.first_mismatch = (row, column)
-        report.got = _text(second[row, column])
-        report.expected = f"{_text(first[row, column])} as in the launch before"
+        report.first_mismatch = place
+        report.got = _text(second[place])
+        report.expected = f"{_text(first[place])} as in the launch before"
         report.max_error = float(np.where(np.isfinite(error), error, 0).max())
     return report
 
 
 def row_blocks(problem: Problem) -> Iterator[slice]:
-    """Yields blocks of C's rows of about 2^25 elements: memory for temporaries is bounded, and products are large."""
-    rows = max(1, (1 << 25) // problem.n)
-    for start in range(0, problem.m, rows):
-        yield slice(start, min(start + rows, problem.m))
+    """Yields blocks along C's first dimension, of rows or of the batch's matrices, of about 2^25 elements: memory for
+    temporaries is bounded, and products stay large."""
+    extent, *others = problem.c_shape
+    count = max(1, (1 << 25) // math.prod(others))
+    for start in range(0, extent, count):
+        yield slice(start, min(start + count, extent))
+
+
+def _has_matrices(problem: Problem, role: str) -> bool:
+    """Tells whether an operand, `a` or `b`, has a matrix for each matmul of a batch."""
+    return len(problem.operand(role).shape) > 2

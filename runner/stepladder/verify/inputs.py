@@ -71,7 +71,7 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
 
     a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
     if density < 1:
-        products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=1).max())
+        products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=-1).max())
         assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
     return a, b, c
 
@@ -119,7 +119,7 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
 
 def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:
     """Returns A, B and C, each drawn by a function of a generator and a number of elements."""
-    shapes = (problem.a_shape, problem.b_shape, (problem.m, problem.n))
+    shapes = (problem.a_shape, problem.b_shape, problem.c_shape)
     types = (problem.a_type, problem.b_type, problem.c_type)
     a, b, c = (
         _draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
@@ -129,7 +129,7 @@ def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:
 
 
 def _draw(
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     element: ElementType,
     seed: np.random.SeedSequence,
     draw: Draw,
@@ -161,5 +161,8 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
 
 
 def logical_operands(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns A (m x k) and B (k x n) as views of what is stored."""
-    return a if problem.a_layout == "row" else a.T, b if problem.b_layout == "row" else b.T
+    """Returns A (m x k) and B (k x n) as views of what is stored; batches of such matrices in a batch."""
+    return (
+        a if problem.a_layout == "row" else a.swapaxes(-1, -2),
+        b if problem.b_layout == "row" else b.swapaxes(-1, -2),
+    )

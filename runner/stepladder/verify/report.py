@@ -16,7 +16,7 @@ class CheckReport:
         elements: number of elements compared.
         mismatches: number of elements out of tolerance, NaN and infinity included.
         not_finite: number of elements that are NaN or infinite.
-        first_mismatch: (row, column) of the first one, row by row.
+        first_mismatch: (row, column) of the first one, row by row; (matmul, row, column) in a batch.
         got, expected: there, as text (they may be NaN).
         max_error: largest absolute error.
         max_error_over_tolerance: largest error in units of its element's tolerance; at most 1 in a check that passes.
@@ -29,7 +29,7 @@ class CheckReport:
     elements: int
     mismatches: int = 0
     not_finite: int = 0
-    first_mismatch: tuple[int, int] | None = None
+    first_mismatch: tuple[int, ...] | None = None
     got: str | None = None
     expected: str | None = None
     max_error: float = 0.0
@@ -46,9 +46,8 @@ class CheckReport:
         """Returns one line for people: the verdict, and the numbers behind it."""
         parts = []
         if self.first_mismatch is not None:
-            row, column = self.first_mismatch
             parts.append(
-                f"{self.mismatches} of {self.elements} elements wrong, first at [{row}, {column}]: "
+                f"{self.mismatches} of {self.elements} elements wrong, first at {list(self.first_mismatch)}: "
                 f"got {self.got}, expected {self.expected}"
             )
             if self.not_finite:

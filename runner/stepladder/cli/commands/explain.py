@@ -91,9 +91,8 @@ def _print(explained: Explanation) -> None:
             print(f"note: {line}", file=sys.stderr)
     problem = explained.problem
     title = (
-        f"{problem.m} x {problem.n} x {problem.k}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on "
-        f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
-        "in us"
+        f"{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on {explained.found.gpu.name}: "
+        f"{explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times in us"
     )
     print_table([_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title)
     knobs = ", ".join(f"{name} = {value}" for name, value in explained.chosen.knobs.items())

@@ -1,4 +1,4 @@
-"""`stepladder payload`: writes a matmul payload."""
+"""`stepladder payload`: writes a matmul, or a batch of them, to start from."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ examples:
   stepladder payload matmul --m 1024 --n 1024 --k 1024 --c-type f16 --no-accumulate   # f32 accumulators, C of f16
   stepladder payload matmul --m 512 --n 512 --k 512 --b-layout column   # B as the row-major buffer of B^T
   stepladder payload matmul --m 3072 --n 1024 --k 4096 --no-accumulate   # C = AB instead of C = AB + C
+  stepladder payload batch_matmul --batch 16 --m 1024 --n 1024 --k 1024   # 16 matmuls, A[16, 1024, 1024] and so on
 """
 
 
@@ -31,9 +32,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=Formatter,
         epilog=_EPILOG,
         help="write a matmul in linalg to start from",
-        description="Writes a matmul in linalg: C = AB + C, row-major by default.",
+        description="Writes a matmul in linalg, or a batch of them: C = AB + C, row-major by default.",
     )
-    parser.add_argument("kind", choices=["matmul"], help="what to write")
+    parser.add_argument("kind", choices=["matmul", "batch_matmul"], help="what to write")
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        metavar="BATCH",
+        help="matmuls of a batch_matmul: A, B and C have as many matrices",
+    )
+    parser.add_argument(
+        "--broadcast", choices=("a", "b"), default="", help="operand of which all matmuls of a batch read one matrix"
+    )
     for name, help_ in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A and rows of B")):
         parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper(), help=help_)
     parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (f16)")
@@ -68,6 +78,12 @@ def main(args: argparse.Namespace) -> int:
             f"--a-type {args.a_type} and --b-type {args.b_type}: linalg.matmul of two types has no "
             "one product type; give both the same"
         )
+    if (args.kind == "batch_matmul") != (args.batch is not None):
+        raise StepladderError(
+            "batch_matmul takes --batch, the number of its matmuls"
+            if args.batch is None
+            else "--batch is for batch_matmul, and matmul is one"
+        )
     write_text(
         args.output,
         matmul_text(
@@ -81,6 +97,8 @@ def main(args: argparse.Namespace) -> int:
             accumulate=args.accumulate,
             a_layout=args.a_layout,
             b_layout=args.b_layout,
+            batch=args.batch,
+            broadcast=args.broadcast,
         ),
     )
     return OK

@@ -17,6 +17,8 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.memory import create_global, load_vector, subview, vector_alignment
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,
+    batch_id,
+    batch_of,
     block_ids,
     grid_of_tiles,
     tile_ids,
@@ -93,9 +95,9 @@ class ClusterWorkspace:
         if launches.launch_sizes(launch, launches.CLUSTER)[0] > 1:
             raise Refusal(launch, "its blocks form clusters, and a split-K workspace in shared memory needs its own")
         self.splits = splits
-        width, height, _ = launches.launch_sizes(launch, launches.GRID)
+        width, height, batch = launches.launch_sizes(launch, launches.GRID)
         x, y = block_ids(launch)
-        launches.set_launch_sizes(launch, launches.GRID, [width * splits, height, 1])
+        launches.set_launch_sizes(launch, launches.GRID, [width * splits, height, batch])
         with ir.InsertionPoint(launch), launch.location:
             sizes = [index(splits), index(1), index(1)]
         self.launch = launches.add_launch_operands(launch, launches.CLUSTER, sizes, rewriter)
@@ -178,23 +180,27 @@ class GlobalWorkspace:
     def __init__(self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter) -> None:
         self.launch, self.splits, self._thread_count = launch, splits, thread_count
         width, height, size = grid_of_tiles(launch)
-        self._tile_count = width * height * size
-        launches.set_launch_sizes(launch, launches.GRID, [width * splits * size, height, 1])
+        batch = batch_of(launch)
+        self._tile_count = width * height * batch * size
+        launches.set_launch_sizes(launch, launches.GRID, [width * splits * size, height, batch])
         x, y = tile_ids(launch)
+        z = batch_id(launch)
         body = body_of(launch)
         uses = [] if x is None else [(use.owner.operation, use.operand_number) for use in x.results[0].uses]
-        for id_ in (y, x):
+        for id_ in (z, y, x):
             if id_ is not None:
                 id_.move_before(body.operations[0])
         with ir.InsertionPoint.at_block_begin(body), launch.location:
             if x is None:
                 kind = gpu.block_id if size == 1 else gpu.cluster_id
                 x = defining_op(kind(gpu.Dimension.x))
-        with ir.InsertionPoint(body.operations[2 if y is not None else 1]), launch.location:
+        with ir.InsertionPoint(body.operations[1 + sum(id_ is not None for id_ in (y, z))]), launch.location:
             number = x.results[0]
             column = apply(lambda n: ir.AffineExpr.get_floor_div(n, splits), number)
             self.split = apply(lambda n: ir.AffineExpr.get_mod(n, splits), number)
             tile = column if y is None else apply(lambda c, r: r * width + c, column, y.results[0])
+            if z is not None:
+                tile = apply(lambda t, b: b * (width * height) + t, tile, z.results[0])
             if size > 1:
                 tile = apply(lambda t, r: t * size + r, tile, threads.block_rank_in_cluster())
             self._tile = tile

@@ -1,4 +1,7 @@
-"""The grid of output tiles of a launch: which block, or cluster of blocks, computes which tile."""
+"""The grid of output tiles of a launch: which block, or cluster of blocks, computes which tile.
+
+Columns of tiles are along x, rows along y, and the matmuls of a batch along z.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,23 @@ PORTABLE_CLUSTER_SIZE = 8
 Ids = tuple[ir.Operation | None, ir.Operation | None]
 
 
+def _by_dimension(launch: ir.Operation, kind: str) -> dict[str, ir.Operation]:
+    return {types.dimension_of(op): op for op in walk(launch, kind)}
+
+
 def _ids(launch: ir.Operation, kind: str) -> Ids:
-    found = {types.dimension_of(op): op for op in walk(launch, kind)}
+    found = _by_dimension(launch, kind)
     return found.get("x"), found.get("y")
+
+
+def batch_id(launch: ir.Operation) -> ir.Operation | None:
+    """Returns the `gpu.block_id` along z, which numbers the matmuls of a batch, or None where it is not used."""
+    return _by_dimension(launch, "gpu.block_id").get("z")
+
+
+def batch_of(launch: ir.Operation) -> int:
+    """Returns how many matmuls the grid has along z: 1 without a batch."""
+    return launch_sizes(launch, GRID)[2]
 
 
 def block_ids(launch: ir.Operation) -> Ids:

@@ -34,13 +34,18 @@ def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int)
     """Returns the TMA descriptor of a buffer, created at the current insertion point, on the host.
 
     Args:
-        buffer: the matrix in global memory.
+        buffer: the matrix in global memory, or the matrices of a batch.
         type_: of the descriptor.
         rows, columns: of a box.
     """
-    element_type = ir.MemRefType(buffer.type).element_type
-    unranked = memref.cast(ir.UnrankedMemRefType.get(element_type, None), buffer)
-    return nvgpu.tma_create_descriptor(type_, unranked, [index(rows), index(columns)])
+    memref_type = ir.MemRefType(buffer.type)
+    unranked = memref.cast(ir.UnrankedMemRefType.get(memref_type.element_type, None), buffer)
+    return nvgpu.tma_create_descriptor(type_, unranked, box_sizes(memref_type.rank, rows, columns))
+
+
+def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:
+    """Returns the extents of a box of one matrix in a tensor of a rank, at the current insertion point."""
+    return [index(size) for size in (*[1] * (rank - 2), rows, columns)]
 
 
 def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
@@ -48,7 +53,7 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
 
     Args:
         copy: the op that reads or writes the matrix.
-        buffer: the matrix.
+        buffer: the matrix, or the matrices of a batch.
         matrix: its name in the message, such as "A".
 
     Raises:
@@ -56,11 +61,12 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
     """
     type_ = ir.MemRefType(buffer.type)
     width = types.byte_width(type_.element_type)
-    pitch = type_.shape[1] * width
+    columns = type_.shape[type_.rank - 1]
+    pitch = columns * width
     if pitch % PITCH_ALIGNMENT:
         raise Refusal(
             copy,
-            f"rows of {matrix} are {type_.shape[1]} x {type_.element_type}, {pitch} bytes, and "
+            f"rows of {matrix} are {columns} x {type_.element_type}, {pitch} bytes, and "
             f"TMA takes multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {PITCH_ALIGNMENT // width} "
             "elements",
         )
@@ -68,22 +74,37 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
 
 @dataclass(frozen=True)
 class GlobalTile:
-    """A view of a matrix in global memory: the matrix, and the row and column at which the view begins."""
+    """A view of a matrix in global memory: the matrix, and the row and column at which the view begins.
+
+    A batch is a buffer of its matrices, and `outer` the index of the view's matrix; it is empty for one matrix.
+    """
 
     buffer: ir.Value
     row: ir.Value
     column: ir.Value
+    outer: tuple[ir.Value, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """Of the buffer."""
+        return 2 + len(self.outer)
+
+    def coordinates(self, column: ir.Value, row: ir.Value) -> list[ir.Value]:
+        """Returns the coordinates of a box in the view's matrix, the innermost first."""
+        return [column, row, *reversed(self.outer)]
 
 
 def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
     """Returns the matrix and the origin of a view, with the origin computed at the current insertion point.
+
+    Views of a batch that drop its dimension view one matrix.
 
     Args:
         copy: the op that reads or writes the view.
         value: the view.
 
     Raises:
-        Refusal: it is not a view of a function argument with unit strides.
+        Refusal: it is not a view of a function argument with unit strides, or drops an inner dimension.
     """
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -93,13 +114,21 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
             raise Refusal(copy, "expected a view of an argument of the function")
+        dropped = ir.MemRefType(view.operands[0].type).rank - len(origins)
+        if _strides(view.operands[0])[dropped:] != _strides(value):
+            raise Refusal(copy, "expected a view that drops no other dimension than the outermost")
+        origins = [*[0] * dropped, *origins]
         dynamic = list(view.operands)[1:]
         for axis, offset in enumerate(ir.DenseI64ArrayAttr(view.attributes["static_offsets"])):
             origins[axis] = _add(origins[axis], dynamic.pop(0) if offset == unknown else offset)
         value = view.operands[0]
         view = producer(value)
-    row, column = (index(origin) if isinstance(origin, int) else origin for origin in origins)
-    return GlobalTile(value, row, column)
+    *outer, row, column = (index(origin) if isinstance(origin, int) else origin for origin in origins)
+    return GlobalTile(value, row, column, tuple(outer))
+
+
+def _strides(view: ir.Value) -> list[int]:
+    return ir.MemRefType(view.type).get_strides_and_offset()[0]
 
 
 def _add(left: int | ir.Value, right: int | ir.Value) -> int | ir.Value:

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepladder.extension.lib.arithmetic import apply, times
 from stepladder.extension.lib.memory import strided_metadata
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, builtin, ir, memref, nvvm
 
-REDUCE_ADD = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+_REDUCE, _ADD = "cp.reduce.async.bulk.tensor.", "d.global.shared::cta.add.tile.bulk_group"
 
 
 def is_reduce_add(op: ir.Operation) -> bool:
     """Tells whether an op is a TMA reduction that `reduce_add` creates."""
-    return op.name == "nvvm.inline_ptx" and REDUCE_ADD in ir.StringAttr(op.attributes["ptxCode"]).value
+    return op.name == "nvvm.inline_ptx" and _REDUCE in ir.StringAttr(op.attributes["ptxCode"]).value
 
 
-def reduce_add(box: ir.Value, descriptor: ir.Value, column: ir.Value, row: ir.Value) -> None:
+def reduce_add(box: ir.Value, descriptor: ir.Value, coordinates: Sequence[ir.Value]) -> None:
     """Creates the TMA reduction that adds a box in shared memory to a matrix in global memory.
 
     Args:
         box: the source.
         descriptor: of the matrix.
-        column, row: of the matrix, at which the box begins.
+        coordinates: at which the box begins, the innermost first: column and row, then the matrix of a batch.
     """
     # The intrinsic that nvvm's own op is translated to does not exist in LLVM 22.
     i32 = ir.IntegerType.get_signless(32)
     pointer = builtin.unrealized_conversion_cast([ir.Type.parse("!llvm.ptr")], [descriptor])
+    rank = len(coordinates)
+    place = ", ".join(f"{{$r{1 + number}}}" for number in range(rank))
     nvvm.inline_ptx(
         [],
-        [pointer, *(arith.index_cast(i32, value) for value in (column, row)), shared_address(box)],
+        [pointer, *(arith.index_cast(i32, value) for value in coordinates), shared_address(box)],
         [],
-        f"{REDUCE_ADD} [{{$r0}}, {{{{$r1}}, {{$r2}}}}], [{{$r3}}];",
+        f"{_REDUCE}{rank}{_ADD} [{{$r0}}, {{{place}}}], [{{$r{1 + rank}}}];",
         memory_clobber=True,
     )
 

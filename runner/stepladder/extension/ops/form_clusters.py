@@ -57,7 +57,7 @@ def form_clusters(payload: ir.Operation, op: FormClusters, rewriter: Rewriter) -
         raise Refusal(
             launch, f"a cluster of {rows} x {columns} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable"
         )
-    width, height, _ = launches.launch_sizes(launch, launches.GRID)
+    width, height, batch = launches.launch_sizes(launch, launches.GRID)
     x, y = block_ids(launch)
     for extent, blocks, id_, name in ((rows, height, y, "rows"), (columns, width, x, "columns")):
         edges = _extents_at_edges(id_)
@@ -69,7 +69,7 @@ def form_clusters(payload: ir.Operation, op: FormClusters, rewriter: Rewriter) -
             )
         if blocks % extent:
             _clamp_to_zero(edges)
-    launches.set_launch_sizes(launch, launches.GRID, [-(-width // columns) * size, -(-height // rows), 1])
+    launches.set_launch_sizes(launch, launches.GRID, [-(-width // columns) * size, -(-height // rows), batch])
     with ir.InsertionPoint(launch), launch.location:
         sizes = [index(size), index(1), index(1)]
     launch = launches.add_launch_operands(launch, launches.CLUSTER, sizes, rewriter)

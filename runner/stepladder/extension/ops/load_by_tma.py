@@ -98,7 +98,7 @@ class _Load:
         with ir.InsertionPoint(first), copy.location:  # before all loads
             self.origin = tma.global_tile(copy, copy.operands[0])
         tma.check_buffer(copy, self.origin.buffer, matrix)
-        descriptor_type = types.tensor_map(self.rows, self.columns, self.element_type, swizzle)
+        descriptor_type = types.tensor_map(self.rows, self.columns, self.element_type, swizzle, rank=self.origin.rank)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptor = tma.create_descriptor(self.origin.buffer, descriptor_type, self.rows, self.columns)
         with ir.InsertionPoint(self.tile), self.tile.location:
@@ -115,11 +115,15 @@ class _Load:
     def issue(self, full: ir.Value, stage: ir.Value) -> None:
         """Creates the loads of a stage, one per box."""
         for box in range(self.boxes):
-            destination = memory.subview(self.buffer, [stage, box, 0, 0], [1, 1, self.rows, self.columns], drop=2)
+            destination = memory.subview(
+                self.buffer, [stage, box, 0, 0], [1, 1, self.rows, self.columns], drop=4 - self.origin.rank
+            )
             column = self.origin.column
             if box:
                 column = apply(lambda x: x + box * self.columns, column)
-            nvgpu.tma_async_load(destination, full, self.descriptor, [column, self.origin.row], stage)
+            nvgpu.tma_async_load(
+                destination, full, self.descriptor, self.origin.coordinates(column, self.origin.row), stage
+            )
 
 
 def _matmul_of(launch: ir.Operation, copies: list[ir.Operation]) -> ir.Operation:

@@ -4,7 +4,7 @@ from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import body_of, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import GRID, find_launch, set_launch_sizes
-from stepladder.extension.lib.tile_grid import grid_of_tiles, tile_ids
+from stepladder.extension.lib.tile_grid import batch_id, batch_of, grid_of_tiles, tile_ids
 from stepladder.mlir.bindings import gpu, ir, scf
 
 
@@ -37,10 +37,13 @@ def make_persistent(payload: ir.Operation, op: MakePersistent, rewriter: Rewrite
             launch,
             f"blocks = {op.blocks.value}, and a cluster has {size}: take {size} or more, or 0 for one block per tile",
         )
-    cells = min(op.blocks.value // size, width * height)
+    batch = batch_of(launch)
+    tiles = width * height * batch
+    cells = min(op.blocks.value // size, tiles)
     set_launch_sizes(launch, GRID, [cells * size, 1, 1])
     x, y = tile_ids(launch)
-    ids = [id_ for id_ in (x, y) if id_ is not None]
+    z = batch_id(launch)
+    ids = [id_ for id_ in (x, y, z) if id_ is not None]
     body = body_of(launch)
     operations = operations_of(body)
     allocs = [inner for inner in operations if inner.name == "memref.alloc"]
@@ -49,14 +52,18 @@ def make_persistent(payload: ir.Operation, op: MakePersistent, rewriter: Rewrite
         alloc.move_before(body.operations[0])
     with ir.InsertionPoint(operations[-1]), launch.location:
         first = gpu.block_id(gpu.Dimension.x) if size == 1 else gpu.cluster_id(gpu.Dimension.x)
-        loop = scf.ForOp(first, index(width * height), index(cells))
+        loop = scf.ForOp(first, index(tiles), index(cells))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
             column = apply(lambda t: ir.AffineExpr.get_mod(t, width), number)
             row = apply(lambda t: ir.AffineExpr.get_floor_div(t, width), number)
+            matmul = index(0)
+            if batch > 1:  # all tiles of a matmul before those of the next
+                row = apply(lambda r: ir.AffineExpr.get_mod(r, height), row)
+                matmul = apply(lambda t: ir.AffineExpr.get_floor_div(t, width * height), number)
             end = scf.yield_([])
     for inner in per_tile:
         inner.move_before(end.operation)
-    for id_, number in ((x, column), (y, row)):
+    for id_, number in ((x, column), (y, row), (z, matmul)):
         if id_ is not None:
             rewriter.replace_op(id_, [number])

@@ -112,14 +112,19 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
             first, f"a tile of {rows} rows cannot be loaded in {sharers} slices of {_SWIZZLE_ROWS} rows or more"
         )
     descriptor = first.operands[2]
+    barrier, _, tile_column, tile_row, *outer, stage = list(first.operands)[1:]
+    rank = 2 + len(outer)
     if not by_box:
         create = defining_op(descriptor)
         element_type = ir.MemRefType(buffer.type).element_type
-        type_ = types.tensor_map(slice_rows, columns, element_type, types.tensor_map_swizzle(descriptor.type))
+        type_ = types.tensor_map(
+            slice_rows, columns, element_type, types.tensor_map_swizzle(descriptor.type), rank=rank
+        )
         with ir.InsertionPoint(create), create.location:
-            descriptor = nvgpu.tma_create_descriptor(type_, create.operands[0], [index(slice_rows), index(columns)])
+            descriptor = nvgpu.tma_create_descriptor(
+                type_, create.operands[0], tma.box_sizes(rank, slice_rows, columns)
+            )
         rewriter.replace_op(create, [descriptor])
-    barrier, tile_column, tile_row, stage = first.operands[1], first.operands[3], first.operands[4], first.operands[5]
     count = boxes // sharers if by_box else boxes
     with ir.InsertionPoint(first), first.location:
         slice_, mask = cluster.slice_of(mark), cluster.mask(mark)
@@ -134,8 +139,9 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
             if not by_box:
                 first_row = times(slice_, slice_rows)
                 row = arith.addi(tile_row, first_row)
-            destination = memory.subview(buffer, [stage, box, first_row, 0], [1, 1, slice_rows, columns], drop=2)
-            nvgpu.tma_async_load(destination, barrier, descriptor, [column, row], stage, multicast_mask=mask)
+            sizes = [1, 1, slice_rows, columns]
+            destination = memory.subview(buffer, [stage, box, first_row, 0], sizes, drop=4 - rank)
+            nvgpu.tma_async_load(destination, barrier, descriptor, [column, row, *outer], stage, multicast_mask=mask)
     for load in loads:
         rewriter.erase_op(load)
 

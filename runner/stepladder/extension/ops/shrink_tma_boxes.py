@@ -25,18 +25,18 @@ class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
 
 
 _ACCESS_BYTES = 16  # of a thread's store
-# Operands of a load without multicast: tile, barrier, descriptor, column and row, index of the barrier.
-_OPERANDS = 6
+# Operands of a load without multicast beside its coordinates: tile, barrier, descriptor, index of the barrier.
+_OPERANDS = 4
 
 
 def _shrink(load: ir.Operation, descriptor: ir.Value, rows: int) -> int:
     """Replaces a load by one of `rows` rows; returns by how many bytes the new load is smaller."""
-    tile, barrier, _, column, row, stage = load.operands
+    tile, barrier, _, *coordinates, stage = load.operands
     type_ = ir.MemRefType(tile.type)
-    before, columns = type_.shape
+    *outer, before, columns = type_.shape
     with ir.InsertionPoint(load), load.location:
-        destination = memory.subview(tile, [0, 0], [rows, columns])
-        nvgpu.tma_async_load(destination, barrier, descriptor, [column, row], stage)
+        destination = memory.subview(tile, [0] * type_.rank, [*outer, rows, columns])
+        nvgpu.tma_async_load(destination, barrier, descriptor, coordinates, stage)
     return (before - rows) * columns * types.byte_width(type_.element_type)
 
 
@@ -91,14 +91,16 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
         loads.setdefault(defining_op(load.operands[2]), []).append(load)
     for create, group in loads.items():
         matrix = ir.MemRefType(defining_op(create.operands[0]).operands[0].type)
-        rows = matrix.shape[0]
-        box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
-        if rows >= box_rows or any(len(load.operands) != _OPERANDS for load in group):
+        rows = matrix.shape[matrix.rank - 2]
+        *_, box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
+        if rows >= box_rows or any(len(load.operands) != _OPERANDS + matrix.rank for load in group):
             continue
         swizzle = types.tensor_map_swizzle(create.results[0].type)
-        type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle)
+        type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle, rank=matrix.rank)
         with ir.InsertionPoint(create), create.location:
-            descriptor = nvgpu.tma_create_descriptor(type_, create.operands[0], [index(rows), index(columns)])
+            descriptor = nvgpu.tma_create_descriptor(
+                type_, create.operands[0], tma.box_sizes(matrix.rank, rows, columns)
+            )
         buffer = memory.shared_tile_of(group[0], group[0].operands[0]).results[0]
         for load in group:
             _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))

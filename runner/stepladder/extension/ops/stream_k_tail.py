@@ -272,7 +272,7 @@ def _store_or_add(store: ir.Operation, is_first: ir.Value) -> None:
         with ir.InsertionPoint(branch.then_block):
             end = scf.yield_([])
         with ir.InsertionPoint(branch.else_block):
-            box, descriptor, column, row = list(store.operands)[:4]
-            reduce_add(box, descriptor, column, row)
+            box, descriptor, *coordinates = store.operands
+            reduce_add(box, descriptor, coordinates)
             scf.yield_([])
     store.move_before(end.operation)

@@ -68,7 +68,7 @@ class _Store:
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             self.origin = tma.global_tile(found.consumer, found.c_tile)
         tma.check_buffer(found.consumer, self.origin.buffer, "C")
-        type_ = types.tensor_map(self.rows, self.width, found.c_type, swizzle)
+        type_ = types.tensor_map(self.rows, self.width, found.c_type, swizzle, rank=self.origin.rank)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.rows, self.width)
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
@@ -88,9 +88,7 @@ class _Store:
         row = arith.addi(self.origin.row, self.found.first_row())
         coordinates = self._coordinates()
         for number in range(self.columns // self.width):
-            box = memory.subview(
-                self.buffers, [warpgroup, number % self.stages, 0, 0], [1, 1, self.rows, self.width], drop=2
-            )
+            box = self._box(warpgroup, number, 2)
             with create_if(is_leader):  # TMA has read what the buffer held before
                 nvvm.cp_async_bulk_wait_group(self._stores_in_flight(number), read=True)
             nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
@@ -104,11 +102,18 @@ class _Store:
             if number:
                 column = arith.addi(column, index(number * self.width))
             with create_if(is_leader):
+                coordinates_of_box = self.origin.coordinates(column, row)
                 if self.found.accumulates:
-                    reduce_add(box, self.descriptor, column, row)
+                    reduce_add(box, self.descriptor, coordinates_of_box)
                 else:
-                    nvgpu.tma_async_store(box, self.descriptor, [column, row])
+                    source = box if self.origin.rank == 2 else self._box(warpgroup, number, self.origin.rank)
+                    nvgpu.tma_async_store(source, self.descriptor, coordinates_of_box)
                 nvvm.cp_async_bulk_commit_group()
+
+    def _box(self, warpgroup: ir.Value, number: int, rank: int) -> ir.Value:
+        """Returns the buffer of store `number` as a view of a rank, whose outer dimensions are 1."""
+        sizes = [1, 1, self.rows, self.width]
+        return memory.subview(self.buffers, [warpgroup, number % self.stages, 0, 0], sizes, drop=4 - rank)
 
     def _stores_in_flight(self, number: int) -> int:
         """Returns how many stores were issued after the previous store from the buffer that store `number` uses.

@@ -72,10 +72,16 @@ class Entry:
 
 
 def problem_key(problem: Problem) -> str:
-    """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates."""
+    """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates; of a batch also
+    what is broadcast."""
+    batch = "" if problem.batch is None else f"{problem.batch}x"
+    broadcast = "".join(
+        f" {role}-broadcast" for role, is_one in (("a", problem.a_broadcast), ("b", problem.b_broadcast)) if is_one
+    )
     return (
-        f"{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
-        f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{' accumulate' if problem.accumulate else ''}"
+        f"{batch}{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
+        f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{broadcast}"
+        f"{' accumulate' if problem.accumulate else ''}"
     )
 
 

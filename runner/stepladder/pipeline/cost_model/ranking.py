@@ -149,6 +149,7 @@ def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
         accumulate,
         str(facts["a_layout"]),
         str(facts["b_layout"]),
+        *(float(_number(facts, name)) for name in ("batch", "a_matrices", "b_matrices") if name in facts),
     )
 
 

@@ -29,6 +29,8 @@ class Size:
         acc_type: type of the accumulator.
         accumulate: whether C is read too.
         a_layout, b_layout: "row" or "column".
+        batch: matmuls of a batch, 1 where there is none.
+        a_matrices, b_matrices: of A and B that the matmuls read: 1 of an operand that is broadcast, else `batch`.
     """
 
     m: Number
@@ -40,16 +42,24 @@ class Size:
     accumulate: bool
     a_layout: str
     b_layout: str
+    batch: Number = 1.0
+    a_matrices: Number = 1.0
+    b_matrices: Number = 1.0
 
     @property
     def operand_bytes(self) -> Number:
         """Bytes of A and B."""
-        return (self.m + self.n) * self.k * self.in_bytes
+        return (self.a_matrices * self.m + self.b_matrices * self.n) * self.k * self.in_bytes
+
+    @property
+    def stored_bytes(self) -> Number:
+        """Bytes of C."""
+        return self.batch * self.m * self.n * self.out_bytes
 
     @property
     def result_bytes(self) -> Number:
         """Bytes of C that are written, and read where it accumulates."""
-        return self.m * self.n * self.out_bytes * (2 if self.accumulate else 1)
+        return self.stored_bytes * (2 if self.accumulate else 1)
 
 
 def ceil_divide(dividend: Array | float, divisor: Array | float) -> Array:
@@ -81,6 +91,7 @@ class Tiles:
         rows, columns: numbers of tiles along m and n, those that fill up clusters included.
         last_rows, last_columns: rows and columns of C in the last tile along m and n; 0 in one that only fills up.
         mean_rows, mean_columns: rows and columns of C in a tile on the average.
+        batch: how many matrices C consists of, cut alike.
     """
 
     rows: Array
@@ -89,11 +100,12 @@ class Tiles:
     last_columns: Array
     mean_rows: Array
     mean_columns: Array
+    batch: Number = 1.0
 
     @property
     def count(self) -> Array:
         """Number of tiles."""
-        return self.rows * self.columns
+        return self.rows * self.columns * self.batch
 
 
 def cut(size: Size, knobs: Columns) -> Tiles:
@@ -114,6 +126,7 @@ def cut(size: Size, knobs: Columns) -> Tiles:
         np.where(all_columns > columns, 0.0, size.n - (columns - 1) * block_n),
         size.m / all_rows,
         size.n / all_columns,
+        size.batch,
     )
 
 
@@ -134,7 +147,7 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
         cached_fraction: of the L2 cache that holds them.
     """
     room = gpu.l2_bytes * cached_fraction
-    total = size.operand_bytes + size.m * size.n * size.out_bytes
+    total = size.operand_bytes + size.stored_bytes
     return np.clip((total - room) / (0.5 * room), 0.0, 1.0)
 
 

@@ -217,4 +217,8 @@ def _parse_problem(fields: Fields) -> Problem:
         a_layout=fields.string("a_layout", LAYOUTS, default="row"),
         b_layout=fields.string("b_layout", LAYOUTS, default="row"),
         compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,), default=a_type),
+        # Batches came later as well.
+        batch=fields.integer("batch", 1) if fields.data.get("batch") is not None else None,
+        a_broadcast=fields.boolean("a_broadcast", default=False),
+        b_broadcast=fields.boolean("b_broadcast", default=False),
     )

@@ -1,0 +1,169 @@
+"""Times batches of matmuls beside cuBLAS' strided-batched product: squares, and the two products of BERT's attention.
+
+Each problem is compiled with the settings that the cost model puts first; all of them are timed, after an exact check.
+Needs the GPU, and MLIR in `build` and `run`.
+
+    python benchmarks/batches.py run FOLDER RESULT.json          both halves on one machine
+    python benchmarks/batches.py build FOLDER                    kernels, on any machine
+    python benchmarks/batches.py measure FOLDER RESULT.json      on the GPU
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import command_line, median, new_parser, run, table, write_result
+
+CASES_FILE = "cases.json"
+HEAD = 64  # columns of a head in BERT
+
+
+@dataclass(frozen=True)
+class Case:
+    """A batch: its name in tables, its matmuls, their m, n and k, and B's layout."""
+
+    name: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    b_layout: str = "row"
+
+
+def _attention(sequences: int, heads: int, length: int) -> list[Case]:
+    """Returns the scores, queries times transposed keys, and the context, weights times values, of all heads."""
+    shape = f"{sequences} x {heads} heads, {length} tokens"
+    count = sequences * heads
+    return [
+        Case(f"scores, {shape}", count, length, length, HEAD, "column"),
+        Case(f"context, {shape}", count, length, HEAD, length),
+    ]
+
+
+CASES = [
+    Case("16 x 1024^3", 16, 1024, 1024, 1024),
+    Case("64 x 512^3", 64, 512, 512, 512),
+    *_attention(32, 12, 128),
+    *_attention(32, 16, 128),
+    *_attention(8, 16, 384),
+    *_attention(8, 12, 512),
+    *_attention(16, 16, 512),
+]
+
+
+def chosen(only: list[str]) -> list[Case]:
+    """Returns the cases whose name begins with one of `only`; all where it is empty."""
+    return [case for case in CASES if not only or case.name.startswith(tuple(only))]
+
+
+def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
+    """Builds the first `top` settings of every case, on all cores."""
+    from stepladder.payload.writing import matmul_text
+    from stepladder.pipeline import tuning_build
+    from stepladder.pipeline.request import Request
+
+    cases = chosen(only)
+    payloads = [
+        tuning_build.Payload(
+            matmul_text(
+                case.m, case.n, case.k, batch=case.batch, b_layout=case.b_layout, c_type=c_type, accumulate=False
+            ),
+            case.name,
+        )
+        for case in cases
+    ]
+    request = Request("wgmma", {"target": "sm_90a"})
+    plan = tuning_build.make_plan(payloads, request, top)
+    folder.mkdir(parents=True, exist_ok=True)
+    tuning_build.build_plan(folder, plan, payloads, request, os.cpu_count() or 1, lambda line: print(line, flush=True))
+    (folder / CASES_FILE).write_text(json.dumps([case.name for case in cases]) + "\n")
+
+
+def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float) -> None:
+    """Times the kernels of a folder case by case, and writes the result after each."""
+    from stepladder.measure.bench import bench_bundles
+    from stepladder.measure.tuning.plan import read_plan
+    from stepladder.runtime.bundle import read_bundle
+
+    start = time.monotonic()
+    names = json.loads((folder / CASES_FILE).read_text())
+    result: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": command_line(),
+        "problems": [],
+    }
+    for name, problem in zip(names, read_plan(folder).problems):
+        if time.monotonic() - start > limit:
+            print(f"no time left for {name} and the problems after it", flush=True)
+            break
+        settings = [setting for setting in problem.settings if (folder / setting.bundle).is_dir()]
+        bundles = [read_bundle(folder / setting.bundle) for setting in settings]
+        measured = bench_bundles(bundles, baseline="cublas", modes=modes, rounds=rounds, command=command_line())
+        knobs = {Path(setting.bundle).name: setting.knobs for setting in settings}
+        result["card"] = measured["card"]
+        result["problems"].append({"name": name, "knobs": knobs, "measured": measured})
+        write_result(out, result)
+        print(f"{time.monotonic() - start:.0f} s: {row(result['problems'][-1])}", flush=True)
+    print(table([row(problem) for problem in result["problems"]]))
+
+
+def row(problem: dict[str, Any]) -> dict[str, str]:
+    """Returns a case's row of the table: TFLOP/s of cuBLAS, of the model's first setting and of the fastest, and the
+    median ratios of both to cuBLAS."""
+    measured = problem["measured"]
+    first = next(iter(problem["knobs"]))
+    best = max(problem["knobs"], key=lambda name: median(measured, name))
+
+    def beside(name: str) -> str:
+        ratio = measured["modes"]["burst"]["ratios"][name]["cublas"]["spread"]["median"]
+        return f"{median(measured, name):.0f} ({ratio:.2f})"
+
+    return {
+        "batch": problem["name"],
+        "cuBLAS": f"{median(measured, 'cublas'):.0f}",
+        "by default": beside(first),
+        "fastest": beside(best),
+    }
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("what", choices=["run", "build", "measure"], help="which half to run, or both")
+    parser.add_argument("folder", type=Path, help="of the kernels")
+    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for run and measure")
+    parser.add_argument("--only", nargs="*", default=[], help="names of cases, or their beginnings")
+    parser.add_argument("--c-type", default="f16", choices=["f16", "f32"], help="element type of C (f16)")
+    parser.add_argument("--top", type=int, default=6, help="settings of a case (6)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of a measurement (7)")
+    parser.add_argument("--sustained", action="store_true", help="measure sustained speed as well")
+    parser.add_argument("--limit", type=float, default=480.0, help="seconds after which no case is started (480)")
+    return parser
+
+
+def main() -> int:
+    """Runs the script."""
+    options = make_parser().parse_args()
+    if options.what != "build" and options.out is None:
+        print("run and measure need the file of the result", file=sys.stderr)
+        return 2
+    if options.what != "measure":
+        build(options.folder, options.only, options.c_type, options.top)
+    if options.what != "build":
+        modes = ["burst", "sustained"] if options.sustained else ["burst"]
+        measure(options.folder, options.out, modes, options.rounds, options.limit)
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
