@@ -1,0 +1,245 @@
+"""Batches of matmuls as payloads: what is recognized and what is refused, and what checks and the cost model make of
+them."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from conftest import make_problem
+from stepladder.emulator.matmul import check_small, payload_of, small_problem
+from stepladder.measure.tuning.database import problem_key
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import build, knob_choice, library
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.reference import matmul_program
+from stepladder.verify import arrays
+from stepladder.verify.check import check_matmul
+from stepladder.verify.inputs import exact_inputs, logical_operands
+from stepladder.verify.reference_evaluation import Evaluation
+
+LAYOUTS = ("row", "column")
+FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b")))
+
+
+def problem_of(text: str):
+    with mlir_context():
+        return find_matmul(parse_payload(text, "batch.mlir")).problem
+
+
+@pytest.mark.parametrize("a_layout, b_layout, broadcast", FORMS)
+def test_recognized(a_layout, b_layout, broadcast) -> None:
+    text = matmul_text(3, 5, 7, batch=2, a_layout=a_layout, b_layout=b_layout, broadcast=broadcast)
+    problem = problem_of(text)
+    assert problem == make_problem(
+        3,
+        5,
+        7,
+        a_layout=a_layout,
+        b_layout=b_layout,
+        batch=2,
+        a_broadcast=broadcast == "a",
+        b_broadcast=broadcast == "b",
+    )
+    assert len(problem.a_shape) == (2 if broadcast == "a" else 3)
+    assert len(problem.b_shape) == (2 if broadcast == "b" else 3)
+    assert problem.c_shape == (2, 3, 5) and problem.flops == 2 * 2 * 3 * 5 * 7
+    assert payload_of(problem) == text
+
+
+@pytest.mark.parametrize("a_layout, b_layout, broadcast", FORMS)
+def test_reference(a_layout, b_layout, broadcast) -> None:
+    """The exported program, that of the problem, and NumPy agree."""
+    text = matmul_text(3, 5, 7, batch=4, a_layout=a_layout, b_layout=b_layout, broadcast=broadcast)
+    with mlir_context():
+        module = parse_payload(text, "batch.mlir")
+        found = find_matmul(module)
+        exported = reference_export.export(module, found.roles)
+    a, b, c = exact_inputs(found.problem, 1)
+    left, right = logical_operands(found.problem, a, b)
+    expected = left.astype(np.float64) @ right.astype(np.float64) + c
+    for program in (exported, matmul_program(found.problem)):
+        evaluation = Evaluation(program, dict(enumerate((a, b, c))), arrays.NumPyArrays())
+        assert np.array_equal(evaluation.rows(program.output("c"), slice(1, 3)), expected[1:3])
+
+
+def test_names() -> None:
+    problem = make_problem(64, 32, 16, batch=3, b_broadcast=True, b_layout="column", accumulate=False)
+    assert problem.describe() == (
+        "C = AB, 3 x 64 x 32 x 16, f16 x f16 -> f32 (f32 accumulation), B column-major, B broadcast"
+    )
+    keys = {
+        problem_key(dataclasses.replace(make_problem(64, 32, 16), **changes))
+        for changes in (
+            {},
+            {"batch": 1},
+            {"batch": 3},
+            {"batch": 3, "a_broadcast": True},
+            {"batch": 3, "b_broadcast": True},
+        )
+    }
+    assert len(keys) == 5
+
+
+MAPS = "affine_map<(b, m, n, k) -> ({})>"
+
+
+def product(a_map: str, b_map: str, c_map: str, a: str, b: str, c: str) -> str:
+    maps = ", ".join(MAPS.format(map_) for map_ in (a_map, b_map, c_map))
+    return (
+        f"func.func @batch(%a: tensor<{a}xf16>, %b: tensor<{b}xf16>, %c: tensor<{c}xf32>) -> tensor<{c}xf32> {{\n"
+        f"  %d = linalg.contract indexing_maps = [{maps}] ins(%a, %b : tensor<{a}xf16>, tensor<{b}xf16>)\n"
+        f"      outs(%c : tensor<{c}xf32>) -> tensor<{c}xf32>\n  return %d : tensor<{c}xf32>\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            product("m, b, k", "b, k, n", "b, m, n", "4x2x8", "2x8x6", "2x4x6"),
+            r"linalg.contract indexes A by the map .d0, d1, d2, d3. -> .d1, d0, d3.; it must be .*row-major, broadcast",
+        ),
+        (
+            product("b, m, k", "b, k, n", "b, n, m", "2x4x8", "2x8x6", "2x6x4"),
+            "linalg.contract indexes C by the map",
+        ),
+        (
+            matmul_text(4, 4, 4, batch=2)
+            .replace("batch_matmul", "batch_reduce_matmul")
+            .replace("2x4x4xf32", "4x4xf32"),
+            "no linalg.matmul in the payload",
+        ),
+        (
+            matmul_text(4, 4, 4, batch=2).replace("2x4x4", "?x4x4"),
+            "linalg.batch_matmul has dynamic shapes; sizes must be static",
+        ),
+        (
+            matmul_text(4, 4, 4, batch=2).replace("2x4x4", "0x4x4"),
+            "a matmul of 0 x 4 x 4 x 4 has nothing to compute: batch = 0",
+        ),
+    ],
+)
+def test_refused(text, message) -> None:
+    with pytest.raises(StepladderError, match=message) as caught:
+        problem_of(text)
+    assert caught.value.location or "no linalg.matmul" in message
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ((65536, 64, 64, 64), "a batch must have at most 65535 matmuls: blocks along z of a grid, but batch = 65536"),
+        ((2, 1, 64, 64), "m, n and k of a batch must be above 1: .* but .*m = 1"),
+    ],
+)
+def test_required(sizes, message) -> None:
+    batch, m, n, k = sizes
+    with mlir_context(), pytest.raises(StepladderError, match=f"step 'tile_to_blocks': {message}") as caught:
+        run_pipeline(matmul_text(m, n, k, batch=batch), "batch.mlir", Request("wgmma", {"block_m": 64}))
+    assert caught.value.location.startswith("batch.mlir:")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"broadcast": "a"}, "A is broadcast over a batch, and there is none"),
+        ({"batch": 2, "broadcast": "ab"}, "A or B can be broadcast, one of them"),
+        ({"batch": 0}, "batch = 0"),
+    ],
+)
+def test_no_such_payload(options, message) -> None:
+    with pytest.raises(StepladderError, match=message):
+        matmul_text(4, 4, 4, **options)
+
+
+class Product:
+    """Computes a batch in NumPy, and one element wrong."""
+
+    def __init__(self, problem, wrong: tuple[int, ...] | None) -> None:
+        self.problem, self.wrong = problem, wrong
+
+    def load(self, a, b) -> None:
+        left, right = logical_operands(self.problem, a, b)
+        self.product = left.astype(np.float64) @ right.astype(np.float64)
+
+    def launch(self, c) -> np.ndarray:
+        result = (self.product + (c if self.problem.accumulate else 0)).astype(c.dtype)
+        if self.wrong:
+            result[self.wrong] += 4
+        return result
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
+def test_checks(broadcast, accumulate) -> None:
+    problem = make_problem(8, 12, 16, accumulate=accumulate, batch=3, a_layout="column", **broadcast)
+    right = check_matmul(problem, matmul_program(problem), Product(problem, None), 0)
+    assert all(report.passed for report in right) and right[0].elements == 3 * 8 * 12
+    wrong = check_matmul(problem, matmul_program(problem), Product(problem, (2, 5, 7)), 0)
+    assert [report.first_mismatch for report in wrong] == [(2, 5, 7), (2, 5, 7), None]
+    assert "1 of 288 elements wrong, first at [2, 5, 7]: got" in wrong[0].describe()
+
+
+def test_bundle(tmp_path) -> None:
+    text = matmul_text(200, 136, 72, batch=3, b_layout="column", broadcast="b")
+    with mlir_context():
+        made = build.build(text, "batch.mlir", Request("wgmma", {"block_m": 64, "consumer_warpgroups": 1}))
+        write_bundle(tmp_path / "b", made.manifest, made.code.cubin, made.code.ptx, {}, reference=made.reference)
+    manifest = read_bundle(tmp_path / "b").manifest
+    assert manifest.problem == problem_of(text)
+    shapes = {argument.role: argument.shape for argument in manifest.arguments}
+    assert shapes == {"a": (3, 200, 72), "b": (136, 72), "c": (3, 200, 136)}
+    described = {item.role: (item.shape, item.strides, len(item.box)) for item in manifest.tma_descriptors}
+    assert described == {
+        "a": ((3, 200, 72), (200 * 72 * 2, 72 * 2), 3),
+        "b": ((136, 72), (72 * 2,), 2),
+        "c": ((3, 200, 136), (200 * 136 * 4, 136 * 4), 3),
+    }
+    assert all(item.box[0] == 1 for item in manifest.tma_descriptors if len(item.box) == 3)
+    # Bundles of before have no batch.
+    data = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    assert {name: data["problem"][name] for name in ("batch", "a_broadcast", "b_broadcast")} == {
+        "batch": 3,
+        "a_broadcast": False,
+        "b_broadcast": True,
+    }
+
+
+def _predicted(**options) -> tuple[float, dict]:
+    with mlir_context():
+        pipeline = library.load("wgmma")
+        text = matmul_text(512, 512, 512, c_type="f16", accumulate=False, **options)
+        ranked = knob_choice.rank(read_query(pipeline, Request("wgmma", {}), text, "batch.mlir"))
+    first = ranked.first(1)[0]
+    return first.microseconds, first.knobs
+
+
+def test_cost_model_counts_all_matmuls() -> None:
+    one, _ = _predicted()
+    same, _ = _predicted(batch=1)
+    many, knobs = _predicted(batch=64)
+    shared, _ = _predicted(batch=64, broadcast="b")
+    assert same == one
+    assert 4 * one < many < 64 * one and shared <= many
+    assert int(knobs.get("split_k", 1)) == 1
+
+
+def test_small_batch() -> None:
+    problem = make_problem(4096, 4096, 4096, batch=64, b_broadcast=True)
+    small = small_problem(problem, {"block_m": 128, "block_n": 256, "block_k": 64, "stages": 2})
+    assert (small.batch, small.m, small.n, small.k, small.b_broadcast) == (3, 256, 512, 256, True)
+    with mlir_context():
+        text = matmul_text(512, 512, 512, batch=5, broadcast="a")
+        settings = {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "stages": 2}
+        checked, report = check_small(text, "batch.mlir", Request("wgmma", settings))
+    assert checked.batch == 3 and report.passed
