@@ -12,6 +12,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
@@ -103,16 +104,23 @@ def _constant(value: ir.Value) -> int:
     return ir.IntegerAttr(ir.OpResult(value).owner.attributes["value"]).value
 
 
+def _whole_buffer(buffer: ir.Value) -> ir.Value:
+    """Follows casts and reshapes of a buffer, which begin where it does, back to the buffer."""
+    while not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in _VIEWS:
+        buffer = buffer.owner.operation.operands[0]
+    return buffer
+
+
 def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
     """Returns the parameter that an operand of a launch is for: an argument of the function, or a descriptor of one."""
-    if isinstance(operand.owner, ir.Block):
-        return Parameter(ir.BlockArgument(operand).arg_number)
+    whole = _whole_buffer(operand)
+    if isinstance(whole.owner, ir.Block):
+        return Parameter(ir.BlockArgument(whole).arg_number)
     create = operand.owner.operation
     if create.name == "builtin.unrealized_conversion_cast":
         create = ir.OpResult(create.operands[0]).owner.operation
     if create.name == "nvgpu.tma.create.descriptor":
-        source = create.operands[0].owner
-        buffer = create.operands[0] if isinstance(source, ir.Block) else source.operands[0]
+        buffer = _whole_buffer(create.operands[0])
         if isinstance(buffer.owner, ir.Block):
             return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
     raise StepladderError(

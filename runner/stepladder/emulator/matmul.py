@@ -34,6 +34,10 @@ def _zeros(type_: types.Scalar | types.Shaped) -> np.ndarray | int:
     return np.zeros(type_.shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
 
 
+def _shape(type_: types.Scalar | types.Shaped) -> tuple[int, ...]:
+    return tuple(type_.shape) if isinstance(type_, types.Shaped) else ()
+
+
 class EmulatedExecutor:
     """Runs a matmul on the emulator (`check.Executor`).
 
@@ -75,7 +79,7 @@ class EmulatedExecutor:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
         arguments = [
-            operands[self.roles[number]] if number in self.roles else _zeros(type_)
+            operands[self.roles[number]].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
         ]
         outcome = self.emulation.run(arguments, sanitize=self.sanitize, progress=self.progress)
@@ -89,8 +93,8 @@ class EmulatedExecutor:
         self.seconds += outcome.seconds
         self.steps += outcome.steps
         if outcome.results:  # tensors: the product is what the function returns
-            return outcome.results[-1]
-        return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+            return outcome.results[-1].reshape(c.shape)
+        return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")].reshape(c.shape)
 
 
 # A fresh payload (`payload_of`) has its arguments in this order.

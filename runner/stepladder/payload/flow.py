@@ -65,6 +65,7 @@ class Flow:
         function: the payload's function.
         matmul: its one `linalg.matmul`.
         values: what each tensor or number holds, by value.
+        views: which argument a reshaped buffer is.
         buffers: what each memref argument holds now, by argument number.
         written: the op that wrote each argument.
         as_tensors: the last op that read or wrote each memref argument as a tensor.
@@ -77,6 +78,7 @@ class Flow:
     function: ir.Operation
     matmul: ir.Operation
     values: dict[ir.Value, _Content] = field(default_factory=dict)
+    views: dict[ir.Value, int] = field(default_factory=dict)
     buffers: dict[int, _Content] = field(default_factory=dict)
     written: dict[int, ir.Operation] = field(default_factory=dict)
     as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
@@ -126,6 +128,8 @@ class Flow:
                 self.values[op.results[0]] = _Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self._read(op)
+            case "memref.collapse_shape" | "memref.expand_shape":  # `front.rewrite` makes matrices of arguments
+                self.views[op.results[0]] = self._number(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
             case "linalg.matmul":
@@ -143,6 +147,8 @@ class Flow:
 
     def _number(self, buffer: ir.Value, op: ir.Operation) -> int:
         """Returns which argument a buffer is."""
+        if buffer in self.views:
+            return self.views[buffer]
         if not isinstance(buffer.owner, ir.Block):
             raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
         return ir.BlockArgument(buffer).arg_number

@@ -21,6 +21,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @normalize_payload(%module: !transform.any_op {transform.readonly}) {
+    "tc.recognize_matmul"(%module) : (!transform.any_op) -> ()
     "tc.normalize_payload"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -83,12 +83,12 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
         value: the view.
 
     Raises:
-        Refusal: it is not a view of a function argument with unit strides.
+        Refusal: it is not a view of a function argument, or of a matrix made of one, with unit strides.
     """
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     view = producer(value)
-    while view is not None:
+    while view is not None and not _reshapes_argument(view):
         if view.name != "memref.subview" or any(
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
@@ -100,6 +100,16 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
         view = producer(value)
     row, column = (index(origin) if isinstance(origin, int) else origin for origin in origins)
     return GlobalTile(value, row, column)
+
+
+def _reshapes_argument(view: ir.Operation | None) -> bool:
+    """Tells whether an op makes a matrix of a whole function argument, as `payload.front` does."""
+    while view is not None and view.name in ("memref.collapse_shape", "memref.expand_shape"):
+        value = view.operands[0]
+        view = producer(value)
+        if view is None:
+            return True
+    return False
 
 
 def _add(left: int | ir.Value, right: int | ir.Value) -> int | ir.Value:
