@@ -9,7 +9,7 @@ from enum import Enum
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload import linalg_bodies
-from stepladder.payload.arguments import check_operand, check_unused, is_memref
+from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.refusal import refuse
 
 
@@ -327,12 +327,4 @@ class Flow:
                 self.as_tensors[number],
                 f"argument {number} is used as a tensor here and as a buffer by linalg ops; it must be one of both",
             )
-        name = "arg_attrs"
-        for number, entry in enumerate(self.function.attributes.get(name, ())):
-            for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
-                if attribute.startswith("bufferization."):
-                    raise refuse(
-                        arguments[number],
-                        f"argument {number} has the attribute {attribute}",
-                        "accepted: no attribute about bufferization, which a pipeline decides",
-                    )
+        check_attributes(self.function)

@@ -55,6 +55,13 @@ def make_plan(trace: Trace) -> Plan:
             a result that goes nowhere, or to several places.
     """
     found = trace.contraction
+    if found is None and trace.reduction is not None:
+        raise refuse(
+            trace.reduction,
+            f"{trace.reduction.name} is no contraction: it does not add products of two operands, each as it is or "
+            "extended, to its output",
+            ACCEPTED,
+        )
     if found is None:
         raise refuse(trace.function, "the function has no contraction: no linalg op that multiplies and adds", ACCEPTED)
     result, number, c_order = _destination(trace)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer
+from stepladder.payload.arguments import check_attributes, check_operand, check_unused
 from stepladder.payload.front import bodies
 from stepladder.payload.front.digits import Digits, axis, equate, split
 from stepladder.payload.front.views import Origin, Place, View, new_view
@@ -50,6 +51,7 @@ class Trace:
         contents: what each buffer that was written holds, by number; its axes are those of the buffer.
         written: arguments that are written, with the last op that does it.
         contraction: once it is met.
+        reduction: the first op that sums, or reduces in another way, and is no contraction.
         rounding: the op that rounds the sums, and to which type.
         result: what the function returns, and the op.
     """
@@ -59,6 +61,7 @@ class Trace:
     contents: dict[int, View] = field(default_factory=dict)
     written: dict[int, ir.Operation] = field(default_factory=dict)
     contraction: Contraction | None = None
+    reduction: ir.Operation | None = None
     rounding: tuple[ir.Operation, str] | None = None
     result: tuple[View, ir.Operation] | None = None
 
@@ -71,9 +74,14 @@ class Trace:
         blocks = self.function.regions[0].blocks
         if len(blocks) != 1:
             raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have one, without branches")
+        check_attributes(self.function)
         for number, argument in enumerate(blocks[0].arguments):
-            if not list(argument.uses) or not isinstance(argument.type, (ir.MemRefType, ir.RankedTensorType)):
+            if not list(argument.uses):
+                check_unused(argument, number)
                 continue
+            if not isinstance(argument.type, (ir.MemRefType, ir.RankedTensorType)):
+                continue
+            check_operand(argument, number)
             view = new_view(Origin.ARGUMENT, bodies.shape_of(argument, self.function), _element(argument))
             self.values[argument] = replace(view, place=Place(number, view.storage), buffer=number)
         for op in (op.operation for op in blocks[0].operations):
@@ -97,7 +105,8 @@ class Trace:
                         "bufferization.to_tensor without 'restrict': pipelines need to know that no two buffers overlap",
                         "accepted: bufferization.to_tensor %buffer restrict : ...",
                     )
-                self.values[op.results[0]] = self._read(op.operands[0], op)
+                read_only = None if "writable" in op.attributes else op
+                self.values[op.results[0]] = replace(self._read(op.operands[0], op), read_only=read_only)
             case name if name in _RESHAPES:
                 self._reshape(op)
             case name if name in _WHOLE:
@@ -110,7 +119,11 @@ class Trace:
             case "bufferization.materialize_in_destination" | "memref.copy":
                 if not isinstance(op.operands[1].type, ir.MemRefType):
                     raise refuse(op, f"{op.name} writes a tensor; it must write C, a buffer")
-                self._write(op, op.operands[1], self._read(op.operands[0], op))
+                value = self._read(op.operands[0], op)
+                number = self._view(op.operands[1], op).buffer
+                if number in self.written and value.origin is Origin.PRODUCT:
+                    raise refuse(op, f"argument {number} is written a second time")
+                self._write(op, op.operands[1], value)
             case "func.return":
                 self._return(op)
             case "linalg.fill":
@@ -199,6 +212,7 @@ class Trace:
                 "C = AB starts from zero, C = AB + C from C itself",
             )
         target = self._view(op.operands[1], op)
+        _check_writable(target)
         self._write(op, op.operands[1], replace(target, origin=Origin.ZEROS, op=op))
 
     def _return(self, op: ir.Operation) -> None:
@@ -219,6 +233,9 @@ class Trace:
             return
         if self.contraction is not None:
             raise refuse(item.op, f"{item.op.name} computes something other than the rounding of the sums to C's type")
+        reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
+        if reduces and self.reduction is None:
+            self.reduction = item.op
         for number, output in enumerate(item.outputs):
             other = new_view(Origin.OTHER, bodies.shape_of(output, item.op), _element(output), item.op)
             self._write(item.op, output, other, number)
@@ -245,6 +262,7 @@ class Trace:
         if rounds:
             self.rounding = op, _element(item.outputs[0])
             target = self._read(item.outputs[0], op)
+            _check_writable(target)
             if target.place is not None:
                 self._equate(op, axes, target.axes)
             made = replace(made, place=target.place)
@@ -258,6 +276,7 @@ class Trace:
             raise refuse(op, f"a second contraction, {op.name}, beside that of {place}; a pipeline takes one")
         a, b = (self._read(item.inputs[number], op).fresh() for number in factors)
         start = self._read(item.outputs[0], op)
+        _check_writable(start)
         loops: dict[int, Digits] = {}
         for view, number in ((a, factors[0]), (b, factors[1]), (start, 2)):
             for loop, digits in zip(item.maps[number], view.axes):
@@ -267,6 +286,16 @@ class Trace:
         product = View(Origin.PRODUCT, axes, (), _element(item.outputs[0]), start.place, op=op)
         self.contraction = Contraction(op, a, b, start, product)
         self._write(op, item.outputs[0], product)
+
+
+def _check_writable(target: View) -> None:
+    """Refuses an output that is read from a buffer for reading only."""
+    if target.read_only is not None:
+        raise refuse(
+            target.read_only,
+            "bufferization.to_tensor without 'writable', and C is written through it",
+            "accepted: bufferization.to_tensor %C restrict writable : ...",
+        )
 
 
 def _element(value: ir.Value) -> str:

@@ -39,6 +39,7 @@ class View:
         place: the argument that it is, or that zeros or the product are in the place of.
         buffer: number of the buffer that a memref is a view of: an argument's, or that of an allocation.
         op: the op that made it; None for an argument.
+        read_only: the `bufferization.to_tensor` without `writable` that it came through, if any.
     """
 
     origin: Origin
@@ -48,17 +49,19 @@ class View:
     place: Place | None = None
     buffer: int = -1
     op: ir.Operation | None = None
+    read_only: ir.Operation | None = None
 
     def fresh(self) -> View:
         """Returns the same view with digits of its own: an argument may be read twice, by different loops."""
         copies: dict[Digit, Digit] = {}
-        for digit in (*flat(self.storage), *self.digits()):
+        for digit in (*flat(self.storage), *self.digits(), *flat(self.place.storage if self.place else ())):
             copies.setdefault(digit, Digit(digit.size))
 
         def copied(digits: Digits) -> Digits:
             return tuple(copies[digit] for digit in flat(digits))
 
-        return replace(self, axes=tuple(map(copied, self.axes)), storage=copied(self.storage))
+        place = None if self.place is None else Place(self.place.argument, copied(self.place.storage))
+        return replace(self, axes=tuple(map(copied, self.axes)), storage=copied(self.storage), place=place)
 
     def digits(self) -> list[Digit]:
         """Returns the digits of all axes, outermost first."""

@@ -1,0 +1,100 @@
+"""The front: payloads as users and front ends write them compile and are right, or are refused where they stand.
+
+`test/inputs/front` has a file of payloads that are accepted and one of those refused. The first line of each names it;
+a comment `computes` states the problem and the roles of the arguments, and a comment `refused` the message at the op
+below it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+
+from stepladder.emulator.matmul import check_step
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.reference import Program
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+TILES = {"block_m": 64, "block_n": 64}
+PIPELINES = {
+    "wmma": {**TILES, "block_k": 32, "warp_m": 32, "warp_n": 32},
+    "mma_sync": {**TILES, "block_k": 32, "warp_m": 32, "warp_n": 32},
+    "wgmma": {**TILES, "block_k": 32, "consumer_warpgroups": 1},
+}
+
+
+def parts(name: str) -> dict[str, str]:
+    """Returns the payloads in a file, by the first line of each."""
+    texts = (INPUTS / "front" / f"{name}.mlir").read_text().split("// -----\n")
+    return {text.strip().splitlines()[0].removeprefix("// "): text.strip() + "\n" for text in texts}
+
+
+ACCEPTED, REFUSED = parts("accepted"), parts("refused")
+
+
+def described(found: PayloadMatmul) -> str:
+    roles = sorted((role, number) for number, role in found.roles.items())
+    return f"{found.problem.describe()}; " + ", ".join(f"{role} is {number}" for role, number in roles)
+
+
+def expected(text: str) -> tuple[PayloadMatmul, Program]:
+    """Returns the matmul of a payload, and what the payload itself computes."""
+    module = parse_payload(text, "payload.mlir")
+    found = find_matmul(module)
+    return found, reference_export.export(module, found.roles)
+
+
+def check_last(text: str, pipeline: str, found: PayloadMatmul, reference: Program) -> bool:
+    """Checks the first and the last IR of a pipeline that can be run; returns False where the pipeline refuses it."""
+    knobs = dict(PIPELINES[pipeline])
+    if found.problem.a_type == "i8":
+        knobs["block_k"] = 64
+    try:
+        run = run_pipeline(text, "payload.mlir", Request(pipeline, knobs))
+    except StepladderError as error:
+        assert error.status == BAD_INPUT, error.render()
+        return False
+    reports = [check_step(run.steps[0].name, run.steps[0].text, "first.mlir", found.problem, reference)]
+    for step in reversed(run.steps):
+        reports.append(check_step(step.name, step.text, "last.mlir", found.problem, reference))
+        if reports[-1].passed is not None:
+            break
+    for report in reports:
+        assert report.passed, f"{text}\n{pipeline}, {report.step}: {report.unknown or report.check}"
+    return True
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_right(name) -> None:
+    text = ACCEPTED[name]
+    with mlir_context():
+        found, reference = expected(text)
+        assert described(found) == re.search(r"^// computes: (.*)$", text, re.MULTILINE).group(1)
+        whole = check_step("input", text, "payload.mlir", found.problem, reference)
+        assert whole.passed, whole
+    compiled = 0
+    for pipeline in PIPELINES:
+        with mlir_context():
+            compiled += check_last(text, pipeline, found, reference)
+    assert compiled
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name) -> None:
+    text = REFUSED[name]
+    (place,) = [number for number, line in enumerate(text.splitlines(), 1) if "// refused: " in line]
+    message = text.splitlines()[place - 1].partition("// refused: ")[2]
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert caught.value.message.startswith(message), caught.value.render()
+    assert re.match(rf"payload.mlir:{place + 1}:\d+$", caught.value.location), caught.value.location
+    assert caught.value.status == BAD_INPUT
+    assert caught.value.notes
