@@ -2,17 +2,18 @@
 
 `test/inputs/front` has a file of payloads that are accepted and one of those refused. The first line of each names it;
 a comment `computes` states the problem and the roles of the arguments, and a comment `refused` the message at the op
-below it.
+below it. STEPLADDER_RANDOM_CONTRACTIONS=N runs N random ones, STEPLADDER_TEST_SEED=S those of another seed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-
+from random_contractions import random_contraction
 from stepladder.emulator.matmul import check_step
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
@@ -23,6 +24,9 @@ from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.reference import Program
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_CONTRACTIONS", "30"))
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+PARTS = 5  # tests, for several processes to share
 TILES = {"block_m": 64, "block_n": 64}
 PIPELINES = {
     "wmma": {**TILES, "block_k": 32, "warp_m": 32, "warp_n": 32},
@@ -98,3 +102,23 @@ def test_refused(name) -> None:
     assert re.match(rf"payload.mlir:{place + 1}:\d+$", caught.value.location), caught.value.location
     assert caught.value.status == BAD_INPUT
     assert caught.value.notes
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_contractions(part) -> None:
+    """Random loops, views, transposes and casts: a matmul is compiled and right, anything else refused."""
+    for number in range(part, COUNT, PARTS):
+        text, features, is_matmul = random_contraction(SEED * 1_000_003 + number)
+        with mlir_context():
+            if not is_matmul:
+                with pytest.raises(StepladderError, match="an order that is neither row- nor column-major"):
+                    expected(text)
+                continue
+            found, reference = expected(text)
+            whole = check_step("input", text, "payload.mlir", found.problem, reference)
+            assert whole.passed, f"{text}\n{features}\n{whole}"
+        compiled = 0
+        for pipeline in (list(PIPELINES)[1 + number % 2], "wgmma"):
+            with mlir_context():
+                compiled += compiled == 0 and check_last(text, pipeline, found, reference)
+        assert compiled, f"{text}\n{features}"

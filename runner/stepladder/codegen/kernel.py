@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
@@ -106,8 +106,10 @@ def _constant(value: ir.Value) -> int:
 
 def _whole_buffer(buffer: ir.Value) -> ir.Value:
     """Follows casts and reshapes of a buffer, which begin where it does, back to the buffer."""
-    while not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in _VIEWS:
-        buffer = buffer.owner.operation.operands[0]
+    view = producer(buffer)
+    while view is not None and view.name in _VIEWS:
+        buffer = view.operands[0]
+        view = producer(buffer)
     return buffer
 
 
@@ -116,7 +118,7 @@ def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
     whole = _whole_buffer(operand)
     if isinstance(whole.owner, ir.Block):
         return Parameter(ir.BlockArgument(whole).arg_number)
-    create = operand.owner.operation
+    create = defining_op(operand)
     if create.name == "builtin.unrealized_conversion_cast":
         create = ir.OpResult(create.operands[0]).owner.operation
     if create.name == "nvgpu.tma.create.descriptor":

@@ -49,7 +49,7 @@ def view_of(op: ir.Operation) -> BufferView:
     order = None
     if op.name == "memref.transpose":
         axes = ir.AffineMapAttr(op.attributes["permutation"]).value.results
-        order = tuple(ir.AffineDimExpr(each).position for each in axes)
+        order = tuple(each.position for each in axes if isinstance(each, ir.AffineDimExpr))
     return BufferView(op.operands[0], str(source.element_type), tuple(source.shape), tuple(result.shape), order)
 
 

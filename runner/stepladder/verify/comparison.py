@@ -23,7 +23,9 @@ def _evaluation(
     a, b, c = operands
     stored = {"a": a, "b": b, "c": initial_c(problem, c)}
     shapes = [argument.shape for argument in reference.arguments]
-    inputs = {number: stored[role].reshape(shapes[number]) for number, role in reference.roles.items() if number < len(shapes)}
+    inputs = {
+        number: stored[role].reshape(shapes[number]) for number, role in reference.roles.items() if number < len(shapes)
+    }
     return Evaluation(reference, inputs, backend, wide)
 
 
@@ -32,7 +34,7 @@ def _rows(evaluation: Evaluation, reference: Program, problem: Problem, rows: sl
     value = reference.output("c")
     if evaluation.shape(value) == (problem.m, problem.n):
         return evaluation.rows(value, rows)
-    return evaluation.whole(value).reshape(problem.m, problem.n)[rows]
+    return evaluation.whole(value).reshape((problem.m, problem.n))[rows]
 
 
 def compare_random(

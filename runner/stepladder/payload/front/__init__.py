@@ -1,7 +1,7 @@
 """The front: brings a payload as users and front ends write it to the matmul that pipelines start from.
 
-`recognize` follows the payload's function (`trace`), reduces its contraction to m, n and k (`plan`) and writes the matmul
-in its normal form (`rewrite`).
+`recognize` follows the payload's function (`trace`), reduces its contraction to m, n and k (`plan`) and writes the
+matmul in its normal form (`rewrite`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload.front.plan import make_plan
 from stepladder.payload.front.rewrite import rewrite
 from stepladder.payload.front.trace import Trace
-
 
 _VIEWS = (
     "tensor.collapse_shape",

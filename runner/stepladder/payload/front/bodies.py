@@ -99,7 +99,8 @@ def factors(item: Structured) -> tuple[int, int] | None:
     """
     if len(item.yields) != 1 or len(item.inputs) != 2:
         return None
-    *inputs, accumulator = list(item.block.arguments)
+    arguments: list[ir.Value] = list(item.block.arguments)
+    *inputs, accumulator = arguments
     total = producer(item.yields[0])
     letter = {"arith.addf": "f", "arith.addi": "i"}.get(total.name) if total is not None else None
     if total is None or letter is None:
@@ -112,6 +113,12 @@ def factors(item: Structured) -> tuple[int, int] | None:
     casts = sum(len(each) for _, each in found)
     numbers = [inputs.index(value) for value, _ in found if value in inputs]
     return (numbers[0], numbers[1]) if sorted(numbers) == [0, 1] and len(item.body) == casts + 2 else None
+
+
+def permutation(op: ir.Operation) -> list[int]:
+    """Returns which axis of its source each axis of a `memref.transpose` is."""
+    results = ir.AffineMapAttr(op.attributes["permutation"]).value.results
+    return [expression.position for expression in results if isinstance(expression, ir.AffineDimExpr)]
 
 
 def casts_of_one(item: Structured) -> list[str] | None:

@@ -91,7 +91,9 @@ def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
     for number, op in trace.written.items():
         content = trace.contents[number]
         if content.origin is not Origin.PRODUCT:
-            raise refuse(op, f"{op.name} writes {content.origin.value} to argument {number}, and a pipeline would lose it")
+            raise refuse(
+                op, f"{op.name} writes {content.origin.value} to argument {number}, and a pipeline would lose it"
+            )
         place = trace.values[arguments[number]]
         results.append((content, op, number, flat(place.storage)))
     if trace.result is not None:
@@ -155,9 +157,10 @@ def _matmul(
                 "matrix product",
             )
         if len(places) != 2:
+            owner = f"only {places[0]}" if places else "no operand"
             raise refuse(
                 found.op,
-                f"{found.op.name} has a dimension of {digit.size} that {'only ' + places[0] if places else 'no operand'} "
+                f"{found.op.name} has a dimension of {digit.size} that {owner} "
                 "has; it must be one of m, n and k, which two operands have",
             )
     m_order = [digit for digit in c_order if digit in used["A"]]
@@ -200,8 +203,6 @@ def _interleaved(found: Contraction, name: str) -> Exception:
         found.op,
         f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major: it would "
         "have to be copied",
-        "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each other, "
-        "in the same order as the other operands",
+        "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
+        "other, in the same order as the other operands",
     )
-
-

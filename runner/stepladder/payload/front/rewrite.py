@@ -19,7 +19,7 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
         plan: what it computes.
     """
     body = function.regions[0].blocks[0]
-    returned = [type_ for type_ in ir.FunctionType(_type_of(function)).results]
+    returned = list(ir.FunctionType(_type_of(function)).results)
     for op in reversed(list(body.operations)):
         op.operation.erase()
     for argument in body.arguments:
@@ -63,7 +63,9 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     start = c if c is not None else _empty([plan.m, plan.n], acc_type)
     if not plan.accumulates:
         is_integer = isinstance(acc_type, ir.IntegerType)
-        zero = arith.constant(acc_type, ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0))
+        zero = arith.constant(
+            acc_type, ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
+        )
         start = _structured("linalg.fill", [zero, start], {})
     product = _structured("linalg.matmul", [a, b, start], {"indexing_maps": _maps(plan)})
     if plan.rounding_location is not None:
@@ -139,9 +141,7 @@ def _reshape(name: str, buffer: ir.Value, shape: list[int], groups: list[list[in
 def _maps(plan: Plan) -> ir.ArrayAttr:
     m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
     a, b = ([k, m] if plan.a.is_transposed else [m, k]), ([n, k] if plan.b.is_transposed else [k, n])
-    return ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, results)) for results in (a, b, [m, n])]
-    )
+    return ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, results)) for results in (a, b, [m, n])])
 
 
 def _round(product: ir.Value, target: ir.Value) -> ir.Value:

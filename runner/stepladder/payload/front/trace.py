@@ -102,7 +102,8 @@ class Trace:
                 if "restrict" not in op.attributes:
                     raise refuse(
                         op,
-                        "bufferization.to_tensor without 'restrict': pipelines need to know that no two buffers overlap",
+                        "bufferization.to_tensor without 'restrict': pipelines need to know that no two buffers "
+                        "overlap",
                         "accepted: bufferization.to_tensor %buffer restrict : ...",
                     )
                 read_only = None if "writable" in op.attributes else op
@@ -112,9 +113,9 @@ class Trace:
             case name if name in _WHOLE:
                 self._whole(op)
             case "memref.transpose":
-                order = ir.AffineMapAttr(op.attributes["permutation"]).value.results
+                order = bodies.permutation(op)
                 view = self._view(op.operands[0], op)
-                axes = tuple(view.axes[ir.AffineDimExpr(each).position] for each in order)
+                axes = tuple(view.axes[number] for number in order)
                 self.values[op.results[0]] = replace(view, axes=axes)
             case "bufferization.materialize_in_destination" | "memref.copy":
                 if not isinstance(op.operands[1].type, ir.MemRefType):
@@ -195,7 +196,9 @@ class Trace:
         view = self._view(op.operands[0], op)
         source, shape = bodies.shape_of(op.operands[0], op), bodies.shape_of(op.results[0], op)
         if [size for size in source if size != 1] != [size for size in shape if size != 1]:
-            raise refuse(op, f"{op.name} takes a part of a buffer; operands must be whole buffers without gaps", ACCEPTED)
+            raise refuse(
+                op, f"{op.name} takes a part of a buffer; operands must be whole buffers without gaps", ACCEPTED
+            )
         long = [digits for digits, size in zip(view.axes, source) if size != 1]
         axes = tuple(long.pop(0) if size != 1 else axis(1) for size in shape)
         self.values[op.results[0]] = replace(view, axes=axes)
