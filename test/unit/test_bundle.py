@@ -45,6 +45,8 @@ def test_manifest_fields(bundle) -> None:
         "tool_versions",
         "files",
         "dependent_launch",
+        "function",
+        "other_functions",
     }
     assert set(data["problem"]) == {
         "kind",
@@ -226,7 +228,7 @@ def test_other_schema_version(bundle) -> None:
 
 def test_every_field_is_required(bundle) -> None:
     fields = json.loads((bundle / "manifest.json").read_text())
-    for name in fields.keys() - {"dependent_launch"}:
+    for name in fields.keys() - {"dependent_launch", "function", "other_functions"}:
         without = {key: value for key, value in fields.items() if key != name}
         (bundle / "manifest.json").write_text(json.dumps(without))
         assert f"field '{name}' is missing" in refusal(bundle)

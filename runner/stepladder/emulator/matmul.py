@@ -12,8 +12,10 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.findings import Finding
+from stepladder.mlir.text import text_of
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
+from stepladder.payload.selection import select
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.context import parse_payload
@@ -159,11 +161,11 @@ def check_step(step: str, text: str, name: str, problem: Problem, reference: Pro
     )
 
 
-def _expected(text: str, name: str) -> tuple[Problem, Program]:
-    """Returns a payload's problem, and what it computes."""
-    module = parse_payload(text, name)
+def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program, str]:
+    """Returns a payload's problem, what it computes, and the function alone."""
+    module = select(parse_payload(text, name), request.function).module
     found = find_matmul(module)
-    return found.problem, reference_export.export(module, found.roles)
+    return found.problem, reference_export.export(module, found.roles), text_of(module)
 
 
 def check_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
@@ -174,7 +176,7 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
     """
-    problem, reference = _expected(text, name)
+    problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
     number = 0
 
@@ -192,7 +194,7 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
         text,
         name,
         request,
-        begun=lambda dumped: check("input", dumped),
+        begun=lambda _: check("input", alone),
         progress=lambda step: check(step.name, step.text),
     )
 
@@ -225,10 +227,11 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     Returns:
         The small problem, and the report of the last step that is not below the emulator.
     """
-    found = find_matmul(parse_payload(text, name)).problem
+    found = find_matmul(select(parse_payload(text, name), request.function).module).problem
     small = small_problem(found, choose_knobs(library.load(request.pipeline), request))
-    problem, reference = _expected(payload_of(small), name)
-    run = run_pipeline(payload_of(small), name, dataclasses.replace(request, tuned=False))
+    request = dataclasses.replace(request, tuned=False, function=None)
+    problem, reference, _ = _expected(payload_of(small), name, request)
+    run = run_pipeline(payload_of(small), name, request)
     for step in reversed(run.steps):
         report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference)
         if report.passed is not None:

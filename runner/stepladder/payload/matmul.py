@@ -10,6 +10,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload import front
 from stepladder.payload.facts import problem_facts
 from stepladder.payload.rule import check_form
+from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 
@@ -42,11 +43,12 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
     An f32 problem is multiplied on tensor cores in tf32.
 
     Args:
-        module: the payload, before any step; it stays as it is.
+        module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
 
     Raises:
         StepladderError: as `find_written`, and as `front.recognize`.
     """
+    module = select(module).module
     try:
         return find_written(module)
     except StepladderError:
@@ -59,7 +61,7 @@ def recognize_matmul(module: ir.Operation | ir.OpView) -> None:
     """Brings a payload's function to the form that pipelines start from, where it is not in one that they know.
 
     Args:
-        module: the payload.
+        module: the payload; one with several functions stays as it is.
 
     Raises:
         StepladderError: a payload that is no single matmul.
@@ -69,7 +71,7 @@ def recognize_matmul(module: ir.Operation | ir.OpView) -> None:
     except StepladderError as refusal:
         functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
         if len(functions) != 1 or functions[0].parent != module.operation:
-            raise
+            return
         try:
             front.recognize(functions[0])
         except StepladderError:

@@ -13,6 +13,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import walk
 from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
+from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import (
     Argument,
@@ -41,6 +42,7 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     Raises:
         StepladderError: an op that the reference evaluation does not support.
     """
+    module = select(module).module
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
         raise _refusal(

@@ -13,6 +13,7 @@ from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul
+from stepladder.payload.selection import select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
@@ -102,6 +103,8 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         knobs=run.knobs,
         tool_versions=tool_versions(),
         dependent_launch="griddepcontrol.wait" in code.ptx,
+        function=run.selection.function or "" if run.selection else "",
+        other_functions=run.selection.others if run.selection else (),
     )
 
 
@@ -165,6 +168,7 @@ def build(
     check_resources(kernel, code)
     manifest = _manifest(request, run, matmul, kernel, code)
     # Of the payload as it was given, parsed anew: the run has changed its own module.
-    reference = reference_export.export(parse_payload(text, name), matmul.roles)
+    given = select(parse_payload(text, name), request.function).module
+    reference = reference_export.export(given, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
     return Build(run, code, manifest, reference)

@@ -7,6 +7,7 @@ import dataclasses
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Pipeline
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
@@ -30,6 +31,15 @@ def locate_matmul(module: ir.Module, name: str) -> PayloadMatmul:
     """
     try:
         return find_matmul(module)
+    except StepladderError as error:
+        error.location = error.location or name
+        raise
+
+
+def select_function(module: ir.Module, name: str, request: Request) -> Selection:
+    """Returns the function of a payload that a request compiles; arguments and errors as for `locate_matmul`."""
+    try:
+        return select(module, request.function)
     except StepladderError as error:
         error.location = error.location or name
         raise
@@ -84,7 +94,7 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
             location=str(pipeline.path),
         )
-    module = parse_payload(text, name)
+    module = select_function(parse_payload(text, name), name, request).module
     return make_query(pipeline, request, module, locate_matmul(module, name))
 
 

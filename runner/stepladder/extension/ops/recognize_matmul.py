@@ -1,6 +1,8 @@
 """`tc.recognize_matmul`: brings a contraction, as users and front ends write it, to one `linalg.matmul`."""
 
-from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+import contextlib
+
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir
 from stepladder.payload import matmul
 from stepladder.runtime.errors import StepladderError
@@ -10,10 +12,10 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
     """Replaces the body of a function that computes one contraction by one `linalg.matmul` on views of its arguments.
 
     Indexing maps, reshapes and transposes become layouts, or an exchange of A and B; extensions of A and B become
-    those of the matmul. A payload that is one `linalg.matmul` as pipelines take it stays as it is.
+    those of the matmul. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, and what
+    `payload.front` refuses, which every command does before the first step.
 
     Operands: a handle to the module.
-    Refuses: what `payload.front` refuses.
     """
 
     target: Handle
@@ -22,7 +24,5 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 @transform_op(RecognizeMatmul)
 def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewriter) -> None:
     """Recognizes the matmul of the one function below `payload`; see the op."""
-    try:
+    with contextlib.suppress(StepladderError):
         matmul.recognize_matmul(payload)
-    except StepladderError as error:
-        raise Refusal(payload, error.message) from error

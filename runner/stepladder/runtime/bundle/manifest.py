@@ -106,6 +106,8 @@ class Manifest:
         tma_descriptors: the TMA descriptors that arguments refer to.
         dependent_launch: whether the kernel begins by waiting for the one before it (`griddepcontrol.wait`), so that it
             may be started while that one ends (programmatic dependent launch).
+        function: name of the payload's function that was compiled.
+        other_functions: names of the others in its module, which is `ir/00-input.mlir`.
         schema_version: version of this layout.
     """
 
@@ -128,6 +130,8 @@ class Manifest:
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     dependent_launch: bool = False
+    function: str = ""
+    other_functions: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:

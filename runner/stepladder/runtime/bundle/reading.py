@@ -135,6 +135,9 @@ def _parse_manifest(fields: Fields) -> Manifest:
         cluster=fields.triple("cluster"),
         # Came later: kernels of bundles without it do not wait for the one before them.
         dependent_launch=fields.boolean("dependent_launch", default=False),
+        # Came later: bundles without them were compiled of a module with one function.
+        function=fields.string("function", default=""),
+        other_functions=fields.strings("other_functions", default=()),
         static_shared_memory=fields.integer("static_shared_memory"),
         dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
         registers=fields.integer("registers"),
