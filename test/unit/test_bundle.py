@@ -61,6 +61,7 @@ def test_manifest_fields(bundle) -> None:
         "a_layout",
         "b_layout",
         "compute_type",
+        "b_is_a",
     }
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from random_contractions import random_contraction
-from stepladder.emulator.matmul import check_step
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.matmul import EmulatedExecutor, check_step
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -22,6 +23,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.reference import Program
+from stepladder.verify.check import check_matmul
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 COUNT = int(os.environ.get("STEPLADDER_RANDOM_CONTRACTIONS", "30"))
@@ -89,6 +91,18 @@ def test_right(name) -> None:
         with mlir_context():
             compiled += check_last(text, pipeline, found, reference)
     assert compiled
+
+
+@pytest.mark.parametrize("name", [name for name in ACCEPTED if " times " in name])
+def test_one_operand_twice_on_random_numbers(name) -> None:
+    """The diagonal of a product with the transpose is of sums of squares, which do not cancel."""
+    with mlir_context():
+        found, reference = expected(ACCEPTED[name])
+        assert found.problem.b_is_a
+        run = run_pipeline(ACCEPTED[name], "payload.mlir", Request("wgmma", PIPELINES["wgmma"]))
+        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last.mlir")), reference.roles)
+        for report in check_matmul(found.problem, reference, executor, 1):
+            assert report.passed, report.describe()
 
 
 @pytest.mark.parametrize("name", REFUSED)

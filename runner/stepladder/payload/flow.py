@@ -222,10 +222,8 @@ class Flow:
             content = self._content(operand, op)
             if content.kind is not Kind.ARGUMENT:
                 raise refuse(op, f"{role.upper()} is {content.kind.value}; it must be an argument of the function")
-            if content.argument in self.roles:
-                raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
             assert content.argument is not None  # content of this kind has one
-            self.roles[content.argument] = role
+            self.roles[content.argument] = self.roles.get(content.argument, "") + role
         start = self._content(op.operands[2], op)
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
             raise refuse(
@@ -235,7 +233,7 @@ class Flow:
             )
         self.accumulates = start.kind is Kind.ARGUMENT
         if start.argument in self.roles:
-            raise refuse(op, "linalg.matmul takes one argument of the function twice; A, B and C must be three")
+            raise refuse(op, f"linalg.matmul takes argument {start.argument} as C and as A or B; C must be another")
         self._store(op, Kind.SUMS, start)
         if is_memref(op.operands[2]):
             self.result = (self._number(op.operands[2], op), op.operands[2])
@@ -279,9 +277,7 @@ class Flow:
                 op, f"the result begins in argument {content.argument} and ends in another place; both must be C"
             )
         if c in self.roles:
-            raise refuse(
-                op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; A, B and C must be three"
-            )
+            raise refuse(op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; C must be another")
         self.result = (c, value)
 
     def _write(self, op: ir.Operation) -> None:

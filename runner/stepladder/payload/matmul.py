@@ -21,7 +21,8 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+        roles: number of a function argument -> "a", "b", "c", or "ab" for one that is A and B; a product that is
+            returned becomes a new last argument.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`);
             `recognized` for one that the front brings to the normal form.
         location: of the `linalg.matmul`, as `file:line:column`.
@@ -131,6 +132,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         a_layout=a_layout,
         b_layout=b_layout,
         compute_type="tf32" if a_type == "f32" else None,
+        b_is_a="ab" in form.roles.values(),
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

@@ -78,7 +78,7 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         )
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
-        role = matmul.roles[parameter.number]
+        role = matmul.roles[parameter.number][0]  # of one that is A and B, one describes both
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)

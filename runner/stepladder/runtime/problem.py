@@ -30,6 +30,7 @@ class Problem:
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
         compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
             stands for `a_type`.
+        b_is_a: whether A and B are one buffer, each in its own layout.
     """
 
     m: int
@@ -44,6 +45,7 @@ class Problem:
     a_layout: str = "row"
     b_layout: str = "row"
     compute_type: str | None = None
+    b_is_a: bool = False
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -80,6 +82,7 @@ class Problem:
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
         columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
+        layouts += ", B is A's buffer" if self.b_is_a else ""
         return (
             f"{formula}, {self.m} x {self.n} x {self.k}, {self.a_type} x {self.b_type} -> {self.c_type} "
             f"({products}{self.acc_type} accumulation){layouts}"

@@ -802,3 +802,40 @@ func.func @f(%A: tensor<8x8x8x12xf16>, %B: tensor<96x128xf16>) -> tensor<4x16x12
   %r = tensor.expand_shape %p [[0, 1], [2]] output_shape [4, 16, 128] : tensor<64x128xf32> into tensor<4x16x128xf32>
   return %r : tensor<4x16x128xf32>
 }
+
+// -----
+
+// A times A
+// computes: C = AB, 128 x 128 x 128, f16 x f16 -> f32 (f32 accumulation), B is A's buffer; ab is 0, c is 1
+func.func @f(%A: tensor<128x128xf16>) -> tensor<128x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<128x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %p = linalg.matmul ins(%A, %A : tensor<128x128xf16>, tensor<128x128xf16>) outs(%start : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %p : tensor<128x128xf32>
+}
+
+// -----
+
+// A times its transpose
+// computes: C = AB, 128 x 128 x 64, f16 x f16 -> f32 (f32 accumulation), B column-major, B is A's buffer; ab is 0, c is 1
+func.func @f(%A: tensor<128x64xf16>) -> tensor<128x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<128x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %t_e = tensor.empty() : tensor<64x128xf16>
+  %t = linalg.transpose ins(%A : tensor<128x64xf16>) outs(%t_e : tensor<64x128xf16>) permutation = [1, 0]
+  %p = linalg.matmul ins(%A, %t : tensor<128x64xf16>, tensor<64x128xf16>) outs(%start : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %p : tensor<128x128xf32>
+}
+
+// -----
+
+// the transpose of A times A, on buffers
+// computes: C = AB + C, 128 x 128 x 64, f16 x f16 -> f32 (f32 accumulation), A column-major, B is A's buffer; ab is 1, c is 0
+func.func @f(%C: memref<128x128xf32>, %A: memref<4x16x128xf16>) {
+  linalg.contract indexing_maps = [
+      affine_map<(m, n, b, s) -> (b, s, m)>, affine_map<(m, n, b, s) -> (b, s, n)>, affine_map<(m, n, b, s) -> (m, n)>]
+      ins(%A, %A : memref<4x16x128xf16>, memref<4x16x128xf16>) outs(%C : memref<128x128xf32>)
+  return
+}

@@ -220,4 +220,5 @@ def _parse_problem(fields: Fields) -> Problem:
         a_layout=fields.string("a_layout", LAYOUTS, default="row"),
         b_layout=fields.string("b_layout", LAYOUTS, default="row"),
         compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,), default=a_type),
+        b_is_a=fields.boolean("b_is_a", default=False),
     )
