@@ -63,7 +63,7 @@ def test_manifest_fields(bundle) -> None:
         "compute_type",
         "b_is_a",
     }
-    assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
+    assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor", "data"}
 
 
 def test_descriptors(tma_bundle) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.errors import StepladderError
 
@@ -23,24 +25,27 @@ class Selection:
         module: with the function alone; the payload itself where it holds nothing else.
         function: its name in the payload; None where the payload has no function with a body.
         others: names of the other functions, which stay in the payload as they are.
+        constants: the data of constants that are arguments of the function in the new module, by number.
     """
 
     module: ir.Module
     function: str | None = None
     others: tuple[str, ...] = ()
+    constants: Mapping[int, ConstantData] = field(default_factory=dict)
 
 
 def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
-    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores.
+    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
+    several numbers become arguments behind its own.
 
     Args:
         module: the payload, which stays as it is unless it holds nothing but the function.
         name: of the function; None for the only one with a body, or with a contraction in it.
 
     Raises:
-        StepladderError: no function of that name, or several with a contraction and no name.
+        StepladderError: no function of that name, several with a contraction and no name, or a constant without data.
     """
     functions = walk(module, "func.func")
     bodies = [function for function in functions if len(function.regions[0].blocks)]
@@ -67,14 +72,14 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
     is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
-    if is_alone and entry == name:
+    if is_alone and entry == name and not constants_of(function):
         return Selection(module, name)
     with function.location:
         alone = ir.Module.create()
         clone = function.clone()
         alone.body.append(clone)
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
-    return Selection(alone, name, others)
+    return Selection(alone, name, others, lift(clone.operation))
 
 
 def _name_of(function: ir.Operation) -> str:

@@ -42,14 +42,26 @@ class Build:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
+        constants = self.run.selection.constants if self.run.selection is not None else {}
         bundle.write_bundle(
-            path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), reference=self.reference
+            path,
+            self.manifest,
+            self.code.cubin,
+            self.code.ptx,
+            self.run.dumps(),
+            reference=self.reference,
+            data={_data_file(number): constant.data for number, constant in constants.items()},
         )
 
 
-def _argument(role: str, problem: Problem, descriptor: int | None) -> bundle.Argument:
+def _data_file(number: int) -> str:
+    """Returns the file of a bundle with the data of argument `number` of the function, a constant of the payload."""
+    return f"constants/argument{number}.bin"
+
+
+def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
     operand = problem.operand(role)
-    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor)
+    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data)
 
 
 def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
@@ -83,7 +95,9 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         if parameter.descriptor is not None:
             through = len(descriptors)
             descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
-        arguments.append(_argument(role, matmul.problem, through))
+        is_constant = run.selection is not None and parameter.number in run.selection.constants
+        data = _data_file(parameter.number) if is_constant else None
+        arguments.append(_argument(role, matmul.problem, through, data))
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,

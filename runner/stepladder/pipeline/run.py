@@ -119,7 +119,7 @@ def run_pipeline(
     input_text = text_of(module)
     selection = select_function(module, name, request) if first == 0 else Selection(module)
     module = selection.module
-    matmul = locate_matmul(module, name) if first == 0 else None
+    matmul = locate_matmul(selection, name) if first == 0 else None
     given = request
     request, source, measured = complete_request(pipeline, given, module, matmul)
     knobs = choose_knobs(pipeline, request)

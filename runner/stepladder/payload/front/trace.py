@@ -251,7 +251,7 @@ class Trace:
         if rounds:
             if casts != ["arith.truncf"] or self.rounding is not None:
                 return False
-        elif source.origin not in (Origin.ARGUMENT, Origin.PRODUCT) or not set(casts) <= set(bodies.EXTENSIONS):
+        elif source.origin in (Origin.ZEROS, Origin.EMPTY) or not set(casts) <= set(bodies.EXTENSIONS):
             return False
         if source.origin is Origin.ARGUMENT:
             source = source.fresh()
