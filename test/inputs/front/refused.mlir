@@ -3,7 +3,7 @@ func.func @f(%A: tensor<4x6x16x16xf16>, %B: tensor<8x6x16x16xf16>) -> tensor<4x8
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<4x8x16x16xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
-  // refused: linalg.mmt4d: the dimensions of C are in an order that is neither row- nor column-major: it would have to be copied
+  // refused: linalg.mmt4d: the dimensions of C are in an order that is neither row- nor column-major
   %p = linalg.mmt4d ins(%A, %B : tensor<4x6x16x16xf16>, tensor<8x6x16x16xf16>) outs(%start : tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
   return %p : tensor<4x8x16x16xf32>
 }

@@ -13,8 +13,8 @@
 // it. `tc.recognize_matmul` reduces them to one `linalg.matmul` on reshaped buffers: transposes become layouts, or an
 // exchange of A and B, so that no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and
 // reshapes on tensors into a generic contraction, of as many loops as the operands have dimensions, and
-// `structured.specialize` names a contraction of two dimensions each; nothing upstream collapses the loops of one to m, n
-// and k, exchanges its operands, or follows buffers and the result.
+// `structured.specialize` names a contraction of two dimensions each; nothing upstream collapses the loops of one to m,
+// n and k, exchanges its operands, or follows buffers and the result.
 //
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {

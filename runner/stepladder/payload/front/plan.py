@@ -201,8 +201,7 @@ def _matrix(view: View, is_transposed: bool) -> Matrix:
 def _interleaved(found: Contraction, name: str) -> Exception:
     return refuse(
         found.op,
-        f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major: it would "
-        "have to be copied",
+        f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
         "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
         "other, in the same order as the other operands",
     )
