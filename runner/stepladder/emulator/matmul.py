@@ -25,7 +25,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
@@ -81,7 +81,7 @@ class EmulatedExecutor:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
         arguments = [
-            operands[self.roles[number][0]].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
+            operands[operand_of(self.roles[number])].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
         ]
         outcome = self.emulation.run(arguments, sanitize=self.sanitize, progress=self.progress)

@@ -20,7 +20,7 @@ from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.runtime import bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, operand_of
 from stepladder.runtime.reference import Program
 
 
@@ -90,7 +90,7 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         )
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
-        role = matmul.roles[parameter.number][0]  # of one that is A and B, one describes both
+        role = operand_of(matmul.roles[parameter.number])
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)

@@ -8,6 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def operand_of(role: str) -> str:
+    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
+    return "a" if role == "ab" else role
+
+
 @dataclass(frozen=True)
 class Operand:
     """A matrix of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""

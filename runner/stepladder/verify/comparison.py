@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.inputs import Operands, initial_c, logical_operands
@@ -24,7 +24,7 @@ def _evaluation(
     stored = {"a": a, "b": b, "c": initial_c(problem, c)}
     shapes = [argument.shape for argument in reference.arguments]
     inputs = {
-        number: stored[role[0]].reshape(shapes[number])
+        number: stored[operand_of(role)].reshape(shapes[number])
         for number, role in reference.roles.items()
         if number < len(shapes)
     }
