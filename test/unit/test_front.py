@@ -11,12 +11,14 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from random_contractions import random_contraction
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor, check_step
-from stepladder.payload import reference_export
+from stepladder.mlir.traverse import walk
+from stepladder.payload import front, reference_export
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
@@ -43,7 +45,14 @@ def parts(name: str) -> dict[str, str]:
     return {text.strip().splitlines()[0].removeprefix("// "): text.strip() + "\n" for text in texts}
 
 
-ACCEPTED, REFUSED = parts("accepted"), parts("refused")
+ACCEPTED, REFUSED, CONSUMED = parts("accepted"), parts("refused"), parts("consumed")
+
+
+def integers(emulation: Emulation, seed: int) -> list[np.ndarray]:
+    """Returns an array of -1, 0 and 1 for each argument."""
+    generator = np.random.default_rng(seed)
+    types = emulation.function.argument_types
+    return [np.asarray(generator.integers(-1, 2, each.shape), each.element.dtype) for each in types]
 
 
 def described(found: PayloadMatmul) -> str:
@@ -136,3 +145,25 @@ def test_random_contractions(part) -> None:
             with mlir_context():
                 compiled += compiled == 0 and check_last(text, pipeline, found, reference)
         assert compiled, f"{text}\n{features}"
+
+
+@pytest.mark.parametrize("name", CONSUMED)
+def test_elementwise_ops_on_the_product(name) -> None:
+    """The front keeps elementwise ops, on the rows and columns of C; pipelines say which of them they compute."""
+    text = CONSUMED[name]
+    with mlir_context():
+        module = parse_payload(text, "payload.mlir")
+        (function,) = walk(module, "func.func")
+        front.recognize(function)
+        assert module.operation.verify()
+        generics = [op for op in walk(module) if op.name.startswith("linalg.") and op.name != "linalg.yield"]
+        assert {op.name for op in generics} <= {"linalg.fill", "linalg.matmul", "linalg.generic"}
+        assert max(len(op.attributes["iterator_types"]) for op in generics if op.name == "linalg.generic") == 2
+        before, after = Emulation(parse_payload(text, "payload.mlir")), Emulation(module)
+        inputs = integers(before, 3)
+        wanted = before.run(inputs)
+        shapes = [type_.shape for type_ in after.function.argument_types]
+        given = [*inputs, *(np.zeros(shapes[-1], result.dtype) for result in wanted.results)]
+        found = after.run([array.reshape(shape) for array, shape in zip(given, shapes)])
+    results = wanted.results or [wanted.arguments[-1]]
+    np.testing.assert_array_equal(found.arguments[-1], results[0])

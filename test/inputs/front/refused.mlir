@@ -533,7 +533,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
     linalg.yield %s : f32
   } -> tensor<64x128xf32>
   %h = tensor.empty() : tensor<64x128xf32>
-  // refused: linalg.exp computes something other than the rounding of the sums to C's type
+  // refused: linalg.generic computes something other than the rounding of the sums to C's type
   %q = linalg.exp ins(%p : tensor<64x128xf32>) outs(%h : tensor<64x128xf32>) -> tensor<64x128xf32>
   return %q : tensor<64x128xf32>
 }

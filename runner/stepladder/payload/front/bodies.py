@@ -115,6 +115,22 @@ def factors(item: Structured) -> tuple[int, int] | None:
     return (numbers[0], numbers[1]) if sorted(numbers) == [0, 1] and len(item.body) == casts + 2 else None
 
 
+def is_elementwise(item: Structured) -> bool:
+    """Tells whether an op computes each element of one output from elements of its inputs, wherever they are."""
+    loops = set(range(len(item.sizes)))
+    return (
+        len(item.outputs) == 1
+        and set(item.maps[-1]) - {None} >= {loop for loop in loops if item.sizes[loop] != 1}
+        and all(not inner.regions and inner.name != "linalg.index" for inner in item.body)
+    )
+
+
+def reads_output(item: Structured) -> bool:
+    """Tells whether the body of an op with one output reads what the output held."""
+    arguments = list(item.block.arguments)
+    return bool(list(arguments[-1].uses))
+
+
 def permutation(op: ir.Operation) -> list[int]:
     """Returns which axis of its source each axis of a `memref.transpose` is."""
     results = ir.AffineMapAttr(op.attributes["permutation"]).value.results

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.front.digits import Digit, extent, flat
-from stepladder.payload.front.trace import ACCEPTED, Contraction, Trace
+from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
 from stepladder.payload.front.views import Origin, View
 from stepladder.payload.refusal import refuse
 
@@ -21,15 +21,55 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Read:
+    """What an elementwise op on the product reads beside it.
+
+    Attributes:
+        argument: the number of the argument.
+        stored, element: its element type, and that which it is extended to.
+        axes: which axes of C it has, outermost first: (0, 1) for a matrix, (1,) for a row, none for one number.
+    """
+
+    argument: int
+    stored: str
+    element: str
+    axes: tuple[int, ...]
+
+
+# An operand of an elementwise op: the product at a stage, another tensor, or None for a number that stays as it is.
+Input = int | Read | None
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An elementwise op on the product.
+
+    Attributes:
+        op: the op, whose body it has.
+        inputs: its inputs.
+        output: what its body reads from its output, or None.
+        stage: of the product that it makes.
+        element: element type of that.
+    """
+
+    op: ir.Operation
+    inputs: tuple[Input, ...]
+    output: Input
+    stage: int
+    element: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """One matmul on matrices that are views of arguments.
 
     Attributes:
         m, n, k: extents.
         a, b, c: the operands; the argument of a result that is returned has the number of one more.
+        start: what the sums begin from; None for zeros.
         acc_type: element type of the sums.
-        accumulates: whether they start from C.
-        location, rounding_location: of the contraction, and of the op that rounds the sums to C's type, if any.
+        consumers: elementwise ops on the product, in order.
+        location: of the contraction.
     """
 
     m: int
@@ -38,10 +78,10 @@ class Plan:
     a: Matrix
     b: Matrix
     c: Matrix
+    start: Read | None
     acc_type: str
-    accumulates: bool
+    consumers: tuple[Elementwise, ...]
     location: ir.Location
-    rounding_location: ir.Location | None
 
 
 def make_plan(trace: Trace) -> Plan:
@@ -67,21 +107,13 @@ def make_plan(trace: Trace) -> Plan:
     result, number, c_order = _destination(trace)
     for name, view in (("A", found.a), ("B", found.b)):
         _check_operand(name, view, found.op)
-    accumulates = found.start.origin is Origin.ARGUMENT
-    if not accumulates and found.start.origin is not Origin.ZEROS:
+    if found.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
         raise refuse(
             found.op,
             f"{found.op.name} starts from {found.start.origin.value}",
             "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
         )
-    rounding, c_type = trace.rounding or (None, result.stored)
-    if accumulates and rounding is not None:
-        raise refuse(
-            rounding,
-            "the sums begin in an argument and are rounded to another type: they must begin in zeros",
-            "C = AB + C accumulates in C's own type",
-        )
-    return _matmul(found, number, c_order, c_type, accumulates, rounding)
+    return _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
@@ -134,9 +166,7 @@ def _check_operand(name: str, view: View, op: ir.Operation) -> None:
         )
 
 
-def _matmul(
-    found: Contraction, number: int, c_order: list[Digit], c_type: str, accumulates: bool, rounding: ir.Operation | None
-) -> Plan:
+def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: list[Digit]) -> Plan:
     """Returns the plan of a contraction whose result is stored in the order of given digits."""
     a, b = found.a, found.b
     orders = {"A": flat(a.storage), "B": flat(b.storage)}
@@ -145,8 +175,6 @@ def _matmul(
         if len(orders[name]) != len(used[name]) or not used[name] <= set(view.digits()):
             raise refuse(found.op, f"{found.op.name} takes a diagonal or a part of {name}", ACCEPTED)
     of_c = set(c_order)
-    if found.start.origin is Origin.ARGUMENT and set(flat(found.start.storage)) != of_c:
-        raise refuse(found.op, f"{found.op.name} starts from a view that repeats C, or is a part of it", ACCEPTED)
     loops = [*orders["A"], *orders["B"], *c_order]
     for digit in [*loops, *a.digits(), *b.digits()]:
         places = [name for name, digits in (*used.items(), ("C", of_c)) if digit in digits]
@@ -174,6 +202,11 @@ def _matmul(
         orders = {"A": orders["B"], "B": orders["A"]}
         m_order, n_order = n_order, m_order
         a, b = b, a
+    start = None
+    if found.start.origin is Origin.ARGUMENT:
+        start = _read(found.start, found.op, m_order, n_order)
+        if start.axes != (0, 1) and m_order + n_order:
+            raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
     layouts = []
     for name, rows, columns in (("A", m_order, k_order), ("B", k_order, n_order)):
         if orders[name] not in (rows + columns, columns + rows):
@@ -185,11 +218,52 @@ def _matmul(
         extent(k_order),
         _matrix(a, layouts[0]),
         _matrix(b, layouts[1]),
-        Matrix(number, c_type),
+        c,
+        start,
         found.product.stored,
-        accumulates,
+        _consumers(trace, stage, m_order, n_order),
         found.op.location,
-        None if rounding is None else rounding.location,
+    )
+
+
+def _consumers(trace: Trace, stage: int, m_order: list[Digit], n_order: list[Digit]) -> tuple[Elementwise, ...]:
+    """Returns the elementwise ops that a stage of the product is made by, in order."""
+
+    def planned(consumer: Consumer, view: View | None) -> Input:
+        if view is None or view.origin is Origin.PRODUCT:
+            return None if view is None else view.stage
+        return _read(view, consumer.op, m_order, n_order)
+
+    found: dict[int, Elementwise] = {}
+    pending = [stage]
+    while pending:
+        number = pending.pop()
+        if number == 0 or number in found:
+            continue
+        consumer = trace.consumers[number - 1]
+        inputs = tuple(planned(consumer, view) for view in consumer.inputs)
+        output = None if consumer.output is None else planned(consumer, consumer.output)
+        found[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
+        pending += [each for each in (*inputs, output) if isinstance(each, int)]
+    return tuple(found[number] for number in sorted(found))
+
+
+def _read(view: View, op: ir.Operation, m_order: list[Digit], n_order: list[Digit]) -> Read:
+    """Returns an argument that is combined with the product, or that the sums begin from."""
+    if view.origin is not Origin.ARGUMENT or view.place is None:
+        raise refuse(
+            view.op if view.op is not None else op,
+            f"{op.name} combines the product with {view.origin.value}; accepted: arguments of the function",
+        )
+    order = flat(view.storage)
+    forms = {(0, 1): m_order + n_order, (1, 0): n_order + m_order, (1,): n_order, (0,): m_order, (): []}
+    for axes, digits in forms.items():
+        if order == digits:
+            return Read(view.place.argument, view.stored, view.element, axes)
+    raise refuse(
+        op,
+        f"{op.name} combines the product with an operand of other dimensions than rows or columns of C",
+        "accepted: operands with all dimensions of m, of n, of both, or none, in the order of C",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
-from stepladder.payload.front.plan import Matrix, Plan
+from stepladder.payload.front.plan import Input, Matrix, Plan
 
 
 def rewrite(function: ir.Operation, plan: Plan) -> None:
@@ -20,16 +20,24 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
     """
     body = function.regions[0].blocks[0]
     returned = list(ir.FunctionType(_type_of(function)).results)
-    for op in reversed(list(body.operations)):
-        op.operation.erase()
+    old = [op.operation for op in body.operations]
     for argument in body.arguments:
         if isinstance(argument.type, ir.RankedTensorType):
             argument.set_type(_buffer_of(argument.type))
     if plan.c.argument == len(body.arguments):
         body.add_argument(_buffer_of(returned[0]), function.location)
     _set_signature(function, body)
-    with ir.InsertionPoint(body), plan.location:
+    with ir.InsertionPoint(old[-1]), plan.location:
         _emit(body, plan)
+    end = old.pop()
+    if len(end.operands):
+        with ir.InsertionPoint(end), end.location:
+            ir.Operation.create("func.return")
+        old.append(end)
+    for op in reversed(old):
+        # Bodies of elementwise ops take numbers from outside.
+        if op.name != "arith.constant" or not list(op.results[0].uses):
+            op.erase()
 
 
 def _type_of(function: ir.Operation) -> ir.Type:
@@ -57,22 +65,89 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     acc_type = ir.Type.parse(plan.acc_type)
     a = _operand(body, plan.a, (plan.m, plan.k))
     b = _operand(body, plan.b, (plan.k, plan.n))
-    buffer = _matrix(body.arguments[plan.c.argument], [plan.m, plan.n])
-    is_rounded = plan.rounding_location is not None
-    c = _to_tensor(buffer, writable=True) if not is_rounded else None
-    start = c if c is not None else _empty([plan.m, plan.n], acc_type)
-    if not plan.accumulates:
+    buffer = reshaped(body.arguments[plan.c.argument], [plan.m, plan.n])
+    if plan.start is not None and plan.start.argument != plan.c.argument:
+        start = _to_tensor(reshaped(body.arguments[plan.start.argument], [plan.m, plan.n]), writable=True)
+    elif plan.consumers and plan.start is None:
+        start = _empty([plan.m, plan.n], acc_type)
+    else:
+        start = _to_tensor(buffer, writable=True)
+    if plan.start is None:
         is_integer = isinstance(acc_type, ir.IntegerType)
-        zero = arith.constant(
-            acc_type, ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
-        )
-        start = _structured("linalg.fill", [zero, start], {})
+        zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
+        start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
     product = _structured("linalg.matmul", [a, b, start], {"indexing_maps": _maps(plan)})
-    if plan.rounding_location is not None:
-        with plan.rounding_location:
-            product = _round(product, _to_tensor(buffer, writable=True))
-    bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
-    ir.Operation.create("func.return")
+    product = _consume(body, plan, product, buffer)
+    with plan.location:
+        bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
+
+
+def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) -> ir.Value:
+    """Emits the elementwise ops on the product; returns the last result."""
+    stages = {0: product}
+    shape = [plan.m, plan.n]
+
+    def operand(read: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
+        if isinstance(read, int):
+            return stages[read], (0, 1)
+        if read is None:
+            assert value is not None  # a number
+            return value, ()
+        view = reshaped(body.arguments[read.argument], [shape[axis] for axis in read.axes])
+        tensor = _to_tensor(view, writable=writable)
+        return _extended(tensor, read.element) if read.element != read.stored else tensor, read.axes
+
+    for item in plan.consumers:
+        with item.op.location:
+            inputs = [operand(read, value) for read, value in zip(item.inputs, item.op.operands)]
+            if item.output is not None:
+                output = operand(item.output, None, writable=True)[0]
+            elif item is plan.consumers[-1]:
+                output = _to_tensor(buffer, writable=True)
+            else:
+                output = _empty(shape, ir.Type.parse(item.element))
+            stages[item.stage] = _elementwise(item.op, inputs, output)
+    return stages[plan.consumers[-1].stage] if plan.consumers else product
+
+
+def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:
+    """Emits an elementwise op with the body of another one; inputs are values, and the loops along their axes."""
+    generic = _generic(inputs, output)
+    clone = op.clone()
+    clone.regions[0].blocks[0].append_to(generic.regions[0])
+    clone.erase()
+    return generic.results[0]
+
+
+def _extended(tensor: ir.Value, element: str) -> ir.Value:
+    """Emits the extension of a tensor."""
+    type_ = ir.RankedTensorType(tensor.type)
+    wide = ir.Type.parse(element)
+    axes = tuple(range(type_.rank))
+    generic = _generic([(tensor, axes)], _empty(list(type_.shape), wide), type_.rank)
+    block = generic.regions[0].blocks.append(type_.element_type, wide)
+    with ir.InsertionPoint(block):
+        extend = arith.extsi if isinstance(wide, ir.IntegerType) else arith.extf
+        ir.Operation.create("linalg.yield", operands=[extend(wide, block.arguments[0])])
+    return generic.results[0]
+
+
+def _generic(inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int = 2) -> ir.Operation:
+    """Emits a parallel `linalg.generic` without its body."""
+    loops = [*(axes for _, axes in inputs), tuple(range(rank))]
+    maps = [ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(axis) for axis in axes]) for axes in loops]
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    return ir.Operation.create(
+        "linalg.generic",
+        results=[output.type],
+        operands=[*(value for value, _ in inputs), output],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+            "iterator_types": ir.ArrayAttr.get([parallel] * rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
+        },
+        regions=1,
+    )
 
 
 def _empty(shape: list[int], element: ir.Type) -> ir.Value:
@@ -95,7 +170,7 @@ def _structured(name: str, operands: list[ir.Value], attributes: dict[str, ir.At
 
 def _operand(body: ir.Block, operand: Matrix, shape: tuple[int, int]) -> ir.Value:
     stored = [shape[1], shape[0]] if operand.is_transposed else list(shape)
-    return _to_tensor(_matrix(body.arguments[operand.argument], stored), writable=False)
+    return _to_tensor(reshaped(body.arguments[operand.argument], stored), writable=False)
 
 
 def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
@@ -104,18 +179,22 @@ def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
     return bufferization.to_tensor(result, buffer, restrict=True, writable=writable)
 
 
-def _matrix(buffer: ir.Value, shape: list[int]) -> ir.Value:
-    """Returns a row-major buffer as one of two dimensions."""
+def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
+    """Returns a row-major buffer as one of other dimensions, without a copy."""
     type_ = ir.MemRefType(buffer.type)
     given = list(type_.shape)
     if given == shape:
         return buffer
-    groups = _groups(given, shape)
+    groups = _groups(given, shape) if len(shape) == 2 else None
     if groups is not None:
         return _reshape("memref.collapse_shape", buffer, shape, groups)
+    if not shape:
+        return _reshape("memref.collapse_shape", buffer, shape, [])
     if len(given) > 1:
         buffer = _reshape("memref.collapse_shape", buffer, [math.prod(given)], [list(range(len(given)))])
-    return _reshape("memref.expand_shape", buffer, shape, [[0, 1]] if given else [])
+    if len(given) != 0 and len(shape) == 1:
+        return buffer
+    return _reshape("memref.expand_shape", buffer, shape, [list(range(len(shape)))] if given else [])
 
 
 def _groups(given: list[int], shape: list[int]) -> list[list[int]] | None:
@@ -142,22 +221,3 @@ def _maps(plan: Plan) -> ir.ArrayAttr:
     m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
     a, b = ([k, m] if plan.a.is_transposed else [m, k]), ([n, k] if plan.b.is_transposed else [k, n])
     return ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, results)) for results in (a, b, [m, n])])
-
-
-def _round(product: ir.Value, target: ir.Value) -> ir.Value:
-    """Emits the rounding of the sums to C's type."""
-    wide, narrow = (ir.ShapedType(value.type).element_type for value in (product, target))
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(2))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    attributes = {
-        "indexing_maps": ir.ArrayAttr.get([identity] * 2),
-        "iterator_types": ir.ArrayAttr.get([parallel] * 2),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-    }
-    op = ir.Operation.create(
-        "linalg.generic", results=[target.type], operands=[product, target], attributes=attributes, regions=1
-    )
-    block = op.regions[0].blocks.append(wide, narrow)
-    with ir.InsertionPoint(block):
-        ir.Operation.create("linalg.yield", operands=[arith.truncf(narrow, block.arguments[0])])
-    return op.results[0]

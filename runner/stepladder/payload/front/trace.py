@@ -41,6 +41,23 @@ class Contraction:
     product: View
 
 
+@dataclass(frozen=True)
+class Consumer:
+    """An elementwise op on the product, such as its rounding to C's type.
+
+    Attributes:
+        op: the linalg op.
+        inputs: what its inputs are, in order; None for a number. Their axes are digits of the loops.
+        output: what its output held, where the body reads it; else None.
+        element: element type of the result.
+    """
+
+    op: ir.Operation
+    inputs: tuple[View | None, ...]
+    output: View | None
+    element: str
+
+
 @dataclass
 class Trace:
     """The values and buffers of a function, followed op by op.
@@ -52,7 +69,7 @@ class Trace:
         written: arguments that are written, with the last op that does it.
         contraction: once it is met.
         reduction: the first op that sums, or reduces in another way, and is no contraction.
-        rounding: the op that rounds the sums, and to which type.
+        consumers: the elementwise ops on the product, in order.
         result: what the function returns, and the op.
     """
 
@@ -62,7 +79,7 @@ class Trace:
     written: dict[int, ir.Operation] = field(default_factory=dict)
     contraction: Contraction | None = None
     reduction: ir.Operation | None = None
-    rounding: tuple[ir.Operation, str] | None = None
+    consumers: list[Consumer] = field(default_factory=list)
     result: tuple[View, ir.Operation] | None = None
 
     def follow(self) -> None:
@@ -228,15 +245,16 @@ class Trace:
     def _structured(self, item: bodies.Structured) -> None:
         """Follows a contraction, a transpose, a copy or a cast; any other op makes what no operand may be."""
         factors = bodies.factors(item)
-        if factors is not None:
+        reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
+        if factors is not None and (reduces or self.contraction is None):
             self._contract(item, factors)
             return
         casts = bodies.casts_of_one(item)
         if casts is not None and self._recast(item, casts):
             return
-        if self.contraction is not None:
-            raise refuse(item.op, f"{item.op.name} computes something other than the rounding of the sums to C's type")
-        reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
+        if any(self._is_product(operand, item.op) for operand in item.op.operands):
+            self._consume(item)
+            return
         if reduces and self.reduction is None:
             self.reduction = item.op
         for number, output in enumerate(item.outputs):
@@ -247,11 +265,9 @@ class Trace:
         """Follows a transpose, a copy or a cast; returns False where a kernel does not do the casts."""
         op = item.op
         source = self._read(item.inputs[0], op)
-        rounds = source.origin is Origin.PRODUCT and bool(casts)
-        if rounds:
-            if casts != ["arith.truncf"] or self.rounding is not None:
-                return False
-        elif source.origin in (Origin.ZEROS, Origin.EMPTY) or not set(casts) <= set(bodies.EXTENSIONS):
+        if source.origin in (Origin.ZEROS, Origin.EMPTY) or (source.origin is Origin.PRODUCT and casts):
+            return False
+        if not set(casts) <= set(bodies.EXTENSIONS):
             return False
         if source.origin is Origin.ARGUMENT:
             source = source.fresh()
@@ -261,16 +277,48 @@ class Trace:
         axes = tuple(
             axis(1) if loop is None else loops.setdefault(loop, axis(item.sizes[loop])) for loop in item.maps[1]
         )
-        made = replace(source, axes=axes)
-        if rounds:
-            self.rounding = op, _element(item.outputs[0])
-            target = self._read(item.outputs[0], op)
-            _check_writable(target)
-            if target.place is not None:
-                self._equate(op, axes, target.axes)
-            made = replace(made, place=target.place)
-        self._write(op, item.outputs[0], made)
+        self._write(op, item.outputs[0], replace(source, axes=axes, element=_element(item.outputs[0])))
         return True
+
+    def _is_product(self, value: ir.Value, op: ir.Operation) -> bool:
+        """Tells whether an operand is the product, or made of it."""
+        return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)) and (
+            self._read(value, op).origin is Origin.PRODUCT
+        )
+
+    def _consume(self, item: bodies.Structured) -> None:
+        """Follows an elementwise op on the product."""
+        op = item.op
+        if not bodies.is_elementwise(item):
+            raise refuse(op, f"{op.name} computes something other than one element of each element of the sums")
+        target = self._read(item.outputs[0], op)
+        loops: dict[int, Digits] = {}
+        inputs: list[View | None] = []
+        for value, map_ in zip(item.inputs, item.maps):
+            if not isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)):
+                inputs.append(None)
+                continue
+            view = self._read(value, op)
+            view = view.fresh() if view.origin is Origin.ARGUMENT else view
+            self._equate_loops(op, loops, map_, view)
+            inputs.append(view)
+        reads_output = bodies.reads_output(item)
+        if reads_output or target.place is not None:
+            _check_writable(target)
+            self._equate_loops(op, loops, item.maps[-1], target)
+        axes = tuple(
+            axis(1) if loop is None else loops.setdefault(loop, axis(item.sizes[loop])) for loop in item.maps[-1]
+        )
+        element = _element(item.outputs[0])
+        self.consumers.append(Consumer(op, tuple(inputs), target if reads_output else None, element))
+        made = View(Origin.PRODUCT, axes, (), element, target.place, op=op, stage=len(self.consumers), element=element)
+        self._write(op, item.outputs[0], made)
+
+    def _equate_loops(self, op: ir.Operation, loops: dict[int, Digits], map_: list[int | None], view: View) -> None:
+        """Makes the axes of an operand those of the loops along them."""
+        for loop, digits in zip(map_, view.axes):
+            if loop is not None:
+                self._equate(op, (loops.setdefault(loop, digits),), (digits,))
 
     def _contract(self, item: bodies.Structured, factors: tuple[int, int]) -> None:
         op = item.op
@@ -282,11 +330,10 @@ class Trace:
         _check_writable(start)
         loops: dict[int, Digits] = {}
         for view, number in ((a, factors[0]), (b, factors[1]), (start, 2)):
-            for loop, digits in zip(item.maps[number], view.axes):
-                if loop is not None:
-                    self._equate(op, (loops.setdefault(loop, digits),), (digits,))
+            self._equate_loops(op, loops, item.maps[number], view)
         axes = tuple(axis(1) if loop is None else loops[loop] for loop in item.maps[2])
-        product = View(Origin.PRODUCT, axes, (), _element(item.outputs[0]), start.place, op=op)
+        element = _element(item.outputs[0])
+        product = View(Origin.PRODUCT, axes, (), element, start.place, op=op, element=element)
         self.contraction = Contraction(op, a, b, start, product)
         self._write(op, item.outputs[0], product)
 

@@ -39,6 +39,8 @@ class View:
         place: the argument that it is, or that zeros or the product are in the place of.
         buffer: number of the buffer that a memref is a view of: an argument's, or that of an allocation.
         op: the op that made it; None for an argument.
+        element: the element type after extensions of an argument, and of the product after elementwise ops.
+        stage: of the product: 0 for the sums, else the number of the elementwise op on them that made it, from 1 on.
         read_only: the `bufferization.to_tensor` without `writable` that it came through, if any.
     """
 
@@ -49,6 +51,8 @@ class View:
     place: Place | None = None
     buffer: int = -1
     op: ir.Operation | None = None
+    element: str = ""
+    stage: int = 0
     read_only: ir.Operation | None = None
 
     def fresh(self) -> View:
@@ -71,4 +75,4 @@ class View:
 def new_view(origin: Origin, shape: list[int], element: str, op: ir.Operation | None = None) -> View:
     """Returns a view of elements that are stored as they are indexed."""
     axes = tuple(axis(size) for size in shape)
-    return View(origin, axes, tuple(digit for part in axes for digit in part), element, op=op)
+    return View(origin, axes, tuple(digit for part in axes for digit in part), element, op=op, element=element)
