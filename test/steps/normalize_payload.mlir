@@ -115,6 +115,52 @@ func.func @several_functions(%A: memref<16x8xf16>, %B: memref<8x32xf16>, %C: mem
 
 // -----
 
+// A transposed weight is column-major, three dimensions are two, and extensions are those of the matmul.
+// CHECK-DAG: [[weight:#.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func.func @linear(
+// CHECK-SAME: [[X:%.+]]: memref<4x4x8xf16>, [[W:%.+]]: memref<32x8xf16>, [[C:%.+]]: memref<4x4x32xf32>) {
+// CHECK: [[x:%.+]] = memref.collapse_shape [[X]] {{\[}}[0, 1], [2]] : memref<4x4x8xf16> into memref<16x8xf16>
+// CHECK: [[a:%.+]] = bufferization.to_tensor [[x]] restrict
+// CHECK: [[b:%.+]] = bufferization.to_tensor [[W]] restrict
+// CHECK: [[y:%.+]] = memref.collapse_shape [[C]] {{\[}}[0, 1], [2]] : memref<4x4x32xf32> into memref<16x32xf32>
+// CHECK: [[d:%.+]] = linalg.matmul indexing_maps = [{{.*}}, [[weight]], {{.*}}] ins([[a]], [[b]] : {{.*}})
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[y]]
+// CHECK-NEXT: return
+func.func @linear(%X: tensor<4x4x8xf16>, %W: tensor<32x8xf16>) -> tensor<4x4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x4x32xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x4x32xf32>) -> tensor<4x4x32xf32>
+  %wide = tensor.empty() : tensor<32x8xf32>
+  %w = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%W : tensor<32x8xf16>) outs(%wide : tensor<32x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %e = arith.extf %in : f16 to f32
+    linalg.yield %e : f32
+  } -> tensor<32x8xf32>
+  %d = linalg.contract indexing_maps = [
+      affine_map<(b, s, n, k) -> (b, s, k)>, affine_map<(b, s, n, k) -> (n, k)>, affine_map<(b, s, n, k) -> (b, s, n)>]
+      ins(%X, %w : tensor<4x4x8xf16>, tensor<32x8xf32>) outs(%start : tensor<4x4x32xf32>) -> tensor<4x4x32xf32>
+  return %d : tensor<4x4x32xf32>
+}
+
+// -----
+
+// A transposed result exchanges A and B.
+// CHECK-LABEL: func.func @transposed_result(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xf16>, [[B:%.+]]: memref<32x8xf16>, [[C:%.+]]: memref<32x16xf32>) {
+// CHECK-DAG: [[a:%.+]] = bufferization.to_tensor [[A]] restrict
+// CHECK-DAG: [[b:%.+]] = bufferization.to_tensor [[B]] restrict
+// CHECK: linalg.matmul indexing_maps = {{.*}} ins([[b]], [[a]] : tensor<32x8xf16>, tensor<16x8xf16>)
+func.func @transposed_result(%A: memref<16x8xf16>, %B: memref<32x8xf16>, %C: memref<32x16xf32>) {
+  linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (n, m)>]
+      ins(%A, %B : memref<16x8xf16>, memref<32x8xf16>) outs(%C : memref<32x16xf32>)
+  return
+}
+
+// -----
+
 func.func @local_c(%A: memref<16x8xf16>, %B: memref<8x32xf16>) {
   %C = memref.alloc() : memref<16x32xf32>
   // expected-error@+1 {{a linalg op on a buffer that is not an argument of the function}}

@@ -20,7 +20,7 @@ ROOMS = {
     "measure": {"runtime", "verify"},
     "mlir": {"runtime"},
     "payload": {"mlir", "runtime"},
-    "extension": {"mlir", "runtime"},
+    "extension": {"payload", "mlir", "runtime"},
     "codegen": {"mlir", "runtime"},
     "pipeline": {"payload", "extension", "codegen", "mlir", "runtime", "measure.tuning"},
     "emulator": {"pipeline", "payload", "mlir", "runtime", "verify"},

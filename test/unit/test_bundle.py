@@ -45,6 +45,8 @@ def test_manifest_fields(bundle) -> None:
         "tool_versions",
         "files",
         "dependent_launch",
+        "function",
+        "other_functions",
     }
     assert set(data["problem"]) == {
         "kind",
@@ -62,8 +64,9 @@ def test_manifest_fields(bundle) -> None:
         "batch",
         "a_broadcast",
         "b_broadcast",
+        "b_is_a",
     }
-    assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor"}
+    assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor", "data"}
 
 
 def test_descriptors(tma_bundle) -> None:
@@ -229,7 +232,7 @@ def test_other_schema_version(bundle) -> None:
 
 def test_every_field_is_required(bundle) -> None:
     fields = json.loads((bundle / "manifest.json").read_text())
-    for name in fields.keys() - {"dependent_launch"}:
+    for name in fields.keys() - {"dependent_launch", "function", "other_functions"}:
         without = {key: value for key, value in fields.items() if key != name}
         (bundle / "manifest.json").write_text(json.dumps(without))
         assert f"field '{name}' is missing" in refusal(bundle)

@@ -125,11 +125,12 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
     from stepladder.payload.matmul import find_matmul
+    from stepladder.payload.selection import select
     from stepladder.pipeline import library
     from stepladder.pipeline.context import parse_payload
     from stepladder.pipeline.knobs import choose_knobs
 
-    found = find_matmul(parse_payload(text, name)).problem
+    found = find_matmul(select(parse_payload(text, name), request.function).module).problem
     problem = matmul.small_problem(found, choose_knobs(library.load(request.pipeline), request))
     print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
     is_small = problem == found
@@ -157,9 +158,9 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
                 )
             raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
-    matmul.check_steps(
-        text if is_small else matmul.payload_of(problem), name, dataclasses.replace(request, tuned=False), checked
-    )
+    if not is_small:
+        text, request = matmul.payload_of(problem), dataclasses.replace(request, function=None)
+    matmul.check_steps(text, name, dataclasses.replace(request, tuned=False), checked)
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 
 
@@ -172,6 +173,7 @@ def _check_options(args: argparse.Namespace) -> None:
             (args.step, "--step"),
             (args.without, "--without"),
             (args.settings, "--set"),
+            (args.function, "--function"),
             (args.dump_dir, "--dump-dir"),
             (args.check_each_step, "--check-each-step"),
         ):
@@ -199,7 +201,8 @@ def _process(text: str, name: str, args: argparse.Namespace) -> str:
     with mlir_context():
         if args.pipeline is not None:
             start, through = (args.step, args.step) if args.step else (args.start, args.through)
-            request = Request(args.pipeline, dict(args.settings), through, start, flat(args.without))
+            without = flat(args.without)
+            request = Request(args.pipeline, dict(args.settings), through, start, without, function=args.function)
             given = text
             # First over the payload itself: what refuses it says why, and no step is to blame.
             text = _run_pipeline(text, name, request, args.dump_dir)

@@ -74,6 +74,11 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool) -> 
         default=[],
         help="leave optimizations out; may be repeated",
     )
+    parser.add_argument(
+        "--function",
+        metavar="NAME",
+        help="the function to compile, of a payload in which several have a contraction",
+    )
 
 
 def add_plugin_options(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,11 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chip_of
 from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
@@ -112,16 +113,25 @@ def _constant(value: ir.Value) -> int:
     return ir.IntegerAttr(ir.OpResult(value).owner.attributes["value"]).value
 
 
+def _whole_buffer(buffer: ir.Value) -> ir.Value:
+    """Follows casts and reshapes of a buffer, which begin where it does, back to the buffer."""
+    view = producer(buffer)
+    while view is not None and view.name in _VIEWS:
+        buffer = view.operands[0]
+        view = producer(buffer)
+    return buffer
+
+
 def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
     """Returns the parameter that an operand of a launch is for: an argument of the function, or a descriptor of one."""
-    if isinstance(operand.owner, ir.Block):
-        return Parameter(ir.BlockArgument(operand).arg_number)
-    create = operand.owner.operation
+    whole = _whole_buffer(operand)
+    if isinstance(whole.owner, ir.Block):
+        return Parameter(ir.BlockArgument(whole).arg_number)
+    create = defining_op(operand)
     if create.name == "builtin.unrealized_conversion_cast":
         create = ir.OpResult(create.operands[0]).owner.operation
     if create.name == "nvgpu.tma.create.descriptor":
-        source = create.operands[0].owner
-        buffer = create.operands[0] if isinstance(source, ir.Block) else source.operands[0]
+        buffer = _whole_buffer(create.operands[0])
         if isinstance(buffer.owner, ir.Block):
             return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
     raise StepladderError(

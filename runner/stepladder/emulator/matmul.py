@@ -12,8 +12,10 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.findings import Finding
+from stepladder.mlir.text import text_of
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
+from stepladder.payload.selection import select
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.context import parse_payload
@@ -23,7 +25,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
@@ -34,12 +36,16 @@ def _zeros(type_: types.Type) -> np.ndarray | int:
     return np.zeros(type_.static_shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
 
 
+def _shape(type_: types.Type) -> tuple[int, ...]:
+    return type_.static_shape if isinstance(type_, types.Shaped) else ()
+
+
 class EmulatedExecutor:
     """Runs a matmul on the emulator (`check.Executor`).
 
     Args:
         emulation: of a module with one matmul, after any step.
-        roles: which operand an argument is, as number -> "a", "b" or "c"; others are not used, and hold zeros.
+        roles: which operand an argument is, as number -> "a", "b", "c" or "ab"; others are not used, and hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
         progress: called with the number of blocks that have ended, and of all.
 
@@ -75,7 +81,7 @@ class EmulatedExecutor:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
         arguments = [
-            operands[self.roles[number]] if number in self.roles else _zeros(type_)
+            operands[operand_of(self.roles[number])].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
         ]
         outcome = self.emulation.run(arguments, sanitize=self.sanitize, progress=self.progress)
@@ -89,10 +95,10 @@ class EmulatedExecutor:
         self.seconds += outcome.seconds
         self.steps += outcome.steps
         if outcome.results:  # tensors: the product is what the function returns
-            return outcome.results[-1]
+            return outcome.results[-1].reshape(c.shape)
         held = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
         assert held is not None, "C is no memory"
-        return held
+        return held.reshape(c.shape)
 
 
 # A fresh payload (`payload_of`) has its arguments in this order.
@@ -157,11 +163,11 @@ def check_step(step: str, text: str, name: str, problem: Problem, reference: Pro
     )
 
 
-def _expected(text: str, name: str) -> tuple[Problem, Program]:
-    """Returns a payload's problem, and what it computes."""
-    module = parse_payload(text, name)
+def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program, str]:
+    """Returns a payload's problem, what it computes, and the function alone."""
+    module = select(parse_payload(text, name), request.function).module
     found = find_matmul(module)
-    return found.problem, reference_export.export(module, found.roles)
+    return found.problem, reference_export.export(module, found.roles), text_of(module)
 
 
 def check_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
@@ -172,7 +178,7 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
     """
-    problem, reference = _expected(text, name)
+    problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
     number = 0
 
@@ -190,7 +196,7 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
         text,
         name,
         request,
-        begun=lambda dumped: check("input", dumped),
+        begun=lambda _: check("input", alone),
         progress=lambda step: check(step.name, step.text),
     )
 
@@ -213,7 +219,7 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
 
     tiles = [tile for axis in "mnk" if isinstance(tile := knobs.get(f"block_{axis}"), int)]
-    if len(tiles) < 3:
+    if found.b_is_a or len(tiles) < 3:
         return found
     rows, columns, parts = (int(knobs.get(name, 1)) for name in ("cluster_m", "cluster_n", "split_k"))
     deep = int(knobs.get("stages", 2)) + 2
@@ -240,10 +246,13 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     Raises:
         StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
-    found = find_matmul(parse_payload(text, name)).problem
+    found = find_matmul(select(parse_payload(text, name), request.function).module).problem
     small = small_problem(found, choose_knobs(library.load(request.pipeline), request))
-    problem, reference = _expected(payload_of(small), name)
-    run = run_pipeline(payload_of(small), name, dataclasses.replace(request, tuned=False))
+    request = dataclasses.replace(request, tuned=False)
+    if small != found:
+        text, request = payload_of(small), dataclasses.replace(request, function=None)
+    problem, reference, _ = _expected(text, name, request)
+    run = run_pipeline(text, name, request)
     for step in reversed(run.steps):
         report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference)
         if report.passed is not None:

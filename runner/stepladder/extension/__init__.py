@@ -38,6 +38,7 @@ from stepladder.extension.ops import (
     pingpong_consumers,
     pipeline_wgmma,
     rasterize_blocks,
+    recognize_matmul,
     reinterpret_elements,
     rotate_loop,
     set_min_blocks_per_sm,

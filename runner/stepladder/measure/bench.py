@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
+
+import numpy as np
 
 from stepladder.measure.baselines import cublas, refuse_unsupported
 from stepladder.measure.ceiling import find_instruction, measure_ceiling
@@ -107,7 +109,7 @@ def bench_bundles(
             references = {name: bundle.expected() for name, bundle in zip(names, bundles)}
             for name, enqueue in launchers.items():
                 _require_exact(name, buffers, enqueue, references.get(name, matmul_program(problem)))
-        restore, restore_every = prepare_data(buffers)
+        restore, restore_every = prepare_data(buffers, bundles[0].constants())
         contestants = [
             Contestant(name, problem.flops, enqueue, restore, restore_every) for name, enqueue in launchers.items()
         ]
@@ -154,8 +156,10 @@ def _require_exact(name: str, buffers: MatmulBuffers, enqueue: Callable[[], None
         )
 
 
-def prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, int | None]:
-    """Fills the operands with random data (`check.random_inputs`).
+def prepare_data(
+    buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | None = None
+) -> tuple[Callable[[], None] | None, int | None]:
+    """Fills the operands with random data (`check.random_inputs`), or with the payload's constants, by role.
 
     Returns:
         A function that enqueues the reset of C, and the most launches between two resets; None for both where launches
@@ -163,8 +167,9 @@ def prepare_data(buffers: MatmulBuffers) -> tuple[Callable[[], None] | None, int
     """
     problem = buffers.problem
     a, b, c = random_inputs(problem, SEED)
-    buffers.a.upload(a)
-    buffers.b.upload(b)
+    found = constants or {}
+    buffers.a.upload(found.get("a", a))
+    buffers.b.upload(found.get("a" if problem.b_is_a else "b", b))
     buffers.c.upload(c)
     if not problem.accumulate:
         return None, None

@@ -50,3 +50,16 @@ def check_unused(argument: ir.BlockArgument, number: int) -> None:
             f"argument {number} is {type_}, which nothing uses",
             "accepted as an argument that nothing uses: a number, a buffer or tensor of static shape",
         )
+
+
+def check_attributes(function: ir.Operation) -> None:
+    """Raises StepladderError for an attribute about bufferization on an argument of a function."""
+    arguments = list(function.regions[0].blocks[0].arguments)
+    for number, entry in enumerate(function.attributes.get("arg_attrs", ())):
+        for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
+            if attribute.startswith("bufferization."):
+                raise refuse(
+                    arguments[number],
+                    f"argument {number} has the attribute {attribute}",
+                    "accepted: no attribute about bufferization, which a pipeline decides",
+                )

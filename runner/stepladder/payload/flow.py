@@ -9,7 +9,7 @@ from enum import Enum
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload import linalg_bodies
-from stepladder.payload.arguments import check_operand, check_unused, is_memref
+from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.refusal import refuse
 
 
@@ -65,6 +65,7 @@ class Flow:
         function: the payload's function.
         matmul: its one matmul or batch of them.
         values: what each tensor or number holds, by value.
+        views: which argument a reshaped buffer is.
         buffers: what each memref argument holds now, by argument number.
         written: the op that wrote each argument.
         as_tensors: the last op that read or wrote each memref argument as a tensor.
@@ -77,6 +78,7 @@ class Flow:
     function: ir.Operation
     matmul: ir.Operation
     values: dict[ir.Value, _Content] = field(default_factory=dict)
+    views: dict[ir.Value, int] = field(default_factory=dict)
     buffers: dict[int, _Content] = field(default_factory=dict)
     written: dict[int, ir.Operation] = field(default_factory=dict)
     as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
@@ -126,6 +128,8 @@ class Flow:
                 self.values[op.results[0]] = _Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self._read(op)
+            case "memref.collapse_shape" | "memref.expand_shape":  # `front.rewrite` makes matrices of arguments
+                self.views[op.results[0]] = self._number(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
             case "linalg.matmul" | "linalg.batch_matmul" | "linalg.contract":
@@ -145,6 +149,8 @@ class Flow:
 
     def _number(self, buffer: ir.Value, op: ir.Operation) -> int:
         """Returns which argument a buffer is."""
+        if buffer in self.views:
+            return self.views[buffer]
         if not isinstance(buffer.owner, ir.Block):
             raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
         return ir.BlockArgument(buffer).arg_number
@@ -218,10 +224,8 @@ class Flow:
             content = self._content(operand, op)
             if content.kind is not Kind.ARGUMENT:
                 raise refuse(op, f"{role.upper()} is {content.kind.value}; it must be an argument of the function")
-            if content.argument in self.roles:
-                raise refuse(op, f"{op.name} takes one argument of the function twice; A, B and C must be three")
             assert content.argument is not None  # content of this kind has one
-            self.roles[content.argument] = role
+            self.roles[content.argument] = self.roles.get(content.argument, "") + role
         start = self._content(op.operands[2], op)
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
             raise refuse(
@@ -231,7 +235,7 @@ class Flow:
             )
         self.accumulates = start.kind is Kind.ARGUMENT
         if start.argument in self.roles:
-            raise refuse(op, f"{op.name} takes one argument of the function twice; A, B and C must be three")
+            raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be another")
         self._store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
             self.result = (self._number(op.operands[2], op), op.operands[2])
@@ -277,9 +281,7 @@ class Flow:
                 op, f"the result begins in argument {content.argument} and ends in another place; both must be C"
             )
         if c in self.roles:
-            raise refuse(
-                op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; A, B and C must be three"
-            )
+            raise refuse(op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; C must be another")
         self.result = (c, value)
 
     def _write(self, op: ir.Operation) -> None:
@@ -325,12 +327,4 @@ class Flow:
                 self.as_tensors[number],
                 f"argument {number} is used as a tensor here and as a buffer by linalg ops; it must be one of both",
             )
-        name = "arg_attrs"
-        for number, entry in enumerate(self.function.attributes.get(name, ())):
-            for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
-                if attribute.startswith("bufferization."):
-                    raise refuse(
-                        arguments[number],
-                        f"argument {number} has the attribute {attribute}",
-                        "accepted: no attribute about bufferization, which a pipeline decides",
-                    )
+        check_attributes(self.function)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
+from stepladder.payload import front
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.rule import check_form
+from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 
@@ -20,8 +22,10 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b" or "c"; a product that is returned becomes a new last argument.
-        form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`).
+        roles: number of a function argument -> "a", "b", "c", or "ab" for one that is A and B; a product that is
+            returned becomes a new last argument.
+        form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`);
+            `recognized` for one that the front brings to the normal form.
         location: of the product's op, as `file:line:column`.
     """
 
@@ -36,12 +40,53 @@ class PayloadMatmul:
 
 
 def find_matmul(module: ir.Module) -> PayloadMatmul:
-    """Returns the one matmul of a payload, which holds nothing else (`payload.rule`).
+    """Returns the one matmul of a payload, which holds nothing else (`payload.rule`), or what the front makes of it.
 
     An f32 problem is multiplied on tensor cores in tf32.
 
     Args:
-        module: the payload, before any step.
+        module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
+
+    Raises:
+        StepladderError: as `find_written`, and as `front.recognize`.
+    """
+    module = select(module).module
+    try:
+        return find_written(module)
+    except StepladderError:
+        clone = module.operation.clone()
+        recognize_matmul(clone)
+        return replace(find_written(clone), form="recognized")
+
+
+def recognize_matmul(module: ir.Operation | ir.OpView) -> None:
+    """Brings a payload's function to the form that pipelines start from, where it is not in one that they know.
+
+    Args:
+        module: the payload; one with several functions stays as it is.
+
+    Raises:
+        StepladderError: a payload that is no single matmul.
+    """
+    try:
+        find_written(module)
+    except StepladderError as refusal:
+        functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
+        if len(functions) != 1 or functions[0].parent != module.operation:
+            return
+        try:
+            front.recognize(functions[0])
+        except StepladderError:
+            if front.is_for_front(functions[0]):
+                raise
+            raise refusal from None
+
+
+def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
+    """Returns the one matmul of a payload that is written as pipelines take it.
+
+    Args:
+        module: the payload.
 
     Raises:
         StepladderError: no matmul, more than one, shapes that are not static or of which one is 0, indexing maps that
@@ -92,6 +137,7 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         batch=batch[0] if batch else None,
         a_broadcast=a_map.is_broadcast,
         b_broadcast=b_map.is_broadcast,
+        b_is_a="ab" in form.roles.values(),
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 
@@ -108,7 +154,7 @@ def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int 
         )
 
 
-def _linalg_names(module: ir.Module) -> list[str]:
+def _linalg_names(module: ir.Module | ir.Operation | ir.OpView) -> list[str]:
     """Returns the names of the linalg ops in a module that compute, each once."""
     found = (op.name for op in walk(module) if op.name.startswith("linalg."))
     return [name for name in dict.fromkeys(found) if name not in ("linalg.yield", "linalg.fill")]

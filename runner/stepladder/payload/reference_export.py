@@ -12,6 +12,8 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
+from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
+from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import (
     Argument,
@@ -38,6 +40,7 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     Raises:
         StepladderError: an op that the reference evaluation does not support.
     """
+    module = select(module).module
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
         raise _refusal(
@@ -65,6 +68,7 @@ class _Export:
         self.roles = roles
         self.numbers: dict[ir.Value, int] = {}
         self.buffers: dict[ir.Value, int] = {}
+        self.views: dict[ir.Value, BufferView] = {}
         self.written: set[ir.Value] = set()
         self.instructions: list[Instruction] = []
         self.results: list[Result] = []
@@ -94,7 +98,15 @@ class _Export:
 
     def _held(self, value: ir.Value) -> int:
         """Returns the number of a tensor, a scalar or a buffer's content now."""
+        if value in self.views:
+            view = self.views[value]
+            return self._moved(self._held(view.source), view)
         return self.buffers[value] if value in self.buffers else self.numbers[value]
+
+    def _moved(self, number: int, view: BufferView, *, back: bool = False) -> int:
+        """Returns the elements of a buffer in the shape of a view, or the reverse (`back`)."""
+        self.instructions += moved(number, view, self._new, back=back)
+        return self.count - 1
 
     def _type(self, value: ir.Value, op: ir.Operation) -> tuple[str, tuple[int, ...]]:
         """Returns element type and shape of a value; arguments that nothing uses may be of any type."""
@@ -124,7 +136,12 @@ class _Export:
                 self._store(op, op.operands[1], self._held(op.operands[0]))
             case "memref.copy":
                 self._store(op, op.operands[1], self._held(self._buffer(op, op.operands[0])))
-            case "tensor.collapse_shape" | "tensor.expand_shape":
+            case "memref.dealloc":
+                pass
+            case name if name in VIEWS:
+                self._buffer(op, op.operands[0])
+                self.views[op.results[0]] = view_of(op)
+            case "tensor.collapse_shape" | "tensor.expand_shape" | "tensor.cast":
                 source = self._held(op.operands[0])
                 type_, shape = self._type(op.results[0], op)
                 self.instructions.append(Reshape(source, self._new(op.results[0]), type_, shape))
@@ -147,14 +164,17 @@ class _Export:
             )
 
     def _buffer(self, op: ir.Operation, buffer: ir.Value) -> ir.Value:
-        """Returns a buffer that an op takes; refuses one that is a view of another."""
-        if buffer not in self.buffers:
+        """Returns a buffer that an op takes; refuses one that is an unknown view of another."""
+        if buffer not in self.buffers and buffer not in self.views:
             raise _refusal(op, f"'{op.name}' of a view of a buffer")
         return buffer
 
     def _store(self, op: ir.Operation, target: ir.Value, number: int) -> None:
         if isinstance(target.type, ir.MemRefType):
-            self.buffers[self._buffer(op, target)] = number
+            while self._buffer(op, target) in self.views:
+                view = self.views[target]
+                number, target = self._moved(number, view, back=True), view.source
+            self.buffers[target] = number
             self.written.add(target)
         else:
             self.numbers[op.results[0]] = number

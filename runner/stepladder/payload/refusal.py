@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import StepladderError
@@ -13,7 +15,16 @@ ACCEPTED = (
 )
 
 
-def refuse(op: ir.Operation | ir.Value, message: str, *notes: str) -> StepladderError:
+class Located(Protocol):
+    """What a refusal is about: an op, a value, or another thing with a place in the payload."""
+
+    @property
+    def location(self) -> ir.Location:
+        """Its place."""
+        ...
+
+
+def refuse(op: Located, message: str, *notes: str) -> StepladderError:
     """Returns the refusal of a payload for one of its ops or arguments; a note lists what is accepted.
 
     Args:

@@ -17,7 +17,7 @@ from stepladder.payload.refusal import refuse
 _ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 
-def check_form(module: ir.Module, matmul: ir.Operation) -> Form:
+def check_form(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Operation) -> Form:
     """Checks a module against the rule.
 
     Args:
@@ -31,7 +31,7 @@ def check_form(module: ir.Module, matmul: ir.Operation) -> Form:
     return Flow(function, matmul).form()
 
 
-def _the_function(module: ir.Module, matmul: ir.Operation) -> ir.Operation:
+def _the_function(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Operation) -> ir.Operation:
     """Returns the one function of a module, whose body's top level the matmul must be at."""
     body = module.operation.regions[0].blocks[0]
     functions = [op.operation for op in body.operations if op.operation.name == "func.func"]

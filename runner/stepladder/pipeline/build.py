@@ -13,13 +13,14 @@ from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul
+from stepladder.payload.selection import select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.runtime import bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, operand_of
 from stepladder.runtime.reference import Program
 
 
@@ -41,14 +42,26 @@ class Build:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
+        constants = self.run.selection.constants if self.run.selection is not None else {}
         bundle.write_bundle(
-            path, self.manifest, self.code.cubin, self.code.ptx, self.run.dumps(), reference=self.reference
+            path,
+            self.manifest,
+            self.code.cubin,
+            self.code.ptx,
+            self.run.dumps(),
+            reference=self.reference,
+            data={_data_file(number): constant.data for number, constant in constants.items()},
         )
 
 
-def _argument(role: str, problem: Problem, descriptor: int | None) -> bundle.Argument:
+def _data_file(number: int) -> str:
+    """Returns the file of a bundle with the data of argument `number` of the function, a constant of the payload."""
+    return f"constants/argument{number}.bin"
+
+
+def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
     operand = problem.operand(role)
-    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor)
+    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data)
 
 
 def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
@@ -78,12 +91,14 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         )
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
-        role = matmul.roles[parameter.number]
+        role = operand_of(matmul.roles[parameter.number])
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
             descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
-        arguments.append(_argument(role, matmul.problem, through))
+        is_constant = run.selection is not None and parameter.number in run.selection.constants
+        data = _data_file(parameter.number) if is_constant else None
+        arguments.append(_argument(role, matmul.problem, through, data))
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,
@@ -103,6 +118,8 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         knobs=run.knobs,
         tool_versions=tool_versions(),
         dependent_launch="griddepcontrol.wait" in code.ptx,
+        function=run.selection.function or "" if run.selection else "",
+        other_functions=run.selection.others if run.selection else (),
     )
 
 
@@ -118,8 +135,13 @@ def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str)
         for argument in manifest.arguments
         if argument.access != "read"
     }
-    written = {(item.role, item.type, item.shape) for item in reference.arguments if item.after is not None}
-    written |= {(item.role, item.type, item.shape) for item in reference.results}
+    # The payload may have more dimensions than the problem's matrix, of the same elements.
+    problem = manifest.problem
+    matrix = (problem.m, problem.n)
+    written = {
+        (item.role, item.type, matrix if math.prod(item.shape) == math.prod(matrix) else item.shape)
+        for item in (*(item for item in reference.arguments if item.after is not None), *reference.results)
+    }
     if written != described:
         texts = [
             ", ".join(
@@ -161,6 +183,7 @@ def build(
     check_resources(kernel, code)
     manifest = _manifest(request, run, matmul, kernel, code)
     # Of the payload as it was given, parsed anew: the run has changed its own module.
-    reference = reference_export.export(parse_payload(text, name), matmul.roles)
+    given = select(parse_payload(text, name), request.function).module
+    reference = reference_export.export(given, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
     return Build(run, code, manifest, reference)

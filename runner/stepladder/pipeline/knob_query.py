@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 
 from stepladder.mlir.bindings import ir
+from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Pipeline
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
@@ -18,18 +20,38 @@ from stepladder.pipeline.step_selection import active_steps
 from stepladder.runtime.errors import StepladderError
 
 
-def locate_matmul(module: ir.Module, name: str) -> PayloadMatmul:
+def locate_matmul(selection: Selection, name: str) -> PayloadMatmul:
     """Returns the matmul of a payload.
 
     Args:
-        module: the payload.
+        selection: the function of the payload that is compiled.
         name: the file it came from, the location of an error about the payload as a whole.
 
     Raises:
         StepladderError: as `find_matmul`.
     """
     try:
-        return find_matmul(module)
+        found = find_matmul(selection.module)
+        check_constants(selection.constants, found.roles)
+        return found
+    except StepladderError as error:
+        error.location = error.location or name
+        raise
+
+
+def select_function(module: ir.Module, name: str, request: Request) -> Selection:
+    """Returns the function of a payload that a request compiles.
+
+    Args:
+        module: the payload.
+        name: the file it came from, the location of an error about the payload as a whole.
+        request: may name the function.
+
+    Raises:
+        StepladderError: as `select`.
+    """
+    try:
+        return select(module, request.function)
     except StepladderError as error:
         error.location = error.location or name
         raise
@@ -84,8 +106,8 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
             location=str(pipeline.path),
         )
-    module = parse_payload(text, name)
-    return make_query(pipeline, request, module, locate_matmul(module, name))
+    selection = select_function(parse_payload(text, name), name, request)
+    return make_query(pipeline, request, selection.module, locate_matmul(selection, name))
 
 
 def complete_request(

@@ -25,6 +25,8 @@ class Request:
         tuned: choose the knobs that `settings` does not give for the payload's problem (`knob_choice`), instead of the
             script's defaults.
         database: a tuning database to choose from first; None for none.
+        function: name of the function of the payload to compile; None for the only one, or the only one with a
+            contraction.
         gpu: key of the GPU in the cost model to choose for; None for the model's GPU of the target.
     """
 
@@ -36,6 +38,7 @@ class Request:
     tuned: bool = False
     database: Path | None = None
     gpu: str | None = None
+    function: str | None = None
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request.
@@ -47,6 +50,8 @@ class Request:
         for option, step in (("--from", self.start), ("--through", self.through)):
             if step:
                 words += [option, step]
+        if self.function:
+            words += ["--function", self.function]
         if self.without:
             words += ["--without", ",".join(self.without)]
         for name, value in self.settings.items():

@@ -18,6 +18,7 @@ from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import count_operations
 from stepladder.payload.facts import type_facts
 from stepladder.payload.matmul import PayloadMatmul
+from stepladder.payload.selection import Selection
 from stepladder.pipeline import library
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import parse_payload
@@ -26,7 +27,7 @@ from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.expressions import Scope
 from stepladder.pipeline.interpret import interpret_step
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Source
-from stepladder.pipeline.knob_query import complete_request, knob_sources, locate_matmul
+from stepladder.pipeline.knob_query import complete_request, knob_sources, locate_matmul, select_function
 from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
 from stepladder.pipeline.measured_knobs import Measured
 from stepladder.pipeline.reproducers import write_reproducer
@@ -68,6 +69,7 @@ class Run:
         sources: where each knob's value comes from, as a message shows it.
         knob_source: the source of the knobs that were chosen.
         measured: which measured knobs apply to the pipeline; None where the request asks for none.
+        selection: the function of the payload that is compiled; None where the run began from a dump.
     """
 
     module: ir.Module
@@ -80,6 +82,7 @@ class Run:
     sources: dict[str, str]
     knob_source: Source = FROM_SCRIPT
     measured: Measured | None = None
+    selection: Selection | None = None
 
     def dumps(self) -> dict[str, str]:
         """Returns file name -> IR: `00-input.mlir`, then `NN-step.mlir` for every step that ran."""
@@ -113,7 +116,10 @@ def run_pipeline(
     first, _ = step_span(pipeline, request)
     choose_knobs(pipeline, request)  # an error in the options comes before one in the payload
     module = parse_payload(text, name)
-    matmul = locate_matmul(module, name) if first == 0 else None
+    input_text = text_of(module)
+    selection = select_function(module, name, request) if first == 0 else Selection(module)
+    module = selection.module
+    matmul = locate_matmul(selection, name) if first == 0 else None
     given = request
     request, source, measured = complete_request(pipeline, given, module, matmul)
     knobs = choose_knobs(pipeline, request)
@@ -125,17 +131,16 @@ def run_pipeline(
     bind(pipeline, steps, knobs, scope)
 
     results: list[StepResult] = []
-    input_text = text_of(module)
     if begun:
         begun(input_text)
-    before = input_text
+    before = text_of(module)
     for index in active:
         results.append(_run_step(pipeline, index, module, before, request, reproducer_dir))
         before = results[-1].text
         if progress:
             progress(results[-1])
     sources = knob_sources(pipeline, given, request, source)
-    return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured)
+    return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured, selection)
 
 
 def _run_step(

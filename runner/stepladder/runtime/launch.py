@@ -35,7 +35,7 @@ class MatmulBuffers:
             element_type(name) for name in (problem.a_type, problem.b_type, problem.c_type)
         )
         self.a = self._allocate(problem.a_shape, self.a_type)
-        self.b = self._allocate(problem.b_shape, self.b_type)
+        self.b = self.a if problem.b_is_a else self._allocate(problem.b_shape, self.b_type)
         self.c = self._allocate(problem.c_shape, self.c_type)
 
     def _allocate(self, shape: tuple[int, ...], element: ElementType) -> Buffer:
@@ -47,7 +47,7 @@ class MatmulBuffers:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            for buffer in (self.a, self.b, self.c):
+            for buffer in {id(buffer): buffer for buffer in (self.a, self.b, self.c)}.values():
                 buffer.free()
 
     def launcher(self, kernel: Kernel, bundle: Bundle) -> Callable[[], None]:

@@ -8,6 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def operand_of(role: str) -> str:
+    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
+    return "a" if role == "ab" else role
+
+
 @dataclass(frozen=True)
 class Operand:
     """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
@@ -35,6 +40,7 @@ class Problem:
             stands for `a_type`.
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
+        b_is_a: whether A and B are one buffer, each in its own layout.
     """
 
     m: int
@@ -52,6 +58,7 @@ class Problem:
     batch: int | None = None
     a_broadcast: bool = False
     b_broadcast: bool = False
+    b_is_a: bool = False
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -111,6 +118,7 @@ class Problem:
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
         broadcast = [name for name, is_one in (("A", self.a_broadcast), ("B", self.b_broadcast)) if is_one]
         layouts += f", {' and '.join(broadcast)} broadcast" if broadcast else ""
+        layouts += ", B is A's buffer" if self.b_is_a else ""
         return (
             f"{formula}, {self.sizes}, {self.a_type} x {self.b_type} -> {self.c_type} "
             f"({products}{self.acc_type} accumulation){layouts}"

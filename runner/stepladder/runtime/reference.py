@@ -40,7 +40,7 @@ class Argument:
         value: its content when the function begins.
         type: MLIR's name of the element type.
         shape: extents, outermost first; () for a number.
-        role: which operand of the kernel it is, or None where the kernel does not take it.
+        role: which operand of the kernel it is ("ab" for A and B in one), or None where the kernel does not take it.
         after: the value that the buffer holds when the function ends, or None where it is not written.
     """
 

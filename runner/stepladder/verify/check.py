@@ -22,6 +22,7 @@ from what was compiled.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -58,7 +59,12 @@ class Executor(Protocol):
 
 
 def check_matmul(
-    problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0
+    problem: Problem,
+    reference: Program,
+    executor: Executor,
+    seed: int,
+    ordinal: int = 0,
+    constants: Mapping[str, np.ndarray] | None = None,
 ) -> list[CheckReport]:
     """Runs all three checks.
 
@@ -68,6 +74,7 @@ def check_matmul(
         executor: runs it.
         seed: of the random inputs.
         ordinal: the GPU on which PyTorch may compute the reference of a large problem.
+        constants: content of A or B, by role, where it is a constant of the payload: the random check takes it.
 
     Raises:
         StepladderError: not enough memory for the operands; status NOT_EXECUTED.
@@ -81,7 +88,7 @@ def check_matmul(
     held = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
-    operands, outputs = _launch_random(problem, executor, seed)
+    operands, outputs = _launch_random(problem, executor, seed, constants or {})
     if element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
         random = compare_exact("random", "float64", problem, reference, operands, outputs[0], backend)
@@ -113,8 +120,11 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     )
 
 
-def _launch_random(problem: Problem, executor: Executor, seed: int) -> tuple[Operands, list[np.ndarray]]:
-    """Returns random operands, and what C holds after each of two launches on them."""
+def _launch_random(
+    problem: Problem, executor: Executor, seed: int, constants: Mapping[str, np.ndarray]
+) -> tuple[Operands, list[np.ndarray]]:
+    """Returns random operands, or constant ones, and what C holds after each of two launches on them."""
     a, b, c = random_inputs(problem, seed)
+    a, b = constants.get("a", a), constants.get("a" if problem.b_is_a else "b", b)
     executor.load(a, b)
     return (a, b, c), [executor.launch(initial_c(problem, c)) for _ in range(2)]

@@ -45,6 +45,8 @@ def _exact_limit(problem: Problem) -> int:
     largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type))
     if problem.compute_type in FP8_TYPES:
         largest = min(largest, 2**FP8_BITS)
+    if problem.b_is_a:  # sums of squares do not cancel
+        return largest - EXACT_C
     return (largest - EXACT_C) ** 2 // 128
 
 
@@ -125,7 +127,7 @@ def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:
         _draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
         for operand, (shape, name, draw) in enumerate(zip(shapes, types, draws))
     )
-    return a, b, c
+    return a, a if problem.b_is_a else b, c
 
 
 def _draw(

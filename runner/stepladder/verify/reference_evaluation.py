@@ -65,6 +65,10 @@ class Evaluation:
         else:
             self._shapes[instruction.result] = instruction.shape
 
+    def shape(self, value: int) -> tuple[int, ...]:
+        """Returns the extents of a value."""
+        return tuple(self._shapes[value])
+
     def whole(self, value: int) -> Array:
         """Returns a value: floating-point numbers as `wide`, integers as int64."""
         return self.part(value, tuple(slice(0, size) for size in self._shapes[value]))

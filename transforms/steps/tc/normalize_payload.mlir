@@ -8,6 +8,14 @@
 // Accepts a function on memrefs, a function on tensors that returns the product, or the normal form, which it leaves
 // unchanged. Upstream converts tensors to buffers and not buffers to tensors, hence `tc.normalize_payload`.
 //
+// The product may be written in other ways than as a `linalg.matmul` of two arguments: as `linalg.generic` or
+// `linalg.contract` with loops in any order, with reshapes and transposes around it, with operands extended in front of
+// it. `tc.recognize_matmul` reduces them to one `linalg.matmul` on reshaped buffers: transposes become layouts, or an
+// exchange of A and B, so that no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and
+// reshapes on tensors into a generic contraction, of as many loops as the operands have dimensions, and
+// `structured.specialize` names a contraction of two dimensions each; nothing upstream collapses the loops of one to m,
+// n and k, exchanges its operands, or follows buffers and the result.
+//
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {
 //     linalg.matmul ins(%A, %B : ...) outs(%C : memref<512x512xf32>)
@@ -21,6 +29,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @normalize_payload(%module: !transform.any_op {transform.readonly}) {
+    "tc.recognize_matmul"(%module) : (!transform.any_op) -> ()
     "tc.normalize_payload"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

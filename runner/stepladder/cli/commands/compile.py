@@ -114,6 +114,7 @@ def main(args: argparse.Namespace) -> int:
         tuned=not args.script_defaults,
         database=database_of(args),
         gpu=args.gpu,
+        function=args.function,
     )
     with mlir_context():
         built = build.build(text, name, request, use_cache=not args.no_cache)

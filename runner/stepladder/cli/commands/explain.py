@@ -71,7 +71,13 @@ def main(args: argparse.Namespace) -> int:
         settings["target"] = targets.find(args.target).name
     text, name = read_text(args.input)
     request = Request(
-        args.pipeline, settings, without=flat(args.without), tuned=True, database=database_of(args), gpu=args.gpu
+        args.pipeline,
+        settings,
+        without=flat(args.without),
+        tuned=True,
+        database=database_of(args),
+        gpu=args.gpu,
+        function=args.function,
     )
     with mlir_context():
         explained = explanation.explain(text, name, request, args.top)

@@ -141,7 +141,7 @@ def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]
         print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on {device.name}", flush=True)
         with MatmulBuffers(device, problem) as buffers:
             executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
-            reports = check_matmul(problem, bundle.expected(), executor, args.seed, device.ordinal)
+            reports = check_matmul(problem, bundle.expected(), executor, args.seed, device.ordinal, bundle.constants())
         return reports, {"backend": "gpu", "card": device.describe(), "image": kernel.source}, []
 
 
@@ -161,7 +161,7 @@ def _on_emulator(args: argparse.Namespace, bundle: Bundle, reason: str) -> tuple
             print(hint, file=sys.stderr, flush=True)
         with LaunchProgress(LAUNCHES) as progress:
             executor = EmulatedExecutor(emulation, roles, progress=progress)
-            reports = check_matmul(problem, bundle.expected(), executor, args.seed)
+            reports = check_matmul(problem, bundle.expected(), executor, args.seed, constants=bundle.constants())
     assert executor.counters is not None  # of the last launch
     details = {
         "backend": "emulator",

@@ -111,7 +111,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -
     settings = dict(args.settings)
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
-    request = Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu)
+    request = Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu, function=args.function)
     read = [tuning_build.Payload(*read_text(path)) for path in payloads]
     plan = tuning_build.make_plan(read, request, args.top)
     folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)

@@ -104,12 +104,13 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
         value: the view.
 
     Raises:
-        Refusal: it is not a view of a function argument with unit strides, or drops an inner dimension.
+        Refusal: it is not a view of a function argument, or of a matrix made of one, with unit strides, or drops an
+            inner dimension.
     """
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     view = producer(value)
-    while view is not None:
+    while view is not None and not _reshapes_argument(view):
         if view.name != "memref.subview" or any(
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
@@ -129,6 +130,16 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
 
 def _strides(view: ir.Value) -> list[int]:
     return ir.MemRefType(view.type).get_strides_and_offset()[0]
+
+
+def _reshapes_argument(view: ir.Operation | None) -> bool:
+    """Tells whether an op makes a matrix of a whole function argument, as `payload.front` does."""
+    while view is not None and view.name in ("memref.collapse_shape", "memref.expand_shape"):
+        value = view.operands[0]
+        view = producer(value)
+        if view is None:
+            return True
+    return False
 
 
 def _add(left: int | ir.Value, right: int | ir.Value) -> int | ir.Value:

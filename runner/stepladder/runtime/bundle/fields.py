@@ -89,12 +89,14 @@ class Fields:
         x, y, z = self.extents(name, 3)
         return x, y, z
 
-    def strings(self, name: str) -> tuple[str, ...]:
-        """Returns a list of strings.
+    def strings(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Returns a list of strings; `default`, if given, where the field is missing.
 
         Raises:
-            StepladderError: the field is missing, or another list.
+            StepladderError: the field is missing and has no default, or it is another list.
         """
+        if default is not None and name not in self.data:
+            return default
         value = self._get(name, list, "a list of strings")
         if not all(isinstance(item, str) for item in value):
             raise self.error(name, f"must be a list of strings, got {show(value)}")

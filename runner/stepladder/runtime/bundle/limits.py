@@ -98,7 +98,10 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         StepladderError: the first field that disagrees with the problem, with the value that would agree.
     """
     _check_types(manifest, fields)
-    missing = [role for role in ROLES if role not in {argument.role for argument in manifest.arguments}]
+    shared = {"b"} if manifest.problem.b_is_a else set()  # a kernel may take the one buffer once
+    missing = [
+        role for role in ROLES if role not in shared and role not in {argument.role for argument in manifest.arguments}
+    ]
     if missing:
         got = ", ".join(argument.role for argument in manifest.arguments) or "none"
         raise fields.error("arguments", f"must have one of each role {', '.join(ROLES)}, got {got}")

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
@@ -43,6 +47,7 @@ class Argument:
         access: `read`, `write` or `readwrite`.
         descriptor: None for a pointer; else the index in `Manifest.tma_descriptors` of the descriptor that the kernel
             takes by value (128 bytes, 64-byte aligned, `__grid_constant__`).
+        data: for a constant of the payload, the file of the bundle with the buffer's content; else None.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Argument:
     shape: tuple[int, ...]
     access: str
     descriptor: int | None = None
+    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ class Manifest:
         tma_descriptors: the TMA descriptors that arguments refer to.
         dependent_launch: whether the kernel begins by waiting for the one before it (`griddepcontrol.wait`), so that it
             may be started while that one ends (programmatic dependent launch).
+        function: name of the payload's function that was compiled.
+        other_functions: names of the others in its module, which is `ir/00-input.mlir`.
         schema_version: version of this layout.
     """
 
@@ -128,6 +136,8 @@ class Manifest:
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     dependent_launch: bool = False
+    function: str = ""
+    other_functions: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -146,6 +156,7 @@ class Bundle:
         cubin: content of `kernel.cubin`.
         ptx: content of `kernel.ptx`.
         reference: what the payload computes; None for a bundle without `reference.json`.
+        data: content of the files that arguments name as their data.
     """
 
     path: Path
@@ -153,6 +164,15 @@ class Bundle:
     cubin: bytes
     ptx: str
     reference: Program | None = None
+    data: Mapping[str, bytes] = field(default_factory=dict)
+
+    def constants(self) -> dict[str, np.ndarray]:
+        """Returns the buffers that are constants of the payload, by role, of their storage types and shapes."""
+        return {
+            item.role: np.frombuffer(self.data[item.data], element_type(item.element_type).dtype).reshape(item.shape)
+            for item in self.manifest.arguments
+            if item.data is not None
+        }
 
     def expected(self) -> Program:
         """Returns what the kernel must compute: the payload, or the manifest's problem where the bundle has no

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from stepladder.runtime.bundle.fields import Fields, show
@@ -27,7 +29,7 @@ from stepladder.runtime.bundle.manifest import (
     Manifest,
     TmaDescriptor,
 )
-from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
+from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import REFERENCE, from_text
@@ -56,7 +58,30 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     reference = None
     if REFERENCE in contents:
         reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
-    return Bundle(path, manifest, contents[CUBIN], ptx, reference)
+    data = {name: contents[name] for name in _data_files(manifest, contents, path)}
+    return Bundle(path, manifest, contents[CUBIN], ptx, reference, data)
+
+
+def _data_files(manifest: Manifest, contents: Mapping[str, bytes], path: Path) -> list[str]:
+    """Returns the files with the content of arguments that are constants.
+
+    Raises:
+        StepladderError: a file that the manifest does not list, or of another size than the argument.
+    """
+    names = []
+    for argument in manifest.arguments:
+        if argument.data is None:
+            continue
+        if argument.data not in contents:
+            raise StepladderError(f"field 'files' does not list '{argument.data}'", location=str(path / MANIFEST))
+        size = math.prod(argument.shape) * element_type(argument.element_type).bytes
+        if len(contents[argument.data]) != size:
+            raise StepladderError(
+                f"argument {argument.name} has {size} bytes, and '{argument.data}' {len(contents[argument.data])}",
+                location=str(path / MANIFEST),
+            )
+        names.append(argument.data)
+    return names
 
 
 def read_fields(path: Path) -> Fields:
@@ -135,6 +160,9 @@ def _parse_manifest(fields: Fields) -> Manifest:
         cluster=fields.triple("cluster"),
         # Came later: kernels of bundles without it do not wait for the one before them.
         dependent_launch=fields.boolean("dependent_launch", default=False),
+        # Came later: bundles without them were compiled of a module with one function.
+        function=fields.string("function", default=""),
+        other_functions=fields.strings("other_functions", default=()),
         static_shared_memory=fields.integer("static_shared_memory"),
         dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
         registers=fields.integer("registers"),
@@ -161,6 +189,8 @@ def _parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> A
         shape=fields.extents("shape"),
         access=fields.string("access", ACCESSES),
         descriptor=_parse_descriptor_index(fields, role, descriptors),
+        # Came later: buffers of bundles without it are no constants.
+        data=None if fields.data.get("data") is None else fields.string("data"),
     )
 
 
@@ -221,4 +251,5 @@ def _parse_problem(fields: Fields) -> Problem:
         batch=fields.integer("batch", 1) if fields.data.get("batch") is not None else None,
         a_broadcast=fields.boolean("a_broadcast", default=False),
         b_broadcast=fields.boolean("b_broadcast", default=False),
+        b_is_a=fields.boolean("b_is_a", default=False),
     )

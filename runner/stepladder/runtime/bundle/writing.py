@@ -24,6 +24,7 @@ def write_bundle(
     ir: Mapping[str, str],
     others: Mapping[str, str] | None = None,
     reference: Program | None = None,
+    data: Mapping[str, bytes] | None = None,
 ) -> None:
     """Writes a bundle, all or nothing, over the bundle at `path` if there is one.
 
@@ -37,6 +38,7 @@ def write_bundle(
         ir: text of every dump by file name.
         others: text of further files by path relative to the bundle.
         reference: what the payload computes.
+        data: content of the files that arguments name as their data, by path relative to the bundle.
 
     Raises:
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
@@ -48,7 +50,7 @@ def write_bundle(
     texts |= others or {}
     if reference is not None:
         texts[REFERENCE] = reference.to_text()
-    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()}
+    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data or {})
     data = manifest.to_json()
     data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
     contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()

@@ -1,0 +1,118 @@
+"""Constants of many numbers, such as weights: arguments of the function that is compiled, with data of their own."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.refusal import refuse
+from stepladder.runtime.element_types import ELEMENT_TYPES
+
+# As MLIR prints a resource and a large constant: the bytes in hexadecimal, a resource's after its alignment.
+_HEX = re.compile(r'"0x([0-9A-Fa-f]*)"')
+_ALIGNMENT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class ConstantData:
+    """The numbers of a constant, as a row-major buffer holds them: element type, extents and bytes."""
+
+    type: str
+    shape: tuple[int, ...]
+    data: bytes
+    location: ir.Location
+
+
+def constants_of(function: ir.Operation) -> list[ir.Operation]:
+    """Returns the constants of a function that are tensors of several numbers, in order."""
+    return [op for op in walk(function, "arith.constant") if _is_many(op)]
+
+
+def _is_many(op: ir.Operation) -> bool:
+    value = op.attributes["value"]
+    if not isinstance(op.results[0].type, ir.RankedTensorType):
+        return False
+    return str(value).startswith("dense_resource<") or (isinstance(value, ir.DenseElementsAttr) and not value.is_splat)
+
+
+def lift(function: ir.Operation) -> dict[int, ConstantData]:
+    """Makes arguments of the constants of a function, behind those that it has.
+
+    Args:
+        function: with a body; it is changed.
+
+    Returns:
+        The data by argument number.
+
+    Raises:
+        StepladderError: a constant whose numbers are not in the payload, or of a type without buffers.
+    """
+    body = function.regions[0].blocks[0]
+    found: dict[int, ConstantData] = {}
+    for op in constants_of(function):
+        found[len(body.arguments)] = _data_of(op)
+        argument = body.add_argument(op.results[0].type, op.location)
+        op.results[0].replace_all_uses_with(argument)
+        op.erase()
+    results = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
+    types = ir.FunctionType.get([argument.type for argument in body.arguments], results)
+    function.attributes["function_type"] = ir.TypeAttr.get(types)
+    if "arg_attrs" in function.attributes:
+        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * len(found))
+    return found
+
+
+def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, str]) -> None:
+    """Raises StepladderError for a constant that a kernel would write: C = AB + C in place of it."""
+    for number, constant in constants.items():
+        if roles.get(number) == "c":
+            raise refuse(
+                constant,
+                "the sums start from a constant, which a kernel would overwrite",
+                "accepted: constants as A or B",
+            )
+
+
+def _data_of(op: ir.Operation) -> ConstantData:
+    type_ = ir.RankedTensorType(op.results[0].type)
+    element = ELEMENT_TYPES.get(str(type_.element_type))
+    shape = tuple(type_.shape)
+    if element is None:
+        raise refuse(op, f"a constant of {type_.element_type}", f"accepted: constants of {', '.join(ELEMENT_TYPES)}")
+    size = math.prod(shape) * element.bytes
+    data = _bytes_of(op, element.dtype)
+    if len(data) != size:
+        raise refuse(
+            op,
+            f"the numbers of the constant are not in the payload: {len(data)} bytes of {size}",
+            "accepted: constants with their data; MLIR leaves it out where it elides large ones",
+        )
+    return ConstantData(element.name, shape, data, op.location)
+
+
+def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
+    """Returns the bytes of a constant's numbers; fewer where the payload does not have them all."""
+    value = op.attributes["value"]
+    if str(value).startswith("dense_resource<"):
+        module = ir.Module.create(op.location)  # prints the resources that ops in it use
+        module.body.append(op.clone())
+        blobs = _HEX.findall(str(module))
+        return bytes.fromhex(blobs[-1])[_ALIGNMENT_BYTES:] if blobs else b""
+    blobs = _HEX.findall(str(value))
+    if blobs:
+        return bytes.fromhex(blobs[-1])
+    # MLIR prints as many digits as a number needs, and the bits of those that no digits say.
+    texts = re.findall(r"[-+\w.]+", str(value).partition("dense<")[2].rpartition("> :")[0])
+    bits = np.dtype(f"u{dtype.itemsize}")
+    numbers = [
+        np.array(int(text, 16), bits).view(dtype) if text.startswith("0x") else np.array(float(text)).astype(dtype)
+        for text in texts
+    ]
+    return b"".join(number.tobytes() for number in numbers)

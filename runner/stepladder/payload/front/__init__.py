@@ -1,0 +1,47 @@
+"""The front: brings a payload as users and front ends write it to the matmul that pipelines start from.
+
+`recognize` follows the payload's function (`trace`), reduces its contraction to m, n and k (`plan`) and writes the
+matmul in its normal form (`rewrite`).
+"""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.front.plan import make_plan
+from stepladder.payload.front.rewrite import rewrite
+from stepladder.payload.front.trace import Trace
+
+_VIEWS = (
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.cast",
+    "tensor.extract_slice",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.cast",
+    "memref.subview",
+    "memref.transpose",
+    "linalg.transpose",
+    "linalg.broadcast",
+    "linalg.copy",
+)
+
+
+def is_for_front(root: ir.Operation) -> bool:
+    """Tells whether a payload has no `linalg.matmul`, or views around it: whether the front's refusal explains more."""
+    return not walk(root, "linalg.matmul") or bool(walk(root, *_VIEWS))
+
+
+def recognize(function: ir.Operation) -> None:
+    """Rewrites a function to one `linalg.matmul` on buffers that are views of its arguments.
+
+    Args:
+        function: a `func.func` with a body.
+
+    Raises:
+        StepladderError: something that is not, or not only, one contraction; the function is as it was.
+    """
+    trace = Trace(function)
+    trace.follow()
+    rewrite(function, make_plan(trace))

@@ -1,0 +1,281 @@
+"""Reduces a traced contraction to C = AB or C = AB + C of matrices: what is m, n and k, and which layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepladder.mlir.bindings import ir
+from stepladder.payload.front.digits import Digit, extent, flat
+from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
+from stepladder.payload.front.views import Origin, View
+from stepladder.payload.refusal import refuse
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand: which argument, its element type there, and whether its buffer holds the transpose, row-major."""
+
+    argument: int
+    element: str
+    is_transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Read:
+    """What an elementwise op on the product reads beside it.
+
+    Attributes:
+        argument: the number of the argument.
+        stored, element: its element type, and that which it is extended to.
+        axes: which axes of C it has, outermost first: (0, 1) for a matrix, (1,) for a row, none for one number.
+    """
+
+    argument: int
+    stored: str
+    element: str
+    axes: tuple[int, ...]
+
+
+# An operand of an elementwise op: the product at a stage, another tensor, or None for a number that stays as it is.
+Input = int | Read | None
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An elementwise op on the product.
+
+    Attributes:
+        op: the op, whose body it has.
+        inputs: its inputs.
+        output: what its body reads from its output, or None.
+        stage: of the product that it makes.
+        element: element type of that.
+    """
+
+    op: ir.Operation
+    inputs: tuple[Input, ...]
+    output: Input
+    stage: int
+    element: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One matmul on matrices that are views of arguments.
+
+    Attributes:
+        m, n, k: extents.
+        a, b, c: the operands; the argument of a result that is returned has the number of one more.
+        start: what the sums begin from; None for zeros.
+        acc_type: element type of the sums.
+        consumers: elementwise ops on the product, in order.
+        location: of the contraction.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    start: Read | None
+    acc_type: str
+    consumers: tuple[Elementwise, ...]
+    location: ir.Location
+
+
+def make_plan(trace: Trace) -> Plan:
+    """Returns the matmul that a function computes.
+
+    Args:
+        trace: of the function, followed to its end.
+
+    Raises:
+        StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
+            a result that goes nowhere, or to several places.
+    """
+    found = trace.contraction
+    if found is None and trace.reduction is not None:
+        raise refuse(
+            trace.reduction,
+            f"{trace.reduction.name} is no contraction: it does not add products of two operands, each as it is or "
+            "extended, to its output",
+            ACCEPTED,
+        )
+    if found is None:
+        raise refuse(trace.function, "the function has no contraction: no linalg op that multiplies and adds", ACCEPTED)
+    result, number, c_order = _destination(trace)
+    for name, view in (("A", found.a), ("B", found.b)):
+        _check_operand(name, view, found.op)
+    if found.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
+        raise refuse(
+            found.op,
+            f"{found.op.name} starts from {found.start.origin.value}",
+            "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
+        )
+    return _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
+
+
+def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
+    """Returns the product as it is stored, the number of the argument that it is stored in, and the digits of that."""
+    arguments = list(trace.function.regions[0].blocks[0].arguments)
+    results = []
+    for number, op in trace.written.items():
+        content = trace.contents[number]
+        if content.origin is not Origin.PRODUCT:
+            raise refuse(
+                op, f"{op.name} writes {content.origin.value} to argument {number}, and a pipeline would lose it"
+            )
+        place = trace.values[arguments[number]]
+        results.append((content, op, number, flat(place.storage)))
+    if trace.result is not None:
+        view, op = trace.result
+        if view.origin is not Origin.PRODUCT:
+            raise refuse(op, f"{op.name} takes {view.origin.value}; it must take the result of the contraction")
+        number = len(arguments) if view.place is None else view.place.argument
+        if number < len(arguments) and isinstance(arguments[number].type, ir.MemRefType):
+            raise refuse(
+                op,
+                f"the result begins in argument {number}, a buffer, and is returned as a tensor",
+                "accepted: bufferization.materialize_in_destination to the buffer",
+            )
+        results.append((view, op, number, view.digits()))
+    if len(results) != 1:
+        op = results[1][1] if results else trace.function
+        raise refuse(op, "a second result; a pipeline computes one" if results else "nothing takes the result")
+    view, op, number, order = results[0]
+    place = view.place
+    if place is not None and (place.argument != number or flat(place.storage) != order):
+        raise refuse(
+            op,
+            f"the result begins in argument {place.argument} and ends in another place, or in another order; "
+            "both must be C",
+        )
+    if sorted(map(id, order)) != sorted(map(id, view.digits())) or len(set(map(id, order))) != len(order):
+        raise refuse(op, "the result is a part of the product, or repeats it", ACCEPTED)
+    return view, number, order
+
+
+def _check_operand(name: str, view: View, op: ir.Operation) -> None:
+    if view.origin is not Origin.ARGUMENT:
+        made = f" ('{view.op.name}')" if view.op is not None else ""
+        raise refuse(
+            view.op if view.op is not None else op,
+            f"{name} is {view.origin.value}{made}; it must be an argument of the function, as it is or through views, "
+            "linalg.transpose and extensions",
+        )
+
+
+def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: list[Digit]) -> Plan:
+    """Returns the plan of a contraction whose result is stored in the order of given digits."""
+    a, b = found.a, found.b
+    orders = {"A": flat(a.storage), "B": flat(b.storage)}
+    used = {name: set(order) for name, order in orders.items()}
+    for name, view in (("A", a), ("B", b)):
+        if len(orders[name]) != len(used[name]) or not used[name] <= set(view.digits()):
+            raise refuse(found.op, f"{found.op.name} takes a diagonal or a part of {name}", ACCEPTED)
+    of_c = set(c_order)
+    loops = [*orders["A"], *orders["B"], *c_order]
+    for digit in [*loops, *a.digits(), *b.digits()]:
+        places = [name for name, digits in (*used.items(), ("C", of_c)) if digit in digits]
+        if len(places) == 3:
+            raise refuse(
+                found.op,
+                f"{found.op.name} has a batch dimension of {digit.size}, which A, B and C have: pipelines compute one "
+                "matrix product",
+            )
+        if len(places) != 2:
+            owner = f"only {places[0]}" if places else "no operand"
+            raise refuse(
+                found.op,
+                f"{found.op.name} has a dimension of {digit.size} that {owner} "
+                "has; it must be one of m, n and k, which two operands have",
+            )
+    m_order = [digit for digit in c_order if digit in used["A"]]
+    n_order = [digit for digit in c_order if digit in used["B"]]
+    k_order = [digit for digit in orders["A"] if digit not in of_c]
+    # C is row-major: the factor whose digits come first is A. An extent of 1 is m's, so that rows are long.
+    swaps = c_order != m_order + n_order or not n_order
+    if swaps and c_order != n_order + m_order:
+        raise _interleaved(found, "C")
+    if swaps:
+        orders = {"A": orders["B"], "B": orders["A"]}
+        m_order, n_order = n_order, m_order
+        a, b = b, a
+    start = None
+    if found.start.origin is Origin.ARGUMENT:
+        start = _read(found.start, found.op, m_order, n_order)
+        if start.axes != (0, 1) and m_order + n_order:
+            raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
+    layouts = []
+    for name, rows, columns in (("A", m_order, k_order), ("B", k_order, n_order)):
+        if orders[name] not in (rows + columns, columns + rows):
+            raise _interleaved(found, name)
+        layouts.append(orders[name] != rows + columns)
+    return Plan(
+        extent(m_order),
+        extent(n_order),
+        extent(k_order),
+        _matrix(a, layouts[0]),
+        _matrix(b, layouts[1]),
+        c,
+        start,
+        found.product.stored,
+        _consumers(trace, stage, m_order, n_order),
+        found.op.location,
+    )
+
+
+def _consumers(trace: Trace, stage: int, m_order: list[Digit], n_order: list[Digit]) -> tuple[Elementwise, ...]:
+    """Returns the elementwise ops that a stage of the product is made by, in order."""
+
+    def planned(consumer: Consumer, view: View | None) -> Input:
+        if view is None or view.origin is Origin.PRODUCT:
+            return None if view is None else view.stage
+        return _read(view, consumer.op, m_order, n_order)
+
+    found: dict[int, Elementwise] = {}
+    pending = [stage]
+    while pending:
+        number = pending.pop()
+        if number == 0 or number in found:
+            continue
+        consumer = trace.consumers[number - 1]
+        inputs = tuple(planned(consumer, view) for view in consumer.inputs)
+        output = None if consumer.output is None else planned(consumer, consumer.output)
+        found[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
+        pending += [each for each in (*inputs, output) if isinstance(each, int)]
+    return tuple(found[number] for number in sorted(found))
+
+
+def _read(view: View, op: ir.Operation, m_order: list[Digit], n_order: list[Digit]) -> Read:
+    """Returns an argument that is combined with the product, or that the sums begin from."""
+    if view.origin is not Origin.ARGUMENT or view.place is None:
+        raise refuse(
+            view.op if view.op is not None else op,
+            f"{op.name} combines the product with {view.origin.value}; accepted: arguments of the function",
+        )
+    order = flat(view.storage)
+    forms = {(0, 1): m_order + n_order, (1, 0): n_order + m_order, (1,): n_order, (0,): m_order, (): []}
+    for axes, digits in forms.items():
+        if order == digits:
+            return Read(view.place.argument, view.stored, view.element, axes)
+    raise refuse(
+        op,
+        f"{op.name} combines the product with an operand of other dimensions than rows or columns of C",
+        "accepted: operands with all dimensions of m, of n, of both, or none, in the order of C",
+    )
+
+
+def _matrix(view: View, is_transposed: bool) -> Matrix:
+    assert view.place is not None  # it is an argument
+    return Matrix(view.place.argument, view.stored, is_transposed)
+
+
+def _interleaved(found: Contraction, name: str) -> Exception:
+    return refuse(
+        found.op,
+        f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
+        "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
+        "other, in the same order as the other operands",
+    )

@@ -1,0 +1,223 @@
+"""Writes a planned matmul in the form that pipelines start from: `linalg.matmul` on tensors between buffers."""
+
+from __future__ import annotations
+
+import math
+
+from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
+from stepladder.payload.front.plan import Input, Matrix, Plan
+
+
+def rewrite(function: ir.Operation, plan: Plan) -> None:
+    """Replaces the body of a function by a planned matmul.
+
+    Arguments keep their numbers and shapes; tensors become buffers, and a result that is returned becomes a last
+    argument. Operands are reshaped to matrices, without copies.
+
+    Args:
+        function: with one block.
+        plan: what it computes.
+    """
+    body = function.regions[0].blocks[0]
+    returned = list(ir.FunctionType(_type_of(function)).results)
+    old = [op.operation for op in body.operations]
+    for argument in body.arguments:
+        if isinstance(argument.type, ir.RankedTensorType):
+            argument.set_type(_buffer_of(argument.type))
+    if plan.c.argument == len(body.arguments):
+        body.add_argument(_buffer_of(returned[0]), function.location)
+    _set_signature(function, body)
+    with ir.InsertionPoint(old[-1]), plan.location:
+        _emit(body, plan)
+    end = old.pop()
+    if len(end.operands):
+        with ir.InsertionPoint(end), end.location:
+            ir.Operation.create("func.return")
+        old.append(end)
+    for op in reversed(old):
+        # Bodies of elementwise ops take numbers from outside.
+        if op.name != "arith.constant" or not list(op.results[0].uses):
+            op.erase()
+
+
+def _type_of(function: ir.Operation) -> ir.Type:
+    return ir.TypeAttr(function.attributes["function_type"]).value
+
+
+def _buffer_of(type_: ir.Type) -> ir.MemRefType:
+    shaped = ir.ShapedType(type_)
+    return ir.MemRefType.get(list(shaped.shape), shaped.element_type)
+
+
+def _set_signature(function: ir.Operation, body: ir.Block) -> None:
+    count = len(body.arguments)
+    if "arg_attrs" in function.attributes:
+        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * (count - len(known)))
+    if "res_attrs" in function.attributes:
+        del function.attributes["res_attrs"]
+    types = ir.FunctionType.get([argument.type for argument in body.arguments], [])
+    function.attributes["function_type"] = ir.TypeAttr.get(types)
+
+
+def _emit(body: ir.Block, plan: Plan) -> None:
+    """Emits the new body at the insertion point."""
+    acc_type = ir.Type.parse(plan.acc_type)
+    a = _operand(body, plan.a, (plan.m, plan.k))
+    b = _operand(body, plan.b, (plan.k, plan.n))
+    buffer = reshaped(body.arguments[plan.c.argument], [plan.m, plan.n])
+    if plan.start is not None and plan.start.argument != plan.c.argument:
+        start = _to_tensor(reshaped(body.arguments[plan.start.argument], [plan.m, plan.n]), writable=True)
+    elif plan.consumers and plan.start is None:
+        start = _empty([plan.m, plan.n], acc_type)
+    else:
+        start = _to_tensor(buffer, writable=True)
+    if plan.start is None:
+        is_integer = isinstance(acc_type, ir.IntegerType)
+        zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
+        start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
+    product = _structured("linalg.matmul", [a, b, start], {"indexing_maps": _maps(plan)})
+    product = _consume(body, plan, product, buffer)
+    with plan.location:
+        bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
+
+
+def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) -> ir.Value:
+    """Emits the elementwise ops on the product; returns the last result."""
+    stages = {0: product}
+    shape = [plan.m, plan.n]
+
+    def operand(read: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
+        if isinstance(read, int):
+            return stages[read], (0, 1)
+        if read is None:
+            assert value is not None  # a number
+            return value, ()
+        view = reshaped(body.arguments[read.argument], [shape[axis] for axis in read.axes])
+        tensor = _to_tensor(view, writable=writable)
+        return _extended(tensor, read.element) if read.element != read.stored else tensor, read.axes
+
+    for item in plan.consumers:
+        with item.op.location:
+            inputs = [operand(read, value) for read, value in zip(item.inputs, item.op.operands)]
+            if item.output is not None:
+                output = operand(item.output, None, writable=True)[0]
+            elif item is plan.consumers[-1]:
+                output = _to_tensor(buffer, writable=True)
+            else:
+                output = _empty(shape, ir.Type.parse(item.element))
+            stages[item.stage] = _elementwise(item.op, inputs, output)
+    return stages[plan.consumers[-1].stage] if plan.consumers else product
+
+
+def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:
+    """Emits an elementwise op with the body of another one; inputs are values, and the loops along their axes."""
+    generic = _generic(inputs, output)
+    clone = op.clone()
+    clone.regions[0].blocks[0].append_to(generic.regions[0])
+    clone.erase()
+    return generic.results[0]
+
+
+def _extended(tensor: ir.Value, element: str) -> ir.Value:
+    """Emits the extension of a tensor."""
+    type_ = ir.RankedTensorType(tensor.type)
+    wide = ir.Type.parse(element)
+    axes = tuple(range(type_.rank))
+    generic = _generic([(tensor, axes)], _empty(list(type_.shape), wide), type_.rank)
+    block = generic.regions[0].blocks.append(type_.element_type, wide)
+    with ir.InsertionPoint(block):
+        extend = arith.extsi if isinstance(wide, ir.IntegerType) else arith.extf
+        ir.Operation.create("linalg.yield", operands=[extend(wide, block.arguments[0])])
+    return generic.results[0]
+
+
+def _generic(inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int = 2) -> ir.Operation:
+    """Emits a parallel `linalg.generic` without its body."""
+    loops = [*(axes for _, axes in inputs), tuple(range(rank))]
+    maps = [ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(axis) for axis in axes]) for axes in loops]
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    return ir.Operation.create(
+        "linalg.generic",
+        results=[output.type],
+        operands=[*(value for value, _ in inputs), output],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+            "iterator_types": ir.ArrayAttr.get([parallel] * rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
+        },
+        regions=1,
+    )
+
+
+def _empty(shape: list[int], element: ir.Type) -> ir.Value:
+    return ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, element)]).results[0]
+
+
+def _structured(name: str, operands: list[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
+    """Emits a linalg op with one output, the last operand, and the body that its name says."""
+    segments = ir.DenseI32ArrayAttr.get([len(operands) - 1, 1])
+    op = ir.Operation.create(
+        name,
+        results=[operands[-1].type],
+        operands=operands,
+        attributes={"operandSegmentSizes": segments, **attributes},
+        regions=1,
+    )
+    fill_builtin_region(op)
+    return op.results[0]
+
+
+def _operand(body: ir.Block, operand: Matrix, shape: tuple[int, int]) -> ir.Value:
+    stored = [shape[1], shape[0]] if operand.is_transposed else list(shape)
+    return _to_tensor(reshaped(body.arguments[operand.argument], stored), writable=False)
+
+
+def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
+    type_ = ir.MemRefType(buffer.type)
+    result = ir.RankedTensorType.get(type_.shape, type_.element_type)
+    return bufferization.to_tensor(result, buffer, restrict=True, writable=writable)
+
+
+def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
+    """Returns a row-major buffer as one of other dimensions, without a copy."""
+    type_ = ir.MemRefType(buffer.type)
+    given = list(type_.shape)
+    if given == shape:
+        return buffer
+    groups = _groups(given, shape) if len(shape) == 2 else None
+    if groups is not None:
+        return _reshape("memref.collapse_shape", buffer, shape, groups)
+    if not shape:
+        return _reshape("memref.collapse_shape", buffer, shape, [])
+    if len(given) > 1:
+        buffer = _reshape("memref.collapse_shape", buffer, [math.prod(given)], [list(range(len(given)))])
+    if len(given) != 0 and len(shape) == 1:
+        return buffer
+    return _reshape("memref.expand_shape", buffer, shape, [list(range(len(shape)))] if given else [])
+
+
+def _groups(given: list[int], shape: list[int]) -> list[list[int]] | None:
+    """Returns which dimensions collapse to the two of a matrix; None where a dimension would be split."""
+    for rows in range(1, len(given)):
+        if [math.prod(given[:rows]), math.prod(given[rows:])] == shape:
+            return [list(range(rows)), list(range(rows, len(given)))]
+    return None
+
+
+def _reshape(name: str, buffer: ir.Value, shape: list[int], groups: list[list[int]]) -> ir.Value:
+    index = ir.IntegerType.get_signless(64)
+    reassociation = ir.ArrayAttr.get(
+        [ir.ArrayAttr.get([ir.IntegerAttr.get(index, number) for number in group]) for group in groups]
+    )
+    type_ = ir.MemRefType.get(shape, ir.MemRefType(buffer.type).element_type)
+    attributes: dict[str, ir.Attribute] = {"reassociation": reassociation}
+    if name == "memref.expand_shape":
+        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(shape)
+    return ir.Operation.create(name, results=[type_], operands=[buffer], attributes=attributes).results[0]
+
+
+def _maps(plan: Plan) -> ir.ArrayAttr:
+    m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
+    a, b = ([k, m] if plan.a.is_transposed else [m, k]), ([n, k] if plan.b.is_transposed else [k, n])
+    return ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, results)) for results in (a, b, [m, n])])

@@ -1,0 +1,106 @@
+"""Selects the function of a payload that is compiled, from a module with others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.constants import ConstantData, constants_of, lift
+from stepladder.payload.refusal import refuse
+from stepladder.runtime.errors import StepladderError
+
+# Names that PTX takes for an entry point, to which "_kernel" is added.
+_ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_PRODUCT = re.compile(r"linalg\.(\w*matmul\w*|\w*matvec|\w*vecmat|contract|\w*mmt4d|dot|conv_\w+)")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The function that is compiled, in a module of its own.
+
+    Attributes:
+        module: with the function alone; the payload itself where it holds nothing else.
+        function: its name in the payload; None where the payload has no function with a body.
+        others: names of the other functions, which stay in the payload as they are.
+        constants: the data of constants that are arguments of the function in the new module, by number.
+    """
+
+    module: ir.Module
+    function: str | None = None
+    others: tuple[str, ...] = ()
+    constants: Mapping[int, ConstantData] = field(default_factory=dict)
+
+
+def select(module: ir.Module, name: str | None = None) -> Selection:
+    """Returns the function of a payload that is compiled.
+
+    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
+    several numbers become arguments behind its own.
+
+    Args:
+        module: the payload, which stays as it is unless it holds nothing but the function.
+        name: of the function; None for the only one with a body, or with a contraction in it.
+
+    Raises:
+        StepladderError: no function of that name, several with a contraction and no name, or a constant without data.
+    """
+    functions = walk(module, "func.func")
+    bodies = [function for function in functions if len(function.regions[0].blocks)]
+    if name is not None:
+        bodies = [function for function in bodies if _name_of(function) == name]
+        if not bodies:
+            known = ", ".join(f"@{_name_of(function)}" for function in functions)
+            raise StepladderError(
+                f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
+            )
+    if not bodies:
+        return Selection(module)
+    if len(bodies) > 1:
+        bodies = [function for function in bodies if _has_product(function)] or bodies
+    if len(bodies) > 1:
+        names = ", ".join(f"@{_name_of(function)}" for function in bodies)
+        raise refuse(
+            bodies[1],
+            f"{len(bodies)} functions in the payload, and a pipeline takes one: {names}",
+            "--function NAME chooses one",
+        )
+    function = bodies[0]
+    name = _name_of(function)
+    others = tuple(_name_of(other) for other in functions if other != function)
+    entry = name if _ENTRY.fullmatch(name) else _entry(name)
+    is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
+    if is_alone and entry == name and not constants_of(function):
+        return Selection(module, name)
+    with function.location:
+        alone = ir.Module.create()
+        clone = function.clone()
+        alone.body.append(clone)
+    clone.attributes["sym_name"] = ir.StringAttr.get(entry)
+    return Selection(alone, name, others, lift(clone.operation))
+
+
+def _name_of(function: ir.Operation) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def _entry(name: str) -> str:
+    """Returns a name that PTX takes, for one that it does not."""
+    letters = re.sub(r"[^A-Za-z0-9_$]", "_", name)
+    return letters if _ENTRY.fullmatch(letters) else f"f_{letters}"
+
+
+def _has_product(function: ir.Operation) -> bool:
+    """Tells whether a function has an op that may be a contraction: one by its name, or a reduction."""
+    return any(
+        _PRODUCT.fullmatch(op.name) or "linalg.iterator_type<reduction>" in str(op.attributes.get("iterator_types", ""))
+        for op in walk(function)
+    )
+
+
+def _holds_nothing_else(module: ir.Module) -> bool:
+    """Tells whether a module has one op; state of PyTorch's random numbers, which nothing uses, does not count."""
+    ops = [op.operation for op in module.body.operations]
+    return sum(op.name != "ml_program.global" for op in ops) == 1

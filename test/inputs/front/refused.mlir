@@ -1,0 +1,560 @@
+// mmt4d
+func.func @f(%A: tensor<4x6x16x16xf16>, %B: tensor<8x6x16x16xf16>) -> tensor<4x8x16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x8x16x16xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
+  // refused: linalg.mmt4d: the dimensions of C are in an order that is neither row- nor column-major
+  %p = linalg.mmt4d ins(%A, %B : tensor<4x6x16x16xf16>, tensor<8x6x16x16xf16>) outs(%start : tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
+  return %p : tensor<4x8x16x16xf32>
+}
+
+// -----
+
+// batch_matmul
+func.func @f(%A: tensor<4x64x96xf16>, %B: tensor<4x96x128xf16>) -> tensor<4x64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
+  // refused: linalg.batch_matmul has a batch dimension of 4
+  %p = linalg.batch_matmul ins(%A, %B : tensor<4x64x96xf16>, tensor<4x96x128xf16>) outs(%start : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
+  return %p : tensor<4x64x128xf32>
+}
+
+// -----
+
+// batch_reduce_matmul
+func.func @f(%A: tensor<4x64x96xf16>, %B: tensor<4x96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.batch_reduce_matmul: the dimensions of A are in an order
+  %p = linalg.batch_reduce_matmul ins(%A, %B : tensor<4x64x96xf16>, tensor<4x96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// heads between m and k
+func.func @f(%A: tensor<64x4x96xf16>, %B: tensor<96x128xf16>) -> tensor<4x64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
+  // refused: linalg.contract: the dimensions of A are in an order
+  %p = linalg.contract indexing_maps = [affine_map<(h, m, n, k) -> (m, h, k)>, affine_map<(h, m, n, k) -> (k, n)>, affine_map<(h, m, n, k) -> (h, m, n)>]
+      ins(%A, %B : tensor<64x4x96xf16>, tensor<96x128xf16>) outs(%start : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
+  return %p : tensor<4x64x128xf32>
+}
+
+// -----
+
+// result in an order between
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x4x32xf16>) -> tensor<4x64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x64x32xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
+  // refused: linalg.contract: the dimensions of C are in an order
+  %p = linalg.contract indexing_maps = [affine_map<(m, i, j, k) -> (m, k)>, affine_map<(m, i, j, k) -> (k, i, j)>, affine_map<(m, i, j, k) -> (i, m, j)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x4x32xf16>) outs(%start : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
+  return %p : tensor<4x64x32xf32>
+}
+
+// -----
+
+// k of A and of B in two orders
+func.func @f(%A: tensor<64x8x12xf16>, %B: tensor<12x8x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.contract: the dimensions of B are in an order
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, h, d) -> (m, h, d)>, affine_map<(m, n, h, d) -> (d, h, n)>, affine_map<(m, n, h, d) -> (m, n)>]
+      ins(%A, %B : tensor<64x8x12xf16>, tensor<12x8x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// two contractions
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<128x32xf32>) -> tensor<64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %e = tensor.empty() : tensor<64x32xf32>
+  %t = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  // refused: a second contraction, linalg.contract, beside that of
+  %q = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%p, %D : tensor<64x128xf32>, tensor<128x32xf32>) outs(%t : tensor<64x32xf32>) -> tensor<64x32xf32>
+  return %q : tensor<64x32xf32>
+}
+
+// -----
+
+// maximum of sums
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.addf %u, %v : f32
+    %s = arith.maximumf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// products without a sum
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %w = arith.mulf %x, %y : f16
+    %s = arith.extf %w : f16 to f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// product rounded before the sum
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %w = arith.mulf %x, %y : f16
+    %v = arith.extf %w : f16 to f32
+    %s = arith.addf %z, %v : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// product scaled
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %t = arith.mulf %w, %u : f32
+    %s = arith.addf %z, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// a square
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %w = arith.mulf %u, %u : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// difference
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.subf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// unsigned integers
+func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>) -> tensor<64x128xi32> {
+  %zero = arith.constant 0 : i32
+  %empty = tensor.empty() : tensor<64x128xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<64x128xi32>) -> tensor<64x128xi32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xi8>, tensor<96x128xi8>) outs(%start : tensor<64x128xi32>) {
+  ^bb0(%x: i8, %y: i8, %z: i32):
+    %u = arith.extui %x : i8 to i32
+    %v = arith.extui %y : i8 to i32
+    %w = arith.muli %u, %v : i32
+    %s = arith.addi %z, %w : i32
+    linalg.yield %s : i32
+  } -> tensor<64x128xi32>
+  return %p : tensor<64x128xi32>
+}
+
+// -----
+
+// A rounded before the product
+func.func @f(%A: tensor<64x96xf32>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %a_e = tensor.empty() : tensor<64x96xf16>
+  // refused: A is the result of another op ('linalg.generic')
+  %a = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<64x96xf32>) outs(%a_e : tensor<64x96xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<64x96xf16>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%a, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// activation of A
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %a_e = tensor.empty() : tensor<64x96xf16>
+  // refused: A is the result of another op ('linalg.generic')
+  %a = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<64x96xf16>) outs(%a_e : tensor<64x96xf16>) {
+  ^bb0(%x: f16, %y: f16):
+    %t = math.exp %x : f16
+    linalg.yield %t : f16
+  } -> tensor<64x96xf16>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%a, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// convolution
+func.func @f(%A: tensor<66xf16>, %B: tensor<3xf16>, %C: tensor<64xf32>) -> tensor<64xf32> {
+  // refused: linalg.conv_1d has the indexing map (d0, d1) -> (d0 + d1)
+  %p = linalg.conv_1d ins(%A, %B : tensor<66xf16>, tensor<3xf16>) outs(%C : tensor<64xf32>) -> tensor<64xf32>
+  return %p : tensor<64xf32>
+}
+
+// -----
+
+// diagonal of A
+func.func @f(%A: tensor<64x64xf16>, %B: tensor<64x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic has the indexing map (d0, d1) -> (d0, d0)
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> (m, m)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%A, %B : tensor<64x64xf16>, tensor<64x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// a dimension of A alone
+func.func @f(%A: tensor<64x8x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic has a dimension of 8 that only A has
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k, j) -> (m, j, k)>, affine_map<(m, n, k, j) -> (k, n)>, affine_map<(m, n, k, j) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%A, %B : tensor<64x8x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// product of three
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x96xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: linalg.generic is no contraction
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B, %D : tensor<64x96xf16>, tensor<96x128xf16>, tensor<64x96xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %d: f16, %z: f32):
+    %xd = arith.mulf %x, %d : f16
+    %u = arith.extf %xd : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// quantized_matmul
+func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>, %x: i32, %y: i32, %C: tensor<64x128xi32>) -> tensor<64x128xi32> {
+  // refused: linalg.quantized_matmul is no contraction
+  %p = linalg.quantized_matmul ins(%A, %B, %x, %y : tensor<64x96xi8>, tensor<96x128xi8>, i32, i32) outs(%C : tensor<64x128xi32>) -> tensor<64x128xi32>
+  return %p : tensor<64x128xi32>
+}
+
+// -----
+
+// part of A
+func.func @f(%A: tensor<128x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: tensor.extract_slice takes a part of a buffer; operands must be whole buffers without gaps
+  %a = tensor.extract_slice %A[0, 0] [64, 96] [1, 1] : tensor<128x96xf16> to tensor<64x96xf16>
+  %p = linalg.matmul ins(%a, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// columns of a buffer
+func.func @f(%A: memref<64x128xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>) {
+  // refused: memref.subview takes a part of a buffer
+  %a = memref.subview %A[0, 0] [64, 96] [1, 1] : memref<64x128xf16> to memref<64x96xf16, strided<[128, 1]>>
+  linalg.matmul ins(%a, %B : memref<64x96xf16, strided<[128, 1]>>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
+  return
+}
+
+// -----
+
+// a row pitch
+// refused: argument 0 is memref<64x96xf16, strided<[128, 1]>>; buffers must be row-major without gaps
+func.func @f(%A: memref<64x96xf16, strided<[128, 1]>>, %B: memref<128x96xf16>, %C: memref<64x128xf32>) {
+  %b = memref.transpose %B (i, j) -> (j, i) : memref<128x96xf16> to memref<96x128xf16, strided<[1, 96]>>
+  linalg.matmul ins(%A, %b : memref<64x96xf16, strided<[128, 1]>>, memref<96x128xf16, strided<[1, 96]>>) outs(%C : memref<64x128xf32>)
+  return
+}
+
+// -----
+
+// reshape that does not nest
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x9x10xf16>) -> tensor<64x90xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x90xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x90xf32>) -> tensor<64x90xf32>
+  %b9 = tensor.collapse_shape %B [[0], [1, 2]] : tensor<96x9x10xf16> into tensor<96x90xf16>
+  // refused: tensor.expand_shape splits a dimension other than where it was joined
+  %b = tensor.expand_shape %b9 [[0], [1, 2]] output_shape [96, 6, 15] : tensor<96x90xf16> into tensor<96x6x15xf16>
+  %d = tensor.collapse_shape %b [[0], [1, 2]] : tensor<96x6x15xf16> into tensor<96x90xf16>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %d : tensor<64x96xf16>, tensor<96x90xf16>) outs(%start : tensor<64x90xf32>) -> tensor<64x90xf32>
+  return %p : tensor<64x90xf32>
+}
+
+// -----
+
+// print beside it
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %one = arith.constant 1.0 : f32
+  // refused: 'vector.print' beside the contraction: a pipeline would lose it
+  vector.print %one : f32
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// returned twice
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  // refused: the function returns 2 values
+  return %p, %p : tensor<64x128xf32>, tensor<64x128xf32>
+}
+
+// -----
+
+// sums that start from ones
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  // refused: linalg.fill starts the accumulator from something other than the constant 0: 1.0
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// sums that start from a row of bias
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %bias: tensor<128xf32>) -> tensor<64x128xf32> {
+  %e = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.broadcast ins(%bias : tensor<128xf32>) outs(%e : tensor<64x128xf32>) dimensions = [0]
+  %p = linalg.matmul ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: the result begins in argument 2 and ends in another place
+  return %p : tensor<64x128xf32>
+}
+
+// -----
+
+// dynamic sizes
+// refused: func.func has dynamic shapes; sizes must be static
+func.func @f(%A: tensor<?x96xf16>, %B: tensor<96x128xf16>, %C: tensor<?x128xf32>) -> tensor<?x128xf32> {
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<?x96xf16>, tensor<96x128xf16>) outs(%C : tensor<?x128xf32>) -> tensor<?x128xf32>
+  return %p : tensor<?x128xf32>
+}
+
+// -----
+
+// no contraction
+// refused: the function has no contraction: no linalg op that multiplies and adds
+func.func @f(%A: tensor<64x96xf16>) -> tensor<96x64xf16> {
+  %e = tensor.empty() : tensor<96x64xf16>
+  %t = linalg.transpose ins(%A : tensor<64x96xf16>) outs(%e : tensor<96x64xf16>) permutation = [1, 0]
+  return %t : tensor<96x64xf16>
+}
+
+// -----
+
+// activation of the sums
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  %h = tensor.empty() : tensor<64x128xf32>
+  // refused: linalg.generic computes something other than the rounding of the sums to C's type
+  %q = linalg.exp ins(%p : tensor<64x128xf32>) outs(%h : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %q : tensor<64x128xf32>
+}
+
+// -----
+
+// a copy of A to another buffer
+func.func @f(%A: memref<64x96xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>, %D: memref<64x96xf16>) {
+  // refused: memref.copy writes an argument to argument 3, and a pipeline would lose it
+  memref.copy %A, %D : memref<64x96xf16> to memref<64x96xf16>
+  linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : memref<64x96xf16>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
+  return
+}
+
+// -----
+
+// the product in a buffer that A was read from
+func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>) {
+  // refused: linalg.matmul takes argument 0 as C and as A or B; C must be another
+  linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%A : memref<64x64xf16>)
+  return
+}

@@ -1,0 +1,169 @@
+"""The front: payloads as users and front ends write them compile and are right, or are refused where they stand.
+
+`test/inputs/front` has a file of payloads that are accepted and one of those refused. The first line of each names it;
+a comment `computes` states the problem and the roles of the arguments, and a comment `refused` the message at the op
+below it. STEPLADDER_RANDOM_CONTRACTIONS=N runs N random ones, STEPLADDER_TEST_SEED=S those of another seed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from random_contractions import random_contraction
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.matmul import EmulatedExecutor, check_step
+from stepladder.mlir.traverse import walk
+from stepladder.payload import front, reference_export
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.reference import Program
+from stepladder.verify.check import check_matmul
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_CONTRACTIONS", "30"))
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+PARTS = 5  # tests, for several processes to share
+TILES = {"block_m": 64, "block_n": 64}
+PIPELINES = {
+    "wmma": {**TILES, "block_k": 32, "warp_m": 32, "warp_n": 32},
+    "mma_sync": {**TILES, "block_k": 32, "warp_m": 32, "warp_n": 32},
+    "wgmma": {**TILES, "block_k": 32, "consumer_warpgroups": 1},
+}
+
+
+def parts(name: str) -> dict[str, str]:
+    """Returns the payloads in a file, by the first line of each."""
+    texts = (INPUTS / "front" / f"{name}.mlir").read_text().split("// -----\n")
+    return {text.strip().splitlines()[0].removeprefix("// "): text.strip() + "\n" for text in texts}
+
+
+ACCEPTED, REFUSED, CONSUMED = parts("accepted"), parts("refused"), parts("consumed")
+
+
+def integers(emulation: Emulation, seed: int) -> list[np.ndarray]:
+    """Returns an array of -1, 0 and 1 for each argument."""
+    generator = np.random.default_rng(seed)
+    types = emulation.function.argument_types
+    return [np.asarray(generator.integers(-1, 2, each.shape), each.element.dtype) for each in types]
+
+
+def described(found: PayloadMatmul) -> str:
+    roles = sorted((role, number) for number, role in found.roles.items())
+    return f"{found.problem.describe()}; " + ", ".join(f"{role} is {number}" for role, number in roles)
+
+
+def expected(text: str) -> tuple[PayloadMatmul, Program]:
+    """Returns the matmul of a payload, and what the payload itself computes."""
+    module = parse_payload(text, "payload.mlir")
+    found = find_matmul(module)
+    return found, reference_export.export(module, found.roles)
+
+
+def check_last(text: str, pipeline: str, found: PayloadMatmul, reference: Program) -> bool:
+    """Checks the first and the last IR of a pipeline that can be run; returns False where the pipeline refuses it."""
+    knobs = dict(PIPELINES[pipeline])
+    if found.problem.a_type == "i8":
+        knobs["block_k"] = 64
+    try:
+        run = run_pipeline(text, "payload.mlir", Request(pipeline, knobs))
+    except StepladderError as error:
+        assert error.status == BAD_INPUT, error.render()
+        return False
+    reports = [check_step(run.steps[0].name, run.steps[0].text, "first.mlir", found.problem, reference)]
+    for step in reversed(run.steps):
+        reports.append(check_step(step.name, step.text, "last.mlir", found.problem, reference))
+        if reports[-1].passed is not None:
+            break
+    for report in reports:
+        assert report.passed, f"{text}\n{pipeline}, {report.step}: {report.unknown or report.check}"
+    return True
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_right(name) -> None:
+    text = ACCEPTED[name]
+    with mlir_context():
+        found, reference = expected(text)
+        assert described(found) == re.search(r"^// computes: (.*)$", text, re.MULTILINE).group(1)
+        whole = check_step("input", text, "payload.mlir", found.problem, reference)
+        assert whole.passed, whole
+    compiled = 0
+    for pipeline in PIPELINES:
+        with mlir_context():
+            compiled += check_last(text, pipeline, found, reference)
+    assert compiled
+
+
+@pytest.mark.parametrize("name", [name for name in ACCEPTED if " times " in name])
+def test_one_operand_twice_on_random_numbers(name) -> None:
+    """The diagonal of a product with the transpose is of sums of squares, which do not cancel."""
+    with mlir_context():
+        found, reference = expected(ACCEPTED[name])
+        assert found.problem.b_is_a
+        run = run_pipeline(ACCEPTED[name], "payload.mlir", Request("wgmma", PIPELINES["wgmma"]))
+        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last.mlir")), reference.roles)
+        for report in check_matmul(found.problem, reference, executor, 1):
+            assert report.passed, report.describe()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name) -> None:
+    text = REFUSED[name]
+    (place,) = [number for number, line in enumerate(text.splitlines(), 1) if "// refused: " in line]
+    message = text.splitlines()[place - 1].partition("// refused: ")[2]
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert caught.value.message.startswith(message), caught.value.render()
+    assert re.match(rf"payload.mlir:{place + 1}:\d+$", caught.value.location), caught.value.location
+    assert caught.value.status == BAD_INPUT
+    assert caught.value.notes
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_contractions(part) -> None:
+    """Random loops, views, transposes and casts: a matmul is compiled and right, anything else refused."""
+    for number in range(part, COUNT, PARTS):
+        text, features, is_matmul = random_contraction(SEED * 1_000_003 + number)
+        with mlir_context():
+            if not is_matmul:
+                with pytest.raises(StepladderError, match="an order that is neither row- nor column-major"):
+                    expected(text)
+                continue
+            found, reference = expected(text)
+            whole = check_step("input", text, "payload.mlir", found.problem, reference)
+            assert whole.passed, f"{text}\n{features}\n{whole}"
+        compiled = 0
+        for pipeline in (list(PIPELINES)[1 + number % 2], "wgmma"):
+            with mlir_context():
+                compiled += compiled == 0 and check_last(text, pipeline, found, reference)
+        assert compiled, f"{text}\n{features}"
+
+
+@pytest.mark.parametrize("name", CONSUMED)
+def test_elementwise_ops_on_the_product(name) -> None:
+    """The front keeps elementwise ops, on the rows and columns of C; pipelines say which of them they compute."""
+    text = CONSUMED[name]
+    with mlir_context():
+        module = parse_payload(text, "payload.mlir")
+        (function,) = walk(module, "func.func")
+        front.recognize(function)
+        assert module.operation.verify()
+        generics = [op for op in walk(module) if op.name.startswith("linalg.") and op.name != "linalg.yield"]
+        assert {op.name for op in generics} <= {"linalg.fill", "linalg.matmul", "linalg.generic"}
+        assert max(len(op.attributes["iterator_types"]) for op in generics if op.name == "linalg.generic") == 2
+        before, after = Emulation(parse_payload(text, "payload.mlir")), Emulation(module)
+        inputs = integers(before, 3)
+        wanted = before.run(inputs)
+        shapes = [type_.shape for type_ in after.function.argument_types]
+        given = [*inputs, *(np.zeros(shapes[-1], result.dtype) for result in wanted.results)]
+        found = after.run([array.reshape(shape) for array, shape in zip(given, shapes)])
+    results = wanted.results or [wanted.arguments[-1]]
+    np.testing.assert_array_equal(found.arguments[-1], results[0])
