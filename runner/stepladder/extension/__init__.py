@@ -31,6 +31,7 @@ from stepladder.extension.ops import (
     merge_ldmatrix,
     multicast_tiles,
     multistage_loads,
+    normalize_consumer,
     normalize_payload,
     order_transposed_tiles,
     pack_shared_memory,

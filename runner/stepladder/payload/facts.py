@@ -28,6 +28,7 @@ FACTS = (
     "acc_bits",
     "a_layout",
     "b_layout",
+    "has_consumer",
 )
 
 
@@ -39,6 +40,7 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
+        "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -47,11 +49,14 @@ def problem_facts(problem: Problem) -> Facts:
 
 
 def type_facts(module: ir.Module) -> Facts:
-    """Returns types, widths and layouts of the matmul in a dump, whole or tiled; none where no matmul is left."""
+    """Returns types, widths and layouts of the matmul in a dump, whole or tiled; none where no matmul is left.
+
+    Elementwise ops on the product are `linalg.generic` ops in dumps.
+    """
     matmuls = walk(module, "linalg.matmul") or walk(module, "vector.contract")
     if not matmuls:
         return {}
-    facts: Facts = {}
+    facts: Facts = {"has_consumer": int(bool(walk(module, "linalg.generic")))}
     attributes = matmuls[0].attributes
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):

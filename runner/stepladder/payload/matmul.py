@@ -19,7 +19,8 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b" or "c"; a product that is returned becomes a new last argument.
+        roles: number of a function argument -> "a", "b", "c", or "d0" and so on for operands of the epilogue; a result
+            that is returned becomes a new last argument.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`).
         location: of the `linalg.matmul`, as `file:line:column`.
     """
@@ -87,6 +88,8 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         a_layout=a_layout,
         b_layout=b_layout,
         compute_type="tf32" if a_type == "f32" else None,
+        consumers=form.consumers,
+        epilogue_operands=form.operands,
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

@@ -72,11 +72,22 @@ class Entry:
 
 
 def problem_key(problem: Problem) -> str:
-    """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates."""
+    """Returns the text that stands for a problem: sizes, types, layouts, whether it accumulates, and its epilogue."""
     return (
         f"{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
         f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{' accumulate' if problem.accumulate else ''}"
+        f"{_epilogue_key(problem)}"
     )
+
+
+def _epilogue_key(problem: Problem) -> str:
+    """Returns the text that stands for the elementwise ops after a product; empty where there are none."""
+    if not problem.consumers:
+        return ""
+    operands = "".join(
+        f" {'x'.join(map(str, (*operand.shape, operand.element_type)))}" for operand in problem.epilogue_operands
+    )
+    return f" {','.join(problem.consumers)}{operands}"
 
 
 class _Unusable(Exception):

@@ -6,7 +6,7 @@ import math
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
-from stepladder.runtime.bundle.manifest import ROLES, Manifest
+from stepladder.runtime.bundle.manifest import Manifest
 from stepladder.runtime.element_types import (
     ELEMENT_TYPES,
     INTEGER_SUMS,
@@ -98,10 +98,10 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         StepladderError: the first field that disagrees with the problem, with the value that would agree.
     """
     _check_types(manifest, fields)
-    missing = [role for role in ROLES if role not in {argument.role for argument in manifest.arguments}]
-    if missing:
-        got = ", ".join(argument.role for argument in manifest.arguments) or "none"
-        raise fields.error("arguments", f"must have one of each role {', '.join(ROLES)}, got {got}")
+    roles = manifest.problem.roles
+    found = [argument.role for argument in manifest.arguments]
+    if set(found) != set(roles):
+        raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {', '.join(found) or 'none'}")
     for item, argument in zip(fields.objects("arguments"), manifest.arguments):
         operand = manifest.problem.operand(argument.role)
         for name, wanted, got in (

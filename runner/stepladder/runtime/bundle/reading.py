@@ -12,6 +12,7 @@ from stepladder.runtime.bundle.limits import check_limits, check_problem
 from stepladder.runtime.bundle.manifest import (
     ACCESSES,
     CUBIN,
+    EPILOGUE_ROLES,
     INTERLEAVES,
     L2_PROMOTIONS,
     LAYOUTS,
@@ -29,7 +30,7 @@ from stepladder.runtime.bundle.manifest import (
 )
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem
 from stepladder.runtime.reference import REFERENCE, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -217,4 +218,16 @@ def _parse_problem(fields: Fields) -> Problem:
         a_layout=fields.string("a_layout", LAYOUTS, default="row"),
         b_layout=fields.string("b_layout", LAYOUTS, default="row"),
         compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,), default=a_type),
+        consumers=fields.strings("consumers") if "consumers" in fields.data else (),
+        epilogue_operands=_parse_epilogue(fields),
+    )
+
+
+def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
+    """Returns a problem's operands of elementwise ops; bundles without the field have none."""
+    items = fields.objects("epilogue_operands") if "epilogue_operands" in fields.data else []
+    if len(items) > len(EPILOGUE_ROLES):
+        raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
+    return tuple(
+        EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items
     )
