@@ -16,7 +16,7 @@ from stepladder.runtime.element_types import element_type
 
 _NAMES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 _TYPE = re.compile(r"\b(half|bfloat|float|double)\b")
-_CONSTANT = re.compile(r"(?<![\w.%@$\"#!])(f0x[0-9A-F]+|[+-]?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|qnan)\b)")
+_CONSTANT = re.compile(r'"[^"]*"|(?<![\w.%@$#!])(f0x[0-9A-F]+|[+-]?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|qnan)\b)')
 # Lines that hold no constants of the program: metadata, attributes, the names of files.
 _OTHER = re.compile(r"\s*(?:!|;|attributes |source_filename|target )")
 
@@ -33,6 +33,8 @@ def _line(line: str) -> str:
     types = [(found.end(), _NAMES[found.group(1)]) for found in _TYPE.finditer(line)]
 
     def replaced(found: re.Match[str]) -> str:
+        if found.group(1) is None:  # a text in quotes
+            return found.group(0)
         before = [name for end, name in types if end <= found.start()]
         return _constant(found.group(1), before[-1]) if before else found.group(1)
 

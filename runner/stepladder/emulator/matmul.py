@@ -23,7 +23,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, epilogue_role
 from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
@@ -39,7 +39,8 @@ class EmulatedExecutor:
 
     Args:
         emulation: of a module with one matmul, after any step.
-        roles: which operand an argument is, as number -> "a", "b" or "c"; others are not used, and hold zeros.
+        roles: which operand an argument is, as number -> "a", "b", "c", "d0" and so on; others are not used, and
+            hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
         progress: called with the number of blocks that have ended, and of all.
 
@@ -67,9 +68,10 @@ class EmulatedExecutor:
         self.steps = 0
         self._operands: dict[str, np.ndarray] = {}
 
-    def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Takes A and B for the launches that follow."""
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
+        """Takes A, B and the operands of elementwise ops for the launches that follow."""
         self._operands = {"a": a, "b": b}
+        self._operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the function with C holding `c` and returns what C holds afterwards."""

@@ -7,22 +7,30 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, epilogue_role
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.inputs import Operands, initial_c, logical_operands
+from stepladder.verify.inputs import Further, Operands, initial_c, logical_operands
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
 from stepladder.verify.tolerance import Tolerance
+
+
+def inputs_by_number(
+    problem: Problem, reference: Program, operands: Operands, further: Further = ()
+) -> dict[int, np.ndarray]:
+    """Returns A, B, what C holds before a launch and the operands of elementwise ops, by argument of a reference."""
+    a, b, c = operands
+    stored = {"a": a, "b": b, "c": initial_c(problem, c)}
+    stored |= {epilogue_role(number): array for number, array in enumerate(further)}
+    return {number: stored[role] for number, role in reference.roles.items() if number < len(reference.arguments)}
 
 
 def _evaluation(
     problem: Problem, reference: Program, operands: Operands, backend: NumPyArrays, wide: str
 ) -> Evaluation:
     """Returns the reference on A, B and what C holds before a launch."""
-    a, b, c = operands
-    stored = {"a": a, "b": b, "c": initial_c(problem, c)}
-    return Evaluation(reference, {number: stored[role] for number, role in reference.roles.items()}, backend, wide)
+    return Evaluation(reference, inputs_by_number(problem, reference, operands), backend, wide)
 
 
 def compare_random(
@@ -53,7 +61,7 @@ def compare_random(
         error = xp.abs(values - expected)
         bound = tolerance.element * xp.sqrt(scale) + tolerance.stored * xp.abs(expected)
         # Written so that NaN, which compares as false, is a mismatch.
-        _count(report, ~(error <= bound), values, expected, error, rows, backend)
+        count_mismatches(report, ~(error <= bound), values, expected, error, rows, backend)
         finite = xp.where(xp.isfinite(error), error, xp.zeros_like(error))
         largest = max(largest, float((finite / bound).max()))
         error_squared += float((finite**2).sum())
@@ -89,12 +97,12 @@ def compare_exact(
         expected = backend.cast(evaluation.rows(reference.output("c"), rows), "float64")
         # Not in float32, which would round a wrong i32, perhaps to the right one.
         values = backend.load(got[rows], "float64")
-        _count(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
+        count_mismatches(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
     report.passed = report.mismatches == 0
     return report
 
 
-def _count(
+def count_mismatches(
     report: CheckReport, wrong: Array, values: Array, expected: Array, error: Array, rows: slice, backend: NumPyArrays
 ) -> None:
     """Adds a block of rows to a report: its mismatches, and its largest error."""
