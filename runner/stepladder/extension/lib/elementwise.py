@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.traverse import attributes_of, producer
+from stepladder.mlir.traverse import attributes_of, producer, walk
+
+# The attribute of the op, and of the buffers of the product.
+MARK = "operand_c"
 
 _ROW, _COLUMN = 0, 1  # loops of the op
 
@@ -22,6 +25,54 @@ class Position:
 
     row: ir.Value
     column: ir.Value
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """An elementwise op in a function of its own (`tc.outline_consumer`).
+
+    Attributes:
+        call: of the function.
+        function: the function.
+        tile: the buffer in shared memory of the block's product.
+        row, column: where in it the warp's product begins.
+        rows, columns: extents of the warp's product.
+        elementwise: the op, on the operands of the call.
+        c: the warp's tile of C.
+    """
+
+    call: ir.Operation
+    function: ir.Operation
+    tile: ir.Operation
+    row: ir.Value
+    column: ir.Value
+    rows: int
+    columns: int
+    elementwise: Elementwise
+    c: ir.Value
+
+    def erase(self, rewriter: Rewriter) -> None:
+        """Erases call and function, after other ops have replaced them."""
+        rewriter.erase_op(self.call)
+        rewriter.erase_op(self.function)
+
+
+def find_outlined(payload: ir.Operation) -> Outlined | None:
+    """Returns the outlined op of a module, or None where there is none."""
+    calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
+    functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
+    if not calls:
+        return None
+    if len(calls) != 1 or len(functions) != 1:
+        raise Refusal(calls[0], "expected one call of one function with an elementwise op on the product")
+    (call,), (function,) = calls, functions
+    (generic,) = walk(function, "linalg.generic")
+    tile, row, column, *others = call.operands
+    rows, columns = ir.MemRefType(generic.operands[0].type).shape
+    elementwise = Elementwise(generic, [tile, *others])
+    return Outlined(
+        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, others[-1]
+    )
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -45,15 +96,17 @@ class Elementwise:
 
     Args:
         op: the op.
+        operands: its operands, where those of the op stand for them.
 
     Raises:
         Refusal: the op is not elementwise, or takes a value that is no constant from outside of its body.
     """
 
-    def __init__(self, op: ir.Operation) -> None:
+    def __init__(self, op: ir.Operation, operands: Sequence[ir.Value] | None = None) -> None:
         if not is_elementwise(op):
             raise Refusal(op, "expected an elementwise op on the product, with C as its one result")
         self.op = op
+        self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
 
@@ -66,7 +119,7 @@ class Elementwise:
         """
         width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
-        for argument, operand, map_ in list(zip(self.body.arguments, self.op.operands, self.maps))[1:]:
+        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
             if list(argument.uses):
                 values[argument] = _load(operand, map_, position, width)
         for inner in operations_of(self.body):
@@ -132,5 +185,5 @@ def _rows_are_aligned(type_: ir.MemRefType, width: int) -> bool:
     """
     strides, _ = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    is_power = types.byte_width(type_.element_type) * width in (2, 4, 8, 16, 32)
-    return is_power and strides[-1] == 1 and all(stride != unknown and stride % width == 0 for stride in strides[:-1])
+    is_vector = types.byte_width(type_.element_type) * width in (4, 8, 16, 32)
+    return is_vector and strides[-1] == 1 and all(stride != unknown and stride % width == 0 for stride in strides[:-1])
