@@ -22,6 +22,7 @@ class Writer:
     sums: str = "f32"
     stored: str = "f32"
     columns: str = ""
+    head: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     count: int = 0
@@ -304,7 +305,9 @@ KINDS = {
     "operand_used_twice": _used_twice,
     "diamond": _diamond,
     "derived_bias": _derived_bias,
-    "copy": lambda w, x: w.line(f"linalg.copy ins({x} : {w.tensor()}) outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"),
+    "copy_of_relu": lambda w, x: w.line(
+        f"linalg.copy ins({_relu(w, x)} : {w.tensor()}) outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"
+    ),
 }
 
 

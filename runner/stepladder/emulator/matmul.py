@@ -197,7 +197,12 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
-    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
+    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in.
+
+    A problem with elementwise ops stays as it is: its payload cannot be written from it.
+    """
+    if found.consumers:
+        return found
 
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile

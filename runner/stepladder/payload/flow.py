@@ -91,6 +91,7 @@ class Flow:
         result: C's number, and the value or buffer that holds the result.
         consumed: the scalar ops of elementwise ops on the product, in order; roundings alone are none.
         read: arguments that elementwise ops read -> the first op that does.
+        copied: an elementwise op that only copies the product.
     """
 
     function: ir.Operation
@@ -105,6 +106,7 @@ class Flow:
     result: tuple[int, ir.Value] | None = None
     consumed: list[str] = field(default_factory=list)
     read: dict[int, ir.Operation] = field(default_factory=dict)
+    copied: ir.Operation | None = None
 
     def form(self) -> Form:
         """Follows the whole function; returns how the payload is written.
@@ -139,6 +141,9 @@ class Flow:
             else "tensors"
         )
         c_type = str(ir.ShapedType(value.type).element_type)
+        sums_type = str(ir.ShapedType(self.matmul.operands[2].type).element_type)
+        if self.copied is not None and not self.consumed and c_type == sums_type:
+            raise refuse(self.copied, f"{self.copied.name} copies the product and computes nothing of it")
         return Form(c in self.read or c == self.start, self.roles, c_type, name, tuple(self.consumed), operands)
 
     def _follow(self, op: ir.Operation) -> None:
@@ -285,7 +290,14 @@ class Flow:
         consumers.check(op)
         inputs, output = consumers.parts(op)
         target = self._content(output, op)
-        read = [self._content(operand, op) for operand in inputs if _is_shaped(operand)]
+        arguments = op.regions[0].blocks[0].arguments
+        read = [
+            self._content(operand, op)
+            for operand, argument in zip(inputs, arguments)
+            if _is_shaped(operand) and list(argument.uses)
+        ]
+        if len(op.results) and not list(op.results[0].uses):
+            raise refuse(op, f"nothing uses the result of {op.name}")
         if consumers.reads_output(op):
             read.append(target)
         for content in read:
@@ -310,7 +322,9 @@ class Flow:
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *_PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
-        self.consumed += [name for name in body if name not in ("linalg.yield", "arith.constant")] or [op.name]
+        computed = [name for name in body if name not in ("linalg.yield", "arith.constant")]
+        self.consumed += computed
+        self.copied = self.copied if computed else op
         self._store(op, Kind.CONSUMED, target)
 
     def _operands(self, arguments: list[ir.BlockArgument], c: int) -> tuple[EpilogueOperand, ...]:
