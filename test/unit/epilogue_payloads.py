@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 
 
@@ -315,3 +316,21 @@ def payload(kind: str, m: int, n: int, k: int, **types: str) -> str:
     """Returns the payload of a kind in `KINDS`; further arguments as for `Writer`."""
     writer = Writer(m, n, k, **types)
     return writer.text(KINDS[kind](writer, writer.product()))
+
+
+# Steps of random chains: functions of a matrix that stay in range for values of a few units.
+_STEPS = ("relu", "leaky_relu", "gelu_tanh", "gelu_erf", "silu", "tanh", "scale", "clamp", "casts", "abs_by_map")
+_WITH_OPERANDS = (
+    *("row_bias", "row_bias_f16", "row_bias_of_one_row", "column_bias", "broadcast_bias", "broadcast_column_bias"),
+    *("add_matrix", "add_matrix_bf16", "add_transposed_matrix", "multiply_matrix", "scale_of_one_element"),
+    *("diamond", "derived_bias"),
+)
+
+
+def random_chain(writer: Writer, drawn: random.Random) -> str:
+    """Writes a product and up to six kinds of elementwise ops, drawn, behind it; returns the result."""
+    value = writer.product()
+    for _ in range(drawn.randint(1, 6)):
+        full = len(writer.arguments) >= 7
+        value = KINDS[drawn.choice(_STEPS if full else drawn.choice([_STEPS, _WITH_OPERANDS]))](writer, value)
+    return value

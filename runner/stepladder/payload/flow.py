@@ -318,7 +318,9 @@ class Flow:
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
         if is_memref(output) and (self.result is None or self._number(output, op) != self.result[0]):
-            raise refuse(op, f"{op.name} writes another buffer than linalg.matmul: a second result, and one is computed")
+            raise refuse(
+                op, f"{op.name} writes another buffer than linalg.matmul: a second result, and one is computed"
+            )
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *_PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
@@ -341,7 +343,9 @@ class Flow:
                 )
         if len(numbers) > consumers.MOST_OPERANDS:
             op = self.read[numbers[consumers.MOST_OPERANDS]]
-            raise refuse(op, f"elementwise ops take {len(numbers)} arguments, and the most is {consumers.MOST_OPERANDS}")
+            raise refuse(
+                op, f"elementwise ops take {len(numbers)} arguments, and the most is {consumers.MOST_OPERANDS}"
+            )
         operands = []
         for place, number in enumerate(numbers):
             type_ = ir.ShapedType(arguments[number].type)

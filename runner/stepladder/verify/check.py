@@ -120,9 +120,7 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     )
 
 
-def _launch_random(
-    problem: Problem, executor: Executor, seed: int
-) -> tuple[Operands, Further, list[np.ndarray]]:
+def _launch_random(problem: Problem, executor: Executor, seed: int) -> tuple[Operands, Further, list[np.ndarray]]:
     """Returns random operands, those of elementwise ops, and what C holds after each of two launches on them."""
     a, b, c = random_inputs(problem, seed)
     further = further_inputs(problem, seed)

@@ -90,4 +90,3 @@ def compare_epilogue(
     report.norm_error, report.norm_tolerance = math.sqrt(totals["error"]) / norm, math.sqrt(totals["usual"]) / norm
     report.passed = report.mismatches == 0 and report.norm_error <= report.norm_tolerance and compared > 0
     return report
-

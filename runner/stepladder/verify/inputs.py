@@ -116,7 +116,9 @@ def further_inputs(problem: Problem, seed: int) -> Further:
     for number, operand in enumerate(problem.epilogue_operands):
         element = element_type(operand.element_type)
 
-        def small(generator: np.random.Generator, count: int, divisor: int = 1 if element.is_integer else 4) -> np.ndarray:
+        def small(
+            generator: np.random.Generator, count: int, divisor: int = 1 if element.is_integer else 4
+        ) -> np.ndarray:
             values = generator.integers(-FURTHER, FURTHER + 1, count, np.int8)
             return values if divisor == 1 else values.astype(np.float32) / divisor
 

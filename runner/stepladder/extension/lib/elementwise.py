@@ -158,9 +158,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     def element(column: ir.Value) -> ir.Value:
         place = {_ROW: position.row, _COLUMN: column, None: None}
         indices = [index(0) if place[loop] is None else place[loop] for loop in loops]
-        return ir.Operation.create(
-            "memref.load", results=[type_.element_type], operands=[operand, *indices]
-        ).results[0]
+        return ir.Operation.create("memref.load", results=[type_.element_type], operands=[operand, *indices]).results[0]
 
     if width is None:
         return element(position.column)

@@ -101,7 +101,9 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     roles = manifest.problem.roles
     found = [argument.role for argument in manifest.arguments]
     if set(found) != set(roles):
-        raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {', '.join(found) or 'none'}")
+        raise fields.error(
+            "arguments", f"must have one of each role {', '.join(roles)}, got {', '.join(found) or 'none'}"
+        )
     for item, argument in zip(fields.objects("arguments"), manifest.arguments):
         operand = manifest.problem.operand(argument.role)
         for name, wanted, got in (

@@ -228,6 +228,4 @@ def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
     items = fields.objects("epilogue_operands") if "epilogue_operands" in fields.data else []
     if len(items) > len(EPILOGUE_ROLES):
         raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
-    return tuple(
-        EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items
-    )
+    return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
