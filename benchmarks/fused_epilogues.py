@@ -1,6 +1,7 @@
-"""Measures elementwise ops fused into the epilogue against what libraries do, on a GPU: docs/results/fused_epilogues.json.
+"""Measures elementwise ops fused into the epilogue beside what libraries do, on a GPU.
 
-Each case is C = f(AB) in f16 with f32 accumulators, for square problems. Its contestants, timed in turn in one process:
+Each case is C = f(AB) in f16 with f32 accumulators, for square problems; docs/results/fused_epilogues.json has the
+results. The contestants of a case, timed in turn in one process:
 
   cublas     the matmul alone, by cuBLAS: the baseline between any two others
   plain      the matmul alone, by our kernel with the same knobs as `fused`
@@ -22,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import duel
@@ -74,7 +76,7 @@ class Case:
     lt: Callable[[Any, Any, Any], Any] | None
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     import torch
 
     return torch
@@ -84,7 +86,7 @@ def _activated(gelu: bool) -> Callable[[Any, Any, Any], Any]:
     return lambda a, b, d: _torch()._addmm_activation(d, a, b, use_gelu=gelu)
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: torch.Tensor) -> torch.Tensor:
     return _torch().nn.functional.gelu(x, approximate="tanh")
 
 
@@ -92,9 +94,7 @@ CASES = {
     "relu": Case(None, _RELU.format(x="%s"), lambda p, d: p.relu(), None),
     "bias_relu": Case(_BIAS, f"{_ADD}\n    {_RELU.format(x='%x')}", lambda p, d: (p + d).relu(), _activated(False)),
     "bias_gelu": Case(_BIAS, f"{_ADD}\n    {_GELU}", lambda p, d: _gelu(p + d), _activated(True)),
-    "add": Case(
-        _MATRIX, _ADD.replace("%x =", "%y ="), lambda p, d: p + d, lambda a, b, d: _torch().addmm(d, a, b)
-    ),
+    "add": Case(_MATRIX, _ADD.replace("%x =", "%y ="), lambda p, d: p + d, lambda a, b, d: _torch().addmm(d, a, b)),
     "add_relu": Case(_MATRIX, f"{_ADD}\n    {_RELU.format(x='%x')}", lambda p, d: (p + d).relu(), None),
 }
 
@@ -176,8 +176,8 @@ def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
     torch = views.torch
     a, b, d = views.a, views.b, views.operand
 
-    def on_stream(function: Callable[[], Any]) -> Callable[[], Any]:
-        def enqueue() -> Any:
+    def on_stream(function: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
+        def enqueue() -> torch.Tensor:
             with torch.cuda.stream(views.stream):
                 return function()
 

@@ -1,8 +1,8 @@
 """The text of LLVM IR as MLIR's LLVM writes it and as llvmlite's LLVM, an older one, reads it.
 
-They differ in floating-point constants. The newer LLVM writes the shortest decimal number that rounds to a constant, and
-where none is short its bits (`f0x3F3504F3`), and has words for infinities and NaN. The older one takes decimal numbers
-that the type holds exactly, and else the bits of the number as a double (`0x3FE6A09E60000000`).
+They differ in floating-point constants. The newer LLVM writes the shortest decimal number that rounds to a constant,
+and where none is short its bits (`f0x3F3504F3`), and has words for infinities and NaN. The older one takes decimal
+numbers that the type holds exactly, and else the bits of the number as a double (`0x3FE6A09E60000000`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
+from stepladder.payload.consumers import NAMED
 from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
@@ -49,14 +50,14 @@ def problem_facts(problem: Problem) -> Facts:
 
 
 def type_facts(module: ir.Module) -> Facts:
-    """Returns types, widths and layouts of the matmul in a dump, whole or tiled; none where no matmul is left.
+    """Returns types, widths and layouts of the matmul in a dump, whole or tiled; none of these where no matmul is left.
 
-    Elementwise ops on the product are `linalg.generic` ops in dumps.
+    Elementwise ops on the product are known as long as there are any, also after the matmul.
     """
+    facts: Facts = {"has_consumer": int(any(map(_is_consumer, walk(module))))}
     matmuls = walk(module, "linalg.matmul") or walk(module, "vector.contract")
     if not matmuls:
-        return {}
-    facts: Facts = {"has_consumer": int(bool(walk(module, "linalg.generic")))}
+        return facts
     attributes = matmuls[0].attributes
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
@@ -72,3 +73,13 @@ def type_facts(module: ir.Module) -> Facts:
             rows_first = ir.AffineExpr.get_dim(0 if role == "a" else 2)
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
     return facts
+
+
+def _is_consumer(op: ir.Operation) -> bool:
+    """Tells whether an op of a dump is an elementwise op on the product: `linalg.generic`, or a named op on tensors.
+
+    Steps make copies, of tensors too, and other named ops on buffers.
+    """
+    if op.name == "linalg.generic":
+        return True
+    return op.name in NAMED and op.name != "linalg.copy" and len(op.results) > 0

@@ -4,74 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import Enum
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload import consumers, linalg_bodies
 from stepladder.payload.arguments import check_operand, check_unused, is_memref
+from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
 
 
-class Kind(Enum):
-    """What a tensor or a buffer holds."""
-
-    ARGUMENT = "an argument"
-    EMPTY = "tensor.empty"
-    ZEROS = "zeros"
-    SUMS = "the sums of the matmul"
-    ROUNDED = "the rounded sums"
-    CONSUMED = "the result of an elementwise op on the sums"
-    DERIVED = "the result of an elementwise op on arguments"
-    NUMBER = "a constant"
-
-
-# What an elementwise op of the epilogue makes its result from, and of these what depends on the product.
-_READ = (Kind.ARGUMENT, Kind.ZEROS, Kind.SUMS, Kind.ROUNDED, Kind.CONSUMED, Kind.DERIVED, Kind.NUMBER)
-_PRODUCT = (Kind.SUMS, Kind.ROUNDED, Kind.CONSUMED)
-
-
-@dataclass(frozen=True)
-class _Content:
-    """What a value or a buffer holds.
-
-    Attributes:
-        kind: of what.
-        argument: the argument whose storage the tensor began in, or None for storage of its own.
-        read: the `bufferization.to_tensor` that it came through, or None.
-    """
-
-    kind: Kind
-    argument: int | None = None
-    read: ir.Operation | None = None
-
-
 def _is_shaped(value: ir.Value) -> bool:
     return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
-
-
-@dataclass
-class Form:
-    """How a payload that the rule accepts is written.
-
-    Attributes:
-        accumulates: whether the function reads C.
-        roles: function argument -> "a", "b", "c", or "d0", "d1" and so on for what elementwise ops read; a result that
-            no argument takes has the number of one more.
-        c_type: element type of what the result is stored as.
-        consumers: names of the scalar ops on the product, in order; none where it is only rounded.
-        operands: element type and shape of "d0", "d1" and so on.
-        name: `buffers` for a matmul on memrefs; `normal` for buffers at the boundary and tensors inside; `tensors` for
-            a function of which an argument or a result is a tensor.
-    """
-
-    accumulates: bool
-    roles: dict[int, str]
-    c_type: str
-    name: str
-    consumers: tuple[str, ...] = ()
-    operands: tuple[EpilogueOperand, ...] = ()
 
 
 @dataclass
@@ -96,8 +40,8 @@ class Flow:
 
     function: ir.Operation
     matmul: ir.Operation
-    values: dict[ir.Value, _Content] = field(default_factory=dict)
-    buffers: dict[int, _Content] = field(default_factory=dict)
+    values: dict[ir.Value, Content] = field(default_factory=dict)
+    buffers: dict[int, Content] = field(default_factory=dict)
     written: dict[int, ir.Operation] = field(default_factory=dict)
     as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
     as_buffers: set[int] = field(default_factory=set)
@@ -119,7 +63,7 @@ class Flow:
             raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have one, without branches")
         arguments = list(blocks[0].arguments)
         for number, argument in enumerate(arguments):
-            content = _Content(Kind.ARGUMENT, number)
+            content = Content(Kind.ARGUMENT, number)
             if is_memref(argument):
                 self.buffers[number] = content
             else:
@@ -149,9 +93,9 @@ class Flow:
     def _follow(self, op: ir.Operation) -> None:
         match op.name:
             case "arith.constant":
-                self.values[op.results[0]] = _Content(Kind.NUMBER)
+                self.values[op.results[0]] = Content(Kind.NUMBER)
             case "tensor.empty":
-                self.values[op.results[0]] = _Content(Kind.EMPTY)
+                self.values[op.results[0]] = Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self._read(op)
             case "linalg.fill":
@@ -175,7 +119,7 @@ class Flow:
             raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
         return ir.BlockArgument(buffer).arg_number
 
-    def _content(self, operand: ir.Value, op: ir.Operation) -> _Content:
+    def _content(self, operand: ir.Value, op: ir.Operation) -> Content:
         """Returns what an operand, a tensor or a buffer, holds when an op takes it."""
         content = self.buffers[self._number(operand, op)] if is_memref(operand) else self.values[operand]
         if content.read is not None and "restrict" not in content.read.attributes:
@@ -189,11 +133,11 @@ class Flow:
     def _read(self, op: ir.Operation) -> None:
         number = self._number(op.operands[0], op)
         content = self.buffers[number]
-        self.values[op.results[0]] = _Content(content.kind, content.argument, op)
+        self.values[op.results[0]] = Content(content.kind, content.argument, op)
         if list(op.results[0].uses):
             self.as_tensors[number] = op
 
-    def _store(self, op: ir.Operation, kind: Kind, target: _Content) -> None:
+    def _store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
         """Notes that an op's output, of which `target` is what it held, holds `kind` from now on."""
         output = op.operands[len(op.operands) - 1]
         if not is_memref(output):
@@ -203,10 +147,10 @@ class Flow:
                     "bufferization.to_tensor without 'writable', and C is written through it",
                     "accepted: bufferization.to_tensor %C restrict writable : ...",
                 )
-            self.values[op.results[0]] = _Content(kind, target.argument)
+            self.values[op.results[0]] = Content(kind, target.argument)
             return
         number = self._number(output, op)
-        self.buffers[number] = _Content(kind, number)
+        self.buffers[number] = Content(kind, number)
         self.written[number] = op
         self.as_buffers.add(number)
 
@@ -237,11 +181,11 @@ class Flow:
 
     def _fill_operand(self, op: ir.Operation) -> None:
         """Notes a tensor of copies of one constant, which elementwise ops read."""
-        if self.values.get(op.operands[0], _Content(Kind.EMPTY)).kind is not Kind.NUMBER:
+        if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
             raise refuse(op, "linalg.fill takes a number that is no constant")
         if self._content(op.operands[1], op).kind is not Kind.EMPTY:
             raise refuse(op, "linalg.fill overwrites an argument with an operand of an elementwise op")
-        self.values[op.results[0]] = _Content(Kind.NUMBER)
+        self.values[op.results[0]] = Content(Kind.NUMBER)
 
     def _multiply(self, op: ir.Operation) -> None:
         if not linalg_bodies.multiplies_and_adds(op):
@@ -301,18 +245,18 @@ class Flow:
         if consumers.reads_output(op):
             read.append(target)
         for content in read:
-            if content.kind not in _READ:
+            if content.kind not in READ:
                 raise refuse(op, f"{op.name} reads {content.kind.value}")
             if content.kind is Kind.ARGUMENT and content.argument is not None:
                 self.read.setdefault(content.argument, op)
-        if not any(content.kind in _PRODUCT for content in read):
+        if not any(content.kind in PRODUCT for content in read):
             if is_memref(output) or (target.kind is not Kind.EMPTY and not consumers.reads_output(op)):
                 raise refuse(op, f"{op.name} writes {target.kind.value}, and takes no result of linalg.matmul")
-            self.values[op.results[0]] = _Content(Kind.DERIVED)
+            self.values[op.results[0]] = Content(Kind.DERIVED)
             return
         whole = ir.AffineMap.get_identity(2)
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
-            if _is_shaped(operand) and self._content(operand, op).kind in _PRODUCT and map_ != whole:
+            if _is_shaped(operand) and self._content(operand, op).kind in PRODUCT and map_ != whole:
                 raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
         shape = list(ir.ShapedType(self.matmul.operands[2].type).shape)
         if list(ir.ShapedType(output.type).shape) != shape:
@@ -321,7 +265,7 @@ class Flow:
             raise refuse(
                 op, f"{op.name} writes another buffer than linalg.matmul: a second result, and one is computed"
             )
-        if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *_PRODUCT):
+        if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
         computed = [name for name in body if name not in ("linalg.yield", "arith.constant")]
@@ -362,9 +306,9 @@ class Flow:
                 "to one place, the result",
             )
 
-    def _take(self, op: ir.Operation, value: ir.Value, content: _Content, c: int) -> None:
+    def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:
         """Notes the result, argument or new argument `c`."""
-        if content.kind not in _PRODUCT:
+        if content.kind not in PRODUCT:
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of linalg.matmul")
         self._used_once(value, op)
         if self.result is not None:

@@ -11,8 +11,8 @@ integers of the whole range instead, and every element must equal the reference:
 
 **Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference.
 
-Where elementwise ops follow the product, exact sums become numbers that are not: the first two checks then compare within
-bounds that `error_propagation` carries through these ops, from exact sums and from those of the random check.
+Where elementwise ops follow the product, exact sums become numbers that are not: the first two checks then compare
+within bounds that `error_propagation` carries through these ops, from exact sums and from those of the random check.
 
 Where the kernel only writes C, C holds NaN before the launch, or the smallest integer of its type, which no right
 result is. NaN and infinity in the result never pass.

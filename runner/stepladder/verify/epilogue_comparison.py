@@ -51,16 +51,16 @@ def compare_epilogue(
     b_squared = backend.load(logical_operands(problem, *operands[:2])[1], "float32") ** 2
 
     def summed(rows: slice) -> Array:
-        rounding = once * abs(bounded.rows(product, rows))
+        rounding = abs(bounded.rows(product, rows)) * once
         if is_exact:
             return rounding
         a_squared = backend.load(logical_operands(problem, *operands[:2])[0][rows], "float32") ** 2
-        return rounding + tolerance.element * backend.cast(xp.sqrt(a_squared @ b_squared), "float64")
+        return rounding + backend.cast(xp.sqrt(a_squared @ b_squared), "float64") * tolerance.element
 
     def typical(rows: slice) -> Array:
         sums = bounded.rows(product, rows)
         mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-        return once * abs(sums) + (0.0 if is_exact else tolerance.norm * mean)
+        return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean)
 
     bounded = BoundedEvaluation(reference, inputs, backend, summed)
     usual = BoundedEvaluation(reference, inputs, backend, typical)

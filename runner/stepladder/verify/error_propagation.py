@@ -158,7 +158,7 @@ class BoundedOp(StructuredOp):
                 unit += _LIBRARY
             error = error + magnitude * unit + _SMALLEST[op.type]
         unbounded = xp.full_like(error + magnitude, float("inf"))
-        return xp.where(abs(result) + error <= _LARGEST[op.type], error + 0 * magnitude, unbounded)
+        return xp.where(abs(result) + error <= _LARGEST[op.type], error + magnitude * 0, unbounded)
 
     def _combined(self, op: Operation, values: list[Array], errors: list[Array], result: Array) -> Array:
         """Returns how far the exact result for wrong operands can be from that for the reference's."""

@@ -22,7 +22,8 @@ class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
     elements.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: accumulators that reach C in another way than by a copy, an elementwise op, an addition or such a transpose.
+    Refuses: accumulators that reach C in another way than by a copy, an elementwise op, an addition or such a
+        transpose.
     """
 
     target: Handle

@@ -3,7 +3,7 @@
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, bufferization, ir, linalg
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
@@ -60,7 +60,7 @@ class _Consumer:
     def place(self, operand: ir.Value, map_: ir.AffineMap) -> int | None:
         """Returns which input an operand is; None for C, which is read from the destination."""
         buffer = _buffer_of(operand)
-        if buffer is not None and buffer == self.c.owner.operands[0] and map_ == self.identity:
+        if buffer is not None and buffer == defining_op(self.c).operands[0] and map_ == self.identity:
             return None
         for place, (known, known_map) in enumerate(zip(self.operands, self.maps)):
             if known == operand and known_map == map_:
@@ -85,7 +85,7 @@ class _Consumer:
             regions=1,
         )
         types = [ir.ShapedType(operand.type).element_type for operand in generic.operands]
-        block = ir.Block.create_at_start(generic.regions[0], types, [generic.location] * len(types))
+        block = generic.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
         return generic, block
 
 

@@ -13,8 +13,9 @@ class OutlineConsumer(Tc.Operation, name="outline_consumer"):
     """Moves the `linalg.generic` that consumes a warp's product to a private function, and calls it in its place.
 
     The function takes the block's tile of the product and the row and the column at which the warp's begins, and then
-    the other operands of the op, and returns the last, C's tile. In the launch, the tile has no view, behind which upstream's hoisting of transfers
-    expects accesses to the accumulators, and no arithmetic on numbers, at which `convert-vector-to-gpu` fails.
+    the other operands of the op, and returns the last, C's tile. In the launch, the tile has no view, behind which
+    upstream's hoisting of transfers expects accesses to the accumulators, and no arithmetic on numbers, at which
+    `convert-vector-to-gpu` fails.
     `tc.compute_on_fragments` and `tc.map_consumer_to_lanes` replace the call.
 
     Operands: a handle to the module.
@@ -53,7 +54,7 @@ def outline_consumer(payload: ir.Operation, op: OutlineConsumer, rewriter: Rewri
             },
             regions=1,
         )
-        block = ir.Block.create_at_start(function.regions[0], types, [generic.location] * len(types))
+        block = function.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
         with ir.InsertionPoint(block):
             own, row, column, *others = block.arguments
             extents = ir.MemRefType(sums.type).shape

@@ -15,9 +15,9 @@ class SplitK(Tc.Operation, name="split_k"):
     """Makes `splits` blocks compute a tile, each a slice of the k steps.
 
     Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
-    the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An elementwise
-    op on the product is computed once, on the reduced elements. The result does not depend on the order in which blocks
-    arrive.
+    the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An
+    elementwise op on the product is computed once, on the reduced elements. The result does not depend on the order in
+    which blocks arrive.
 
     The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
     first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block

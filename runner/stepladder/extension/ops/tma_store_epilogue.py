@@ -26,8 +26,8 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of each warpgroup; warpgroups, that store.
-    Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose rows are
-        not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
+    Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
+        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
     """
 
     target: Handle
@@ -166,25 +166,24 @@ class _Store:
 
     def _write(
         self,
-        fragment: "AccumulatorFragment | _Computed",
+        fragment: AccumulatorFragment,
         box: ir.Value,
         number: int,
         coordinates: list[tuple[ir.Value, ir.Value]],
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
-        if self.found.elementwise is not None:
-            fragment = _Computed(fragment, self.found)
+        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
                 if self.bytes == 4:
                     for half in (0, 1):
-                        pair = fragment.pair(block, number * matrices + position, half)
+                        pair = source.pair(block, number * matrices + position, half)
                         own = arith.addi(row, index(MMA_ROWS * block + MATRIX * half))
                         memory.store_vector(pair, box, own, column)
                 else:
                     first = number * matrices + 2 * position
-                    pairs = [fragment.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
+                    pairs = [source.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
                     own = arith.addi(row, index(MMA_ROWS * block))
                     _store_matrices(box, own, column, pairs)
 
