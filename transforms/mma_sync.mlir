@@ -5,7 +5,7 @@
 // their products, across the barrier too, and blocks are rasterized for the L2 cache.
 //
 // f16 and bf16 with f32 accumulators, f16 with f16 accumulators, f32 multiplied as tf32, i8 with i32 accumulators; A
-// and B each row- or column-major.
+// and B each row- or column-major. Elementwise ops on the product are computed in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -13,8 +13,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
-        whole_tiles = "1", rounds_c = "0", normalizes = "1",
+        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, are computed on
+        // fragments.
+        whole_tiles = "1", rounds_c = "1", normalizes = "1",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // The 16-bit type that upstream's conversion is given as f16; see `convert_to_mma_sync`.
@@ -32,7 +33,7 @@ module attributes {transform.with_named_sequence} {
         // Swizzled, not padded: the tiles of A and B, for each stage.
         shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
-        accumulator_registers = "warp_m * warp_n * c_bits / 1024"
+        accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
@@ -57,8 +58,10 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @stage_sums_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -75,6 +78,8 @@ module attributes {transform.with_named_sequence} {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Vectors: 16-byte copies, fragments of 16 x 8 x 16 (f16).

@@ -10,8 +10,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
-        whole_tiles = "1", rounds_c = "0", normalizes = "1",
+        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, take the product
+        // from shared memory.
+        whole_tiles = "1", rounds_c = "1", normalizes = "1",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
@@ -23,10 +24,12 @@ module attributes {transform.with_named_sequence} {
         run = "8", a_width = "block_k", b_width = "block_n",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
+        // The product that elementwise ops read.
+        sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer else 0",
         // Two bytes an f16, in rows padded against bank conflicts.
-        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding)) + sums_bytes",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
-        accumulator_registers = "warp_m * warp_n * c_bits / 1024"
+        accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
@@ -58,8 +61,10 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @stage_sums_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -77,6 +82,8 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Vectors: 16-byte copies, fragments of 16 x 16 x 16.
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -86,6 +93,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @pad_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multi_buffer failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @hoist_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @map_consumer_to_lanes failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // The kernel function.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

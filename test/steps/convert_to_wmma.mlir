@@ -74,7 +74,7 @@ gpu.module @kernels {
 
 // -----
 
-// expected-error@unknown {{A and B must be of f16, and C of f16 or f32}}
+// expected-error@unknown {{A and B must be of f16, and accumulators of f16 or f32}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

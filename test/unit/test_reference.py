@@ -265,8 +265,6 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline) -> None:
     plain = matmul_text(64, 64, 64, accumulate=False)
     whole = with_epilogue(plain, body)
     with mlir_context():
-        with pytest.raises(StepladderError, match=r"linalg.generic computes something other"):
-            run_pipeline(whole, "payload.mlir", Request(pipeline, knobs))
         run = run_pipeline(plain, "payload.mlir", Request(pipeline, knobs))
         references = [
             reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles) for text in (plain, whole)

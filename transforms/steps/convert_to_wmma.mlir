@@ -17,8 +17,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_type == 'f16' and b_type == 'f16' and c_type in ['f16', 'f32']",
-         message = "A and B must be of f16, and C of f16 or f32"},
+        {condition = "a_type == 'f16' and b_type == 'f16' and acc_type in ['f16', 'f32']",
+         message = "A and B must be of f16, and accumulators of f16 or f32"},
         {condition = "a_layout == 'row' and b_layout == 'row'", message = "A and B must be row-major"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},

@@ -17,8 +17,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multi_buffer(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["vectorize_copies"], left_out = {stages = 1 : i64}} {
-    %tiles = transform.structured.match ops{["memref.alloc"]} in %module
+    %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.op<"memref.alloc">
+    %b = transform.structured.match ops{["memref.alloc"]} attributes {operand_b} in %module
+      : (!transform.any_op) -> !transform.op<"memref.alloc">
+    %tiles = transform.merge_handles %a, %b : !transform.op<"memref.alloc">
     // skip_analysis: upstream looks for one op that overwrites a tile before it is read, and here all threads of the
     // block do so together.
     %stages = transform.memref.multibuffer %tiles {factor = 2 : i64, skip_analysis, knobs = {factor = "stages"}}

@@ -3,7 +3,7 @@
 // The accumulator then has one buffer of a static shape from the first product to the last, also where the tile extends
 // beyond C. Later steps keep the accumulator in registers: for them the buffer states the initial value and the
 // destination, and an epilogue step erases it. Without an epilogue step a copy after the k loop writes C, or the op
-// that rounds the accumulator to C's type does.
+// that consumes the product does.
 //
 // Upstream's padding with `nofold` (which also keeps paddings that add nothing) creates the copies. The padding of C
 // becomes an allocation here. Those of A and B cover the whole reduction: `tile_k` slices them, and
@@ -34,14 +34,14 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @stage_c_in_shared_memory(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly}) {
-    // The matmul is padded to whole tiles. Either an op rounds its result, and needs no copy, or the result is written
+    // The matmul is padded to whole tiles. Either an op consumes its result, and needs no copy, or the result is written
     // to C, which takes a copy back. One of the two handles is empty, and padding it does nothing.
     %store = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
-    %rounding = transform.select "linalg.generic" in %last : (!transform.any_op) -> !transform.any_op
-    %rounded = transform.get_producer_of_operand %rounding[0] : (!transform.any_op) -> !transform.any_op
-    %rounded_matmul, %rounded_pads, %no_copy = transform.structured.pad %rounded
+    %consumer = transform.select "linalg.generic" in %last : (!transform.any_op) -> !transform.any_op
+    %consumed = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
+    %consumed_matmul, %consumed_pads, %no_copy = transform.structured.pad %consumed
       pad_to_multiple_of [%block_m, %block_n, %block_k] {
         padding_dimensions = [0, 1, 2], nofold_flags = [1, 1, 1], copy_back_op = "none"
       } : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
@@ -71,7 +71,7 @@ module attributes {transform.with_named_sequence} {
     %alloc = transform.select "memref.alloc" in %ops : (!transform.any_op) -> !transform.any_op
     transform.annotate %alloc "operand_c" : !transform.any_op
 
-    // The op that writes C, a copy or a rounding: the epilogue steps replace it.
+    // The op that writes C, a copy or a consumer: the epilogue steps replace it.
     %written = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %epilogue = transform.get_producer_of_operand %written[0] : (!transform.any_op) -> !transform.any_op

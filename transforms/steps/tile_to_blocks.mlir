@@ -3,8 +3,8 @@
 // The first of two levels of tiling: tiles of C are independent, so blocks need no communication. A larger tile reads
 // less of A and B in total (each element of A is read n / block_n times, each of B m / block_m times); a smaller tile
 // gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the `linalg.fill` is fused
-// into the tile, where it initializes registers instead of memory. Where the accumulator is rounded to C's type, the
-// rounding is tiled and the matmul fused into it: a tile is rounded in registers.
+// into the tile, where it initializes registers instead of memory. Where an elementwise op consumes the product, or rounds
+// it to C's type, that op is tiled and the matmul fused into it: a tile is computed further in registers.
 //
 // Of a batch, a block computes a tile of one matmul: the batch is tiled by 1 and mapped to z, and
 // `drop_batch_dimension` makes the tile's product a plain matmul.
@@ -33,14 +33,15 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "form == 'normal' or normalizes",
          message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
-        {condition = "acc_type == c_type or rounds_c", message = "C must have the element type of the accumulators"},
+        {condition = "not has_consumer or rounds_c",
+         message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "batch <= 65535", message = "a batch must have at most 65535 matmuls: blocks along z of a grid"},
         {condition = "not batched or m > 1 and n > 1 and k > 1",
          message = "m, n and k of a batch must be above 1: dimensions of 1 are dropped with that of the batch"}
       ]} {
-    // Tiles the producer of C: the matmul, or the op that rounds its result. Rows of tiles map to y and columns to x,
+    // Tiles the producer of C: the matmul, or the op that consumes its result. Rows of tiles map to y and columns to x,
     // the fastest dimension of the grid.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
@@ -58,9 +59,9 @@ module attributes {transform.with_named_sequence} {
       transform.yield %tiled, %loop : !transform.any_op, !transform.any_op
     }
 
-    // Fuses the matmul whose result is rounded. Without a rounding the handle is empty and nothing is fused.
-    %rounding = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
-    %slice = transform.get_producer_of_operand %rounding[0] : (!transform.any_op) -> !transform.any_op
+    // Fuses the matmul whose result is consumed. Without a consumer the handle is empty and nothing is fused.
+    %consumer = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
+    %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
     %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
     %matmul_tile, %with_matmul = transform.structured.fuse_into_containing_op %matmul into %blocks
       : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)

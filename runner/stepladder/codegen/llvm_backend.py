@@ -1,23 +1,36 @@
 """LLVM IR to PTX, as a process of its own: `python -m stepladder.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx`.
 
+A second argument names NVIDIA's library of elementary functions (libdevice), which is linked into the module.
 LLVM ends the process when it cannot select an instruction, so `stepladder.codegen.ptx` runs this module in a child.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import llvmlite.binding as llvm
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 
 
-def to_ptx(llvm_ir: str, chip: str) -> str:
+def _link(module: llvm.ModuleRef, library: str) -> None:
+    """Links libdevice into a module, and makes its functions internal, so that those without a call are dropped."""
+    functions = llvm.parse_bitcode(Path(library).read_bytes())
+    functions.triple, functions.data_layout = module.triple, module.data_layout
+    names = [function.name for function in functions.functions if not function.is_declaration]
+    module.link_in(functions)
+    for name in names:
+        module.get_function(name).linkage = llvm.Linkage.internal
+
+
+def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     """Returns the PTX of an LLVM IR module, optimized at O3 for `chip`, such as "sm_80".
 
     Args:
         llvm_ir: text of the module, without a target.
         chip: the GPU's architecture, as LLVM names it.
+        library: the path of libdevice, for a module that calls its functions.
 
     Raises:
         RuntimeError: LLVM does not parse or verify the module.
@@ -27,6 +40,8 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, opt=3)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
+    if library is not None:
+        _link(module, library)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     # Copies of a loop around wgmma cost registers, of which accumulators take most.
@@ -37,4 +52,4 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(to_ptx(sys.stdin.read(), sys.argv[1]))
+    sys.stdout.write(to_ptx(sys.stdin.read(), *sys.argv[1:]))

@@ -9,7 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder.codegen.toolchain import find_tool
+from stepladder.codegen.llvm_text import for_older_llvm
+from stepladder.codegen.toolchain import find_libdevice, find_tool
 from stepladder.mlir.diagnostics import shorten
 from stepladder.runtime.errors import FAILED, StepladderError
 
@@ -24,15 +25,15 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
         chip: the target, such as "sm_80".
 
     Raises:
-        StepladderError: LLVM refuses the module (status FAILED).
+        StepladderError: LLVM refuses the module (status FAILED), or libdevice, whose functions it calls, is missing.
     """
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     child = subprocess.run(
-        [sys.executable, "-m", "stepladder.codegen.llvm_backend", chip],
-        input=llvm_ir,
+        [sys.executable, "-m", "stepladder.codegen.llvm_backend", chip, *_libraries(llvm_ir)],
+        input=for_older_llvm(llvm_ir),
         capture_output=True,
         text=True,
         env=environment,
@@ -45,6 +46,11 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     if foreign:
         raise StepladderError(f"this LLVM does not know the intrinsic {foreign.group(0)}", status=FAILED)
     return child.stdout
+
+
+def _libraries(llvm_ir: str) -> list[str]:
+    """Returns the path of libdevice, for a module that calls its elementary functions; else nothing."""
+    return [find_libdevice()] if re.search(r"^declare [^@]*@__nv_", llvm_ir, re.M) else []
 
 
 def assemble(ptx: str, chip: str) -> tuple[bytes, str]:

@@ -45,6 +45,24 @@ def find_tool(name: str) -> str:
     return found
 
 
+def find_libdevice() -> str:
+    """Returns the path of NVIDIA's library of elementary functions, as LLVM bitcode: beside ptxas, or in a pip package.
+
+    Raises:
+        StepladderError: it is in none of these places.
+    """
+    name = "nvvm/libdevice/libdevice.10.bc"
+    folders = [*(Path(folder or ".") / "nvidia" for folder in sys.path), Path(find_tool("ptxas")).resolve().parents[1]]
+    for folder in folders:
+        for found in [folder / name, *sorted(folder.glob(f"*/{name}"))]:
+            if found.is_file():
+                return str(found)
+    raise StepladderError(
+        "libdevice is missing, whose elementary functions the kernel calls",
+        notes=["install it with: pip install 'nvidia-nvvm==13.0.*'"],
+    )
+
+
 def tool_versions() -> dict[str, str]:
     """Returns name -> version of every tool between the payload and the cubin.
 

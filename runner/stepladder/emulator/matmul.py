@@ -25,7 +25,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from stepladder.runtime.problem import Problem, operand_of
+from stepladder.runtime.problem import Problem, epilogue_role, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
@@ -45,7 +45,8 @@ class EmulatedExecutor:
 
     Args:
         emulation: of a module with one matmul, after any step.
-        roles: which operand an argument is, as number -> "a", "b", "c" or "ab"; others are not used, and hold zeros.
+        roles: which operand an argument is, as number -> "a", "b", "c", "ab", "d0" and so on; others are not used, and
+            hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
         progress: called with the number of blocks that have ended, and of all.
 
@@ -73,9 +74,10 @@ class EmulatedExecutor:
         self.steps = 0
         self._operands: dict[str, np.ndarray] = {}
 
-    def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Takes A and B for the launches that follow."""
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
+        """Takes A, B and the operands of elementwise ops for the launches that follow."""
         self._operands = {"a": a, "b": b}
+        self._operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
@@ -207,12 +209,15 @@ _MATMULS = 3
 
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
-    it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need.
+    it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need. A problem with
+    elementwise ops stays as it is: its payload cannot be written from it.
 
     Args:
         found: the problem of a payload.
         knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` nothing changes.
     """
+    if found.consumers:
+        return found
 
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile

@@ -17,6 +17,7 @@ from stepladder.extension.lib.dialect import (
     transform_op,
 )
 from stepladder.extension.ops import (
+    compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
     enable_dependent_launch,
@@ -27,12 +28,15 @@ from stepladder.extension.ops import (
     load_by_tma,
     lower_warpgroup_mma,
     make_persistent,
+    map_consumer_to_lanes,
     mark_grid_constants,
     merge_ldmatrix,
     multicast_tiles,
     multistage_loads,
+    normalize_consumer,
     normalize_payload,
     order_transposed_tiles,
+    outline_consumer,
     pack_shared_memory,
     pass_descriptors_by_value,
     pingpong_consumers,

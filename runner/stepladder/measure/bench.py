@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -22,7 +22,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.runtime.reference import Program, matmul_program
 from stepladder.verify.check import check_exact
-from stepladder.verify.inputs import INTEGER_C, integer_range, random_inputs
+from stepladder.verify.inputs import INTEGER_C, further_inputs, integer_range, random_inputs
 
 SCHEMA_VERSION = 1
 MINIMUM_ROUNDS = 7
@@ -33,6 +33,8 @@ SEED = 0
 LARGEST_C = 30000.0
 # i32 accumulators must not wrap.
 LARGEST_INTEGER_C = float(2**31 - 1 - INTEGER_C)
+# What the baseline computes where elementwise ops follow the product.
+MATMUL_ALONE = "the matmul alone, without the elementwise ops that follow it"
 # How many standard deviations the largest element of a large matrix has.
 LARGEST_NORMAL = 6.0
 
@@ -105,10 +107,17 @@ def bench_bundles(
             library = cublas(buffers)
             launchers["cublas"] = library.enqueue
             result["baseline"] = {"name": "cublas", "provider": library.provider}
+            if problem.consumers:
+                result["baseline"]["computes"] = MATMUL_ALONE
+                print(f"note: cublas computes {MATMUL_ALONE}", file=sys.stderr, flush=True)
         if check:
             references = {name: bundle.expected() for name, bundle in zip(names, bundles)}
             for name, enqueue in launchers.items():
-                _require_exact(name, buffers, enqueue, references.get(name, matmul_program(problem)))
+                if name in references:
+                    _require_exact(name, buffers, enqueue, references[name], problem)
+                else:
+                    alone = replace(problem, consumers=(), epilogue_operands=())
+                    _require_exact(name, buffers, enqueue, matmul_program(alone), alone)
         restore, restore_every = prepare_data(buffers, bundles[0].constants())
         contestants = [
             Contestant(name, problem.flops, enqueue, restore, restore_every) for name, enqueue in launchers.items()
@@ -144,9 +153,11 @@ def _compute_type(problem: Problem) -> str:
     return problem.compute_type or problem.a_type
 
 
-def _require_exact(name: str, buffers: MatmulBuffers, enqueue: Callable[[], None], reference: Program) -> None:
-    """Raises StepladderError with status FAILED if a kernel fails the exact check."""
-    report = check_exact(buffers.problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
+def _require_exact(
+    name: str, buffers: MatmulBuffers, enqueue: Callable[[], None], reference: Program, problem: Problem
+) -> None:
+    """Raises StepladderError with status FAILED if a kernel fails the exact check of a problem."""
+    report = check_exact(problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
     print(f"{name}: {report.describe()}", file=sys.stderr, flush=True)
     if not report.passed:
         raise StepladderError(
@@ -171,6 +182,8 @@ def prepare_data(
     buffers.a.upload(found.get("a", a))
     buffers.b.upload(found.get("a" if problem.b_is_a else "b", b))
     buffers.c.upload(c)
+    for buffer, array in zip(buffers.further, further_inputs(problem, SEED)):
+        buffer.upload(array)
     if not problem.accumulate:
         return None, None
     original = buffers.device.allocate(buffers.c.size)
@@ -179,7 +192,12 @@ def prepare_data(
 
 
 def launches_before_restore(problem: Problem) -> int:
-    """Returns how many launches of C = AB + C keep C in its range on random inputs; at least 1."""
+    """Returns how many launches of C = AB + C keep C in its range on random inputs; at least 1.
+
+    Where elementwise ops compute C from C, nothing is known of two launches: 1.
+    """
+    if problem.consumers:
+        return 1
     if element_type(problem.acc_type).is_integer:
         # The variance of integers from -r to r - 1 is r^2 / 3.
         limit, variance = LARGEST_INTEGER_C, integer_range(problem) ** 2 / 3

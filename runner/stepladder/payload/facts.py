@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
+from stepladder.payload.consumers import NAMED
 from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
@@ -34,6 +35,7 @@ FACTS = (
     "acc_bits",
     "a_layout",
     "b_layout",
+    "has_consumer",
 )
 
 
@@ -49,6 +51,7 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
+        "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -58,14 +61,18 @@ def problem_facts(problem: Problem) -> Facts:
 
 def type_facts(module: ir.Module) -> Facts:
     """Returns types, widths and layouts of the matmul in a dump, whole or tiled, as far as one is left, and whether it
-    is a batch."""
+    is a batch.
+
+    Elementwise ops on the product are known as long as there are any, also after the matmul.
+    """
+    facts: Facts = {"has_consumer": int(any(map(_is_consumer, walk(module)))), "batched": 0}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
-        return {"batched": 0}
+        return facts
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)
-    facts: Facts = {"batched": first}
+    facts["batched"] = first
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
@@ -80,3 +87,13 @@ def type_facts(module: ir.Module) -> Facts:
             rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
     return facts
+
+
+def _is_consumer(op: ir.Operation) -> bool:
+    """Tells whether an op of a dump is an elementwise op on the product: `linalg.generic`, or a named op on tensors.
+
+    Steps make copies, of tensors too, and other named ops on buffers.
+    """
+    if op.name == "linalg.generic":
+        return True
+    return op.name in NAMED and op.name != "linalg.copy" and len(op.results) > 0

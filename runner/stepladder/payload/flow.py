@@ -4,57 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import Enum
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.payload import linalg_bodies
+from stepladder.payload import consumers, linalg_bodies
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
+from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse
+from stepladder.runtime.problem import EpilogueOperand, epilogue_role
 
 
-class Kind(Enum):
-    """What a tensor or a buffer holds."""
-
-    ARGUMENT = "an argument"
-    EMPTY = "tensor.empty"
-    ZEROS = "zeros"
-    ACCUMULATORS = "the accumulators of the matmul"
-    ROUNDED = "the rounded accumulators"
-    NUMBER = "a constant"
-
-
-@dataclass(frozen=True)
-class _Content:
-    """What a value or a buffer holds.
-
-    Attributes:
-        kind: of what.
-        argument: the argument whose storage the tensor began in, or None for storage of its own.
-        read: the `bufferization.to_tensor` that it came through, or None.
-    """
-
-    kind: Kind
-    argument: int | None = None
-    read: ir.Operation | None = None
-
-
-@dataclass
-class Form:
-    """How a payload that the rule accepts is written.
-
-    Attributes:
-        accumulates: whether the accumulators start from C.
-        roles: function argument -> "a", "b" or "c"; a result that no argument takes has the number of one more.
-        c_type: element type of what the result is stored as.
-        name: `buffers` for a matmul on memrefs; `normal` for buffers at the boundary and tensors inside; `tensors` for
-            a function of which an argument or a result is a tensor.
-    """
-
-    accumulates: bool
-    roles: dict[int, str]
-    c_type: str
-    name: str
+def _is_shaped(value: ir.Value) -> bool:
+    return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
 
 
 @dataclass
@@ -71,21 +32,27 @@ class Flow:
         as_tensors: the last op that read or wrote each memref argument as a tensor.
         as_buffers: memref arguments that linalg ops wrote.
         roles: argument number -> "a", "b" or "c".
-        accumulates: whether the accumulators start from C.
-        result: C's number, and the value or buffer that holds the product.
+        start: the argument that the accumulators start from, or None for zeros.
+        result: C's number, and the value or buffer that holds the result.
+        consumed: the scalar ops of elementwise ops on the product, in order; roundings alone are none.
+        read: arguments that elementwise ops read -> the first op that does.
+        copied: an elementwise op that only copies the product.
     """
 
     function: ir.Operation
     matmul: ir.Operation
-    values: dict[ir.Value, _Content] = field(default_factory=dict)
+    values: dict[ir.Value, Content] = field(default_factory=dict)
     views: dict[ir.Value, int] = field(default_factory=dict)
-    buffers: dict[int, _Content] = field(default_factory=dict)
+    buffers: dict[int, Content] = field(default_factory=dict)
     written: dict[int, ir.Operation] = field(default_factory=dict)
     as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
     as_buffers: set[int] = field(default_factory=set)
     roles: dict[int, str] = field(default_factory=dict)
-    accumulates: bool = False
+    start: int | None = None
     result: tuple[int, ir.Value] | None = None
+    consumed: list[str] = field(default_factory=list)
+    read: dict[int, ir.Operation] = field(default_factory=dict)
+    copied: ir.Operation | None = None
 
     def form(self) -> Form:
         """Follows the whole function; returns how the payload is written.
@@ -98,7 +65,7 @@ class Flow:
             raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have one, without branches")
         arguments = list(blocks[0].arguments)
         for number, argument in enumerate(arguments):
-            content = _Content(Kind.ARGUMENT, number)
+            content = Content(Kind.ARGUMENT, number)
             if is_memref(argument):
                 self.buffers[number] = content
             else:
@@ -110,6 +77,7 @@ class Flow:
             raise refuse(end, f"nothing takes the result of {self.matmul.name}: it must be returned or written to C")
         c, value = self.result
         self.roles[c] = "c"
+        operands = self._operands(arguments, c)
         self._check_arguments(arguments)
         name = (
             "buffers"
@@ -118,14 +86,18 @@ class Flow:
             if c < len(arguments) and all(map(is_memref, (arguments[n] for n in self.roles)))
             else "tensors"
         )
-        return Form(self.accumulates, self.roles, str(ir.ShapedType(value.type).element_type), name)
+        c_type = str(ir.ShapedType(value.type).element_type)
+        sums_type = str(ir.ShapedType(self.matmul.operands[2].type).element_type)
+        if self.copied is not None and not self.consumed and c_type == sums_type:
+            raise refuse(self.copied, f"{self.copied.name} copies the product and computes nothing of it")
+        return Form(c in self.read or c == self.start, self.roles, c_type, name, tuple(self.consumed), operands)
 
     def _follow(self, op: ir.Operation) -> None:
         match op.name:
             case "arith.constant":
-                self.values[op.results[0]] = _Content(Kind.NUMBER)
+                self.values[op.results[0]] = Content(Kind.NUMBER)
             case "tensor.empty":
-                self.values[op.results[0]] = _Content(Kind.EMPTY)
+                self.values[op.results[0]] = Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self._read(op)
             case "memref.collapse_shape" | "memref.expand_shape":  # `front.rewrite` makes matrices of arguments
@@ -136,10 +108,8 @@ class Flow:
                 self._multiply(op)
             case "linalg.generic" if linalg_bodies.rounds(op):
                 self._round(op)
-            case "linalg.generic":
-                raise refuse(
-                    op, "linalg.generic computes something other than the rounding of the accumulators to C's type"
-                )
+            case _ if consumers.is_consumer(op):
+                self._consume(op)
             case "bufferization.materialize_in_destination":
                 self._write(op)
             case "func.return":
@@ -155,7 +125,7 @@ class Flow:
             raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
         return ir.BlockArgument(buffer).arg_number
 
-    def _content(self, operand: ir.Value, op: ir.Operation) -> _Content:
+    def _content(self, operand: ir.Value, op: ir.Operation) -> Content:
         """Returns what an operand, a tensor or a buffer, holds when an op takes it."""
         content = self.buffers[self._number(operand, op)] if is_memref(operand) else self.values[operand]
         if content.read is not None and "restrict" not in content.read.attributes:
@@ -169,11 +139,11 @@ class Flow:
     def _read(self, op: ir.Operation) -> None:
         number = self._number(op.operands[0], op)
         content = self.buffers[number]
-        self.values[op.results[0]] = _Content(content.kind, content.argument, op)
+        self.values[op.results[0]] = Content(content.kind, content.argument, op)
         if list(op.results[0].uses):
             self.as_tensors[number] = op
 
-    def _store(self, op: ir.Operation, kind: Kind, target: _Content) -> None:
+    def _store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
         """Notes that an op's output, of which `target` is what it held, holds `kind` from now on."""
         output = op.operands[len(op.operands) - 1]
         if not is_memref(output):
@@ -183,14 +153,18 @@ class Flow:
                     "bufferization.to_tensor without 'writable', and C is written through it",
                     "accepted: bufferization.to_tensor %C restrict writable : ...",
                 )
-            self.values[op.results[0]] = _Content(kind, target.argument)
+            self.values[op.results[0]] = Content(kind, target.argument)
             return
         number = self._number(output, op)
-        self.buffers[number] = _Content(kind, number)
+        self.buffers[number] = Content(kind, number)
         self.written[number] = op
         self.as_buffers.add(number)
 
     def _fill(self, op: ir.Operation) -> None:
+        users = [use.owner.operation for use in op.results[0].uses] if len(op.results) else []
+        if users and self.matmul not in users and all(map(consumers.is_consumer, users)):
+            self._fill_operand(op)
+            return
         value = op.operands[0].owner
         constant = None if isinstance(value, ir.Block) or value.name != "arith.constant" else value.attributes["value"]
         number = getattr(constant, "value", None)
@@ -204,14 +178,20 @@ class Flow:
         target = self._content(op.operands[1], op)
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"linalg.fill overwrites {target.kind.value}")
-        is_start = (
-            op.operands[1] == self.matmul.operands[2]
-            if is_memref(op.operands[1])
-            else [use.owner for use in op.results[0].uses] == [self.matmul]
-        )
-        if not is_start:
+        users = [] if is_memref(op.operands[1]) else [use.owner.operation for use in op.results[0].uses]
+        others = [user for user in users if user != self.matmul]
+        is_start = op.operands[1] == self.matmul.operands[2] if is_memref(op.operands[1]) else self.matmul in users
+        if not is_start or not all(map(consumers.is_consumer, others)):
             raise refuse(op, f"linalg.fill makes zeros that are not, or not only, what {self.matmul.name} starts from")
         self._store(op, Kind.ZEROS, target)
+
+    def _fill_operand(self, op: ir.Operation) -> None:
+        """Notes a tensor of copies of one constant, which elementwise ops read."""
+        if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
+            raise refuse(op, "linalg.fill takes a number that is no constant")
+        if self._content(op.operands[1], op).kind is not Kind.EMPTY:
+            raise refuse(op, "linalg.fill overwrites an argument with an operand of an elementwise op")
+        self.values[op.results[0]] = Content(Kind.NUMBER)
 
     def _multiply(self, op: ir.Operation) -> None:
         if not linalg_bodies.multiplies_and_adds(op):
@@ -233,7 +213,7 @@ class Flow:
                 f"{op.name} starts from {start.kind.value}",
                 "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
             )
-        self.accumulates = start.kind is Kind.ARGUMENT
+        self.start = start.argument if start.kind is Kind.ARGUMENT else None
         if start.argument in self.roles:
             raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be another")
         self._store(op, Kind.ACCUMULATORS, start)
@@ -242,36 +222,99 @@ class Flow:
 
     def _round(self, op: ir.Operation) -> None:
         source, target = (self._content(operand, op) for operand in op.operands)
-        if source.kind is not Kind.ACCUMULATORS or is_memref(op.operands[1]):
+        if source.kind is not Kind.ACCUMULATORS or self.start is not None or source.argument is not None:
+            self._consume(op)
+            return
+        if is_memref(op.operands[1]):
             raise refuse(
                 op, f"linalg.generic rounds something other than the accumulators of {self.matmul.name} on tensors"
             )
-        if self.accumulates or source.argument is not None:
-            raise refuse(
-                op,
-                f"the accumulators begin in argument {source.argument} and are rounded to another type: they must "
-                "begin in a tensor.empty",
-                "C = AB + C accumulates in C's own type",
-            )
-        self._used_once(op.operands[0], op)
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"the rounding overwrites {target.kind.value}")
         if bits_of_name(str(ir.ShapedType(op.operands[1].type).element_type)) not in (8, 16):
             raise refuse(op, f"the accumulators are rounded to {ir.ShapedType(op.operands[1].type).element_type}")
         self._store(op, Kind.ROUNDED, target)
 
+    def _consume(self, op: ir.Operation) -> None:
+        """Follows an elementwise op: on the product, or on arguments that it is combined with."""
+        consumers.check(op)
+        inputs, output = consumers.parts(op)
+        target = self._content(output, op)
+        arguments = op.regions[0].blocks[0].arguments
+        read = [
+            self._content(operand, op)
+            for operand, argument in zip(inputs, arguments)
+            if _is_shaped(operand) and list(argument.uses)
+        ]
+        if len(op.results) and not list(op.results[0].uses):
+            raise refuse(op, f"nothing uses the result of {op.name}")
+        if consumers.reads_output(op):
+            read.append(target)
+        for content in read:
+            if content.kind not in READ:
+                raise refuse(op, f"{op.name} reads {content.kind.value}")
+            if content.kind is Kind.ARGUMENT and content.argument is not None:
+                self.read.setdefault(content.argument, op)
+        if not any(content.kind in PRODUCT for content in read):
+            if is_memref(output) or (target.kind is not Kind.EMPTY and not consumers.reads_output(op)):
+                raise refuse(op, f"{op.name} writes {target.kind.value}, and takes no result of linalg.matmul")
+            self.values[op.results[0]] = Content(Kind.DERIVED)
+            return
+        whole = ir.AffineMap.get_identity(2)
+        for operand, map_ in zip(inputs, consumers.maps_of(op)):
+            if _is_shaped(operand) and self._content(operand, op).kind in PRODUCT and map_ != whole:
+                raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
+        shape = list(ir.ShapedType(self.matmul.operands[2].type).shape)
+        if list(ir.ShapedType(output.type).shape) != shape:
+            raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
+        if is_memref(output) and (self.result is None or self._number(output, op) != self.result[0]):
+            raise refuse(
+                op, f"{op.name} writes another buffer than linalg.matmul: a second result, and one is computed"
+            )
+        if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *PRODUCT):
+            raise refuse(op, f"{op.name} overwrites {target.kind.value}")
+        body = [item.operation.name for item in op.regions[0].blocks[0].operations]
+        computed = [name for name in body if name not in ("linalg.yield", "arith.constant")]
+        self.consumed += computed
+        self.copied = self.copied if computed else op
+        self._store(op, Kind.CONSUMED, target)
+
+    def _operands(self, arguments: list[ir.BlockArgument], c: int) -> tuple[EpilogueOperand, ...]:
+        """Gives the arguments that elementwise ops read their roles; returns what they are."""
+        if self.start is not None and self.start != c:
+            self.read.setdefault(self.start, self.matmul)
+        numbers = sorted(number for number in self.read if number != c)
+        for number in numbers:
+            if number in self.roles:
+                raise refuse(
+                    self.read[number],
+                    f"{self.read[number].name} takes argument {number}, which is {self.roles[number].upper()} too; an "
+                    "operand of the epilogue must be another argument",
+                )
+        if len(numbers) > consumers.MOST_OPERANDS:
+            op = self.read[numbers[consumers.MOST_OPERANDS]]
+            raise refuse(
+                op, f"elementwise ops take {len(numbers)} arguments, and the most is {consumers.MOST_OPERANDS}"
+            )
+        operands = []
+        for place, number in enumerate(numbers):
+            type_ = ir.ShapedType(arguments[number].type)
+            self.roles[number] = epilogue_role(place)
+            operands.append(EpilogueOperand(str(type_.element_type), tuple(type_.shape)))
+        return tuple(operands)
+
     def _used_once(self, value: ir.Value, op: ir.Operation) -> None:
         """Refuses a value that other ops take beside the one given."""
-        if len(list(value.uses)) != 1:
+        if not is_memref(value) and len(list(value.uses)) != 1:
             raise refuse(
                 op,
                 f"{self.values[value].kind.value} are used {len(list(value.uses))} times; they must go "
                 "to one place, the result",
             )
 
-    def _take(self, op: ir.Operation, value: ir.Value, content: _Content, c: int) -> None:
+    def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:
         """Notes the result, argument or new argument `c`."""
-        if content.kind not in (Kind.ACCUMULATORS, Kind.ROUNDED):
+        if content.kind not in PRODUCT:
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
         self._used_once(value, op)
         if self.result is not None:

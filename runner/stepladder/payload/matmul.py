@@ -22,8 +22,8 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b", "c", or "ab" for one that is A and B; a product that is
-            returned becomes a new last argument.
+        roles: number of a function argument -> "a", "b", "c", "ab" for one that is A and B, or "d0" and so on for
+            operands of the epilogue; a result that is returned becomes a new last argument.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`);
             `recognized` for one that the front brings to the normal form.
         location: of the product's op, as `file:line:column`.
@@ -138,6 +138,8 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         a_broadcast=a_map.is_broadcast,
         b_broadcast=b_map.is_broadcast,
         b_is_a="ab" in form.roles.values(),
+        consumers=form.consumers,
+        epilogue_operands=form.operands,
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

@@ -10,7 +10,7 @@ from stepladder.runtime.errors import StepladderError
 
 ACCEPTED = (
     "accepted: one function of A, B and C with one linalg.matmul; in front of it a linalg.fill with 0; behind "
-    "it a linalg.generic that rounds the accumulators with arith.truncf; arith.constant, tensor.empty, "
+    "it elementwise ops of linalg on the accumulators, one result; arith.constant, tensor.empty, "
     "bufferization.to_tensor, bufferization.materialize_in_destination and func.return"
 )
 

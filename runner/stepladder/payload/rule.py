@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from stepladder.mlir.bindings import ir
-from stepladder.payload.flow import Flow, Form
+from stepladder.payload.flow import Flow
+from stepladder.payload.form import Form
 from stepladder.payload.refusal import refuse
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.

@@ -86,7 +86,7 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
     unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
     if unknown:
         raise StepladderError(
-            f"the kernel takes argument {unknown[0]} of the function, which is none of A, B and C",
+            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
             location=matmul.location,
         )
     arguments, descriptors = [], []

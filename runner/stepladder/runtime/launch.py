@@ -26,6 +26,7 @@ class MatmulBuffers:
         device, problem: as given.
         a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and `problem.c_shape`.
         a_type, b_type, c_type: their element types.
+        further: the buffers of what elementwise ops read, of `problem.epilogue_operands`.
     """
 
     def __init__(self, device: Device, problem: Problem) -> None:
@@ -37,6 +38,9 @@ class MatmulBuffers:
         self.a = self._allocate(problem.a_shape, self.a_type)
         self.b = self.a if problem.b_is_a else self._allocate(problem.b_shape, self.b_type)
         self.c = self._allocate(problem.c_shape, self.c_type)
+        self.further = tuple(
+            self._allocate(operand.shape, element_type(operand.element_type)) for operand in problem.epilogue_operands
+        )
 
     def _allocate(self, shape: tuple[int, ...], element: ElementType) -> Buffer:
         return self.device.allocate(math.prod(shape) * element.bytes)
@@ -47,7 +51,7 @@ class MatmulBuffers:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            for buffer in {id(buffer): buffer for buffer in (self.a, self.b, self.c)}.values():
+            for buffer in {id(buffer): buffer for buffer in (self.a, self.b, self.c, *self.further)}.values():
                 buffer.free()
 
     def launcher(self, kernel: Kernel, bundle: Bundle) -> Callable[[], None]:
@@ -61,7 +65,7 @@ class MatmulBuffers:
             StepladderError: a TMA descriptor cannot be encoded.
         """
         manifest = bundle.manifest
-        buffers = {"a": self.a, "b": self.b, "c": self.c}
+        buffers = dict(zip(self.problem.roles, (self.a, self.b, self.c, *self.further)))
 
         def parameter(argument: Argument) -> Buffer | TensorMap:
             buffer = buffers[argument.role]
@@ -86,15 +90,18 @@ class DeviceExecutor:
         self.buffers = buffers
         self.enqueue = enqueue
 
-    def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Copies A and B to the device.
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
+        """Copies A, B and the operands of elementwise ops to the device.
 
         Args:
             a: array of the shape `problem.a_shape`.
             b: array of the shape `problem.b_shape`.
+            further: arrays of `problem.epilogue_operands`.
         """
         self.buffers.a.upload(a)
         self.buffers.b.upload(b)
+        for buffer, array in zip(self.buffers.further, further):
+            buffer.upload(array)
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Launches the kernel once.

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_EPILOGUE = "d"
+
+
+def epilogue_role(number: int) -> str:
+    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on."""
+    return f"{_EPILOGUE}{number}"
+
 
 def operand_of(role: str) -> str:
     """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
@@ -20,6 +27,14 @@ class Operand:
     element_type: str
     shape: tuple[int, ...]
     access: str
+
+
+@dataclass(frozen=True)
+class EpilogueOperand:
+    """An operand that elementwise ops combine the product with: a bias, a matrix, a factor. A kernel reads it."""
+
+    element_type: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,9 @@ class Problem:
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
         b_is_a: whether A and B are one buffer, each in its own layout.
+        consumers: names of the elementwise ops on the product, in order, beside its rounding to C's type. With them C
+            is f(AB), or f(AB, C) where the kernel accumulates.
+        epilogue_operands: what the elementwise ops read beside the product and C; roles `d0`, `d1` and so on.
     """
 
     m: int
@@ -59,6 +77,8 @@ class Problem:
     a_broadcast: bool = False
     b_broadcast: bool = False
     b_is_a: bool = False
+    consumers: tuple[str, ...] = ()
+    epilogue_operands: tuple[EpilogueOperand, ...] = ()
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -94,8 +114,16 @@ class Problem:
     def _batched(self, matrix: tuple[int, int], is_broadcast: bool) -> tuple[int, ...]:
         return matrix if self.batch is None or is_broadcast else (self.batch, *matrix)
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Roles of all operands: `a`, `b`, `c`, and those of the epilogue."""
+        return ("a", "b", "c", *(epilogue_role(number) for number in range(len(self.epilogue_operands))))
+
     def operand(self, role: str) -> Operand:
-        """Returns the operand of a role, `a`, `b` or `c`."""
+        """Returns the operand of a role, one of `roles`."""
+        if role not in "abc":
+            given = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
+            return Operand(given.element_type, given.shape, "read")
         if role == "c":
             return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
         return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
@@ -108,11 +136,14 @@ class Problem:
     def describe(self) -> str:
         """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 accumulation)`.
 
-        Products in another type than the operands' and operands that are not row-major are mentioned too:
-        `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`. The sizes of a batch begin with the
-        number of its matmuls: `C = AB, 16 x 128 x 256 x 64, ...`.
+        Products in another type than the operands', operands that are not row-major, and the elementwise ops of the
+        epilogue are mentioned too: `..., f32 x f32 -> f32 (tf32 products, f32 accumulation), A column-major`,
+        `C = f(AB), ..., f: addf, maximumf with D0 (256xf32)`. The sizes of a batch begin with the number of its
+        matmuls: `C = AB, 16 x 128 x 256 x 64, ...`.
         """
         formula = "C = AB + C" if self.accumulate else "C = AB"
+        if self.consumers:
+            formula = "C = f(AB, C)" if self.accumulate else "C = f(AB)"
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
         columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
@@ -121,5 +152,15 @@ class Problem:
         layouts += ", B is A's buffer" if self.b_is_a else ""
         return (
             f"{formula}, {self.sizes}, {self.a_type} x {self.b_type} -> {self.c_type} "
-            f"({products}{self.acc_type} accumulation){layouts}"
+            f"({products}{self.acc_type} accumulation){layouts}{self._describe_epilogue()}"
         )
+
+    def _describe_epilogue(self) -> str:
+        if not self.consumers:
+            return ""
+        names = ", ".join(name.split(".")[1] for name in self.consumers)
+        operands = ", ".join(
+            f"{epilogue_role(number).upper()} ({'x'.join(map(str, (*operand.shape, operand.element_type)))})"
+            for number, operand in enumerate(self.epilogue_operands)
+        )
+        return f", f: {names}" + (f" with {operands}" if operands else "")

@@ -12,6 +12,9 @@ wraps.
 
 **Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference.
 
+Where elementwise ops follow the product, exact sums become numbers that are not: the first two checks then compare
+within bounds that `error_propagation` carries through these ops, from exact sums and from those of the random check.
+
 Where the kernel only writes C, C holds NaN before the launch, or the smallest integer of its type, which no right
 result is. NaN and infinity in the result never pass.
 
@@ -34,7 +37,8 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify import arrays
 from stepladder.verify.comparison import compare_exact, compare_launches, compare_random
-from stepladder.verify.inputs import EXACT_C, Operands, exact_inputs, initial_c, random_inputs
+from stepladder.verify.epilogue_comparison import compare_epilogue
+from stepladder.verify.inputs import EXACT_C, Further, Operands, exact_inputs, further_inputs, initial_c, random_inputs
 from stepladder.verify.report import CheckReport
 
 # Ops under which the values of the exact check stay below K plus C's magnitude, where there is one product.
@@ -44,13 +48,14 @@ _SUMS = {"arith.mulf", "arith.muli", "arith.addf", "arith.addi", "arith.extf", "
 class Executor(Protocol):
     """Runs one matmul: on the GPU, on the emulator, or in NumPy in tests."""
 
-    def load(self, a: np.ndarray, b: np.ndarray) -> None:
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
         """Takes A and B, of their storage types and in their layouts, for the launches that follow.
 
         Args:
             a: array of the shape `problem.a_shape`: m x k, or k x m where A is column-major; of several matrices in a
                 batch.
             b: array of the shape `problem.b_shape`: k x n, or n x k where B is column-major; as A in a batch.
+            further: what elementwise ops read, `problem.epilogue_operands`.
         """
 
     def launch(self, c: np.ndarray) -> np.ndarray:
@@ -84,12 +89,15 @@ def check_matmul(
         (problem.a_shape, problem.a_type),
         (problem.b_shape, problem.b_type),
         ((3, *problem.c_shape), problem.c_type),
+        *((operand.shape, operand.element_type) for operand in problem.epilogue_operands),
     )
     held = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
-    operands, outputs = _launch_random(problem, executor, seed, constants or {})
-    if element_type(problem.acc_type).is_integer:
+    operands, further, outputs = _launch_random(problem, executor, seed, constants or {})
+    if problem.consumers:
+        random = compare_epilogue("random", problem, reference, operands, further, outputs[0], backend)
+    elif element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
         random = compare_exact("random", "float64", problem, reference, operands, outputs[0], backend)
     else:
@@ -104,7 +112,12 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
         StepladderError: the executor fails.
     """
     a, b, c = exact_inputs(problem, seed)
-    executor.load(a, b)
+    further = further_inputs(problem, seed)
+    executor.load(a, b, *further)
+    if problem.consumers:
+        backend = arrays.choose(problem.flops, ordinal)
+        got = executor.launch(initial_c(problem, c))
+        return compare_epilogue("exact", problem, reference, (a, b, c), further, got, backend)
     # Below 2^24 in magnitude, float32 has the sums of one product exactly, at twice the speed.
     names = reference.operations()
     is_one_product = _SUMS.issuperset(names) and sum(map(names.count, ("arith.mulf", "arith.muli"))) == 1
@@ -122,9 +135,10 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
 
 def _launch_random(
     problem: Problem, executor: Executor, seed: int, constants: Mapping[str, np.ndarray]
-) -> tuple[Operands, list[np.ndarray]]:
-    """Returns random operands, or constant ones, and what C holds after each of two launches on them."""
+) -> tuple[Operands, Further, list[np.ndarray]]:
+    """Returns random operands, or constant ones, those of elementwise ops, and what C holds after two launches."""
     a, b, c = random_inputs(problem, seed)
     a, b = constants.get("a", a), constants.get("a" if problem.b_is_a else "b", b)
-    executor.load(a, b)
-    return (a, b, c), [executor.launch(initial_c(problem, c)) for _ in range(2)]
+    further = further_inputs(problem, seed)
+    executor.load(a, b, *further)
+    return (a, b, c), further, [executor.launch(initial_c(problem, c)) for _ in range(2)]

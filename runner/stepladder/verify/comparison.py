@@ -7,33 +7,39 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stepladder.runtime.problem import Problem, operand_of
+from stepladder.runtime.problem import Problem, epilogue_role, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.inputs import Operands, initial_c, logical_operands
+from stepladder.verify.inputs import Further, Operands, initial_c, logical_operands
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
 from stepladder.verify.tolerance import Tolerance
+
+
+def inputs_by_number(
+    problem: Problem, reference: Program, operands: Operands, further: Further = ()
+) -> dict[int, np.ndarray]:
+    """Returns A, B, what C holds before a launch and the operands of elementwise ops, by argument of a reference."""
+    a, b, c = operands
+    stored = {"a": a, "b": b, "c": initial_c(problem, c)}
+    stored |= {epilogue_role(number): array for number, array in enumerate(further)}
+    shapes = [argument.shape for argument in reference.arguments]
+    return {
+        number: stored[operand_of(role)].reshape(shapes[number])
+        for number, role in reference.roles.items()
+        if number < len(shapes)
+    }
 
 
 def _evaluation(
     problem: Problem, reference: Program, operands: Operands, backend: NumPyArrays, wide: str
 ) -> Evaluation:
     """Returns the reference on A, B and what C holds before a launch."""
-    a, b, c = operands
-    stored = {"a": a, "b": b, "c": initial_c(problem, c)}
-    shapes = [argument.shape for argument in reference.arguments]
-    inputs = {
-        number: stored[operand_of(role)].reshape(shapes[number])
-        for number, role in reference.roles.items()
-        if number < len(shapes)
-    }
-    return Evaluation(reference, inputs, backend, wide)
+    return Evaluation(reference, inputs_by_number(problem, reference, operands), backend, wide)
 
 
-def _rows(evaluation: Evaluation, reference: Program, problem: Problem, rows: slice) -> Array:
+def rows_of(evaluation: Evaluation, value: int, problem: Problem, rows: slice) -> Array:
     """Returns rows of the matrix that the reference computes, of which a payload may have split the dimensions."""
-    value = reference.output("c")
     if evaluation.shape(value) == problem.c_shape:
         return evaluation.rows(value, rows)
     return evaluation.whole(value).reshape(problem.c_shape)[rows]
@@ -59,7 +65,7 @@ def compare_random(
     report = CheckReport("random", True, got.size, reference=backend.name)
     error_squared = reference_squared = largest = 0.0
     for rows in row_blocks(problem):
-        expected = _rows(evaluation, reference, problem, rows)
+        expected = rows_of(evaluation, reference.output("c"), problem, rows)
         a_block = a[rows] if problem.batch is None or _has_matrices(problem, "a") else a
         squared = backend.load(b[rows], "float32") ** 2 if b_squared is None else b_squared
         scale = backend.load(a_block, "float32") ** 2 @ squared
@@ -73,7 +79,7 @@ def compare_random(
         error = xp.abs(values - expected)
         bound = tolerance.element * xp.sqrt(scale) + tolerance.stored * xp.abs(expected)
         # Written so that NaN, which compares as false, is a mismatch.
-        _count(report, ~(error <= bound), values, expected, error, rows, backend)
+        count_mismatches(report, ~(error <= bound), values, expected, error, rows, backend)
         finite = xp.where(xp.isfinite(error), error, xp.zeros_like(error))
         largest = max(largest, float((finite / bound).max()))
         error_squared += float((finite**2).sum())
@@ -106,15 +112,15 @@ def compare_exact(
     report = CheckReport(check, True, got.size, reference=backend.name)
     for rows in row_blocks(problem):
         # Integers of i32 are exact in float64.
-        expected = backend.cast(_rows(evaluation, reference, problem, rows), "float64")
+        expected = backend.cast(rows_of(evaluation, reference.output("c"), problem, rows), "float64")
         # Not in float32, which would round a wrong i32, perhaps to the right one.
         values = backend.load(got[rows], "float64")
-        _count(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
+        count_mismatches(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
     report.passed = report.mismatches == 0
     return report
 
 
-def _count(
+def count_mismatches(
     report: CheckReport, wrong: Array, values: Array, expected: Array, error: Array, rows: slice, backend: NumPyArrays
 ) -> None:
     """Adds a block of rows to a report: its mismatches, and its largest error."""

@@ -14,6 +14,8 @@ from stepladder.runtime.problem import Problem
 from stepladder.verify.tolerance import FP8_BITS
 
 Operands = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Operands of elementwise ops, in the order of their roles.
+Further = tuple[np.ndarray, ...]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 # Elements drawn from one random stream: fixed, so that a seed gives the same numbers on any number of cores.
@@ -21,6 +23,10 @@ CHUNK = 1 << 20
 
 # The magnitude of the integers in C of the exact check.
 EXACT_C = 8
+
+# Operands of elementwise ops are these integers, or where they are floating-point numbers a quarter of them, which is
+# neither large nor exact in functions.
+FURTHER = 8
 
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
@@ -72,6 +78,7 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
         return generator.integers(-EXACT_C, EXACT_C + 1, count, np.int8)
 
     a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
+    a, b = _scaled(problem, a, b)
     if density < 1:
         products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=-1).max())
         assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
@@ -116,7 +123,36 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, np.float32)
 
-    return _operands(problem, seed, normal, normal, normal)
+    a, b, c = _operands(problem, seed, normal, normal, normal)
+    return *_scaled(problem, a, b), c
+
+
+def further_inputs(problem: Problem, seed: int) -> Further:
+    """Returns what elementwise ops read beside the product and C, for either check: random numbers up to 2 in
+    magnitude, integers up to FURTHER."""
+    drawn = []
+    for number, operand in enumerate(problem.epilogue_operands):
+        element = element_type(operand.element_type)
+
+        def small(
+            generator: np.random.Generator, count: int, divisor: int = 1 if element.is_integer else 4
+        ) -> np.ndarray:
+            values = generator.integers(-FURTHER, FURTHER + 1, count, np.int8)
+            return values if divisor == 1 else values.astype(np.float32) / divisor
+
+        drawn.append(_draw(operand.shape, element, np.random.SeedSequence([seed, 3 + number]), small))
+    return tuple(drawn)
+
+
+def _scaled(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns A and B such that products have a standard deviation of about 1, where elementwise ops follow.
+
+    There activations bend, and exponentials stay in range. The factors are powers of two: sums that are exact stay so.
+    """
+    if not problem.consumers or element_type(problem.a_type).is_integer:
+        return a, b
+    exponent = round(math.log2(problem.k) / 2)
+    return a * np.asarray(2.0 ** -(exponent // 2), a.dtype), b * np.asarray(2.0 ** -(exponent - exponent // 2), b.dtype)
 
 
 def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:

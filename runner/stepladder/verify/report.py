@@ -22,6 +22,7 @@ class CheckReport:
         max_error_over_tolerance: largest error in units of its element's tolerance; at most 1 in a check that passes.
         norm_error, norm_tolerance: Frobenius norm of the error over that of the reference, and its bound.
         reference: what computed the reference.
+        unknown: number of elements that nothing is known of, as their values can leave their type: not compared.
     """
 
     check: str
@@ -37,6 +38,7 @@ class CheckReport:
     norm_error: float | None = None
     norm_tolerance: float | None = None
     reference: str = ""
+    unknown: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data."""
@@ -58,6 +60,8 @@ class CheckReport:
             parts.append(f"largest error {self.max_error:.3g}")
         if self.norm_error is not None:
             parts.append(f"norm of error {self.norm_error:.3g} of norm of C (at most {self.norm_tolerance:.3g})")
+        if self.unknown:
+            parts.append(f"{self.unknown} elements not compared, whose values can leave their types")
         if self.passed and self.max_error_over_tolerance is None:
             parts.append(f"all {self.elements} elements equal")
         return f"{self.check}: {'PASS' if self.passed else 'FAIL'}: " + "; ".join(parts)

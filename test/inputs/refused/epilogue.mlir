@@ -1,4 +1,4 @@
-// More than a matmul: what is below zero is dropped.
+// More than a matmul: the remainder of a division.
 func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<64x64xf16> to tensor<64x64xf16>
   %b = bufferization.to_tensor %B restrict : memref<64x64xf16> to tensor<64x64xf16>
@@ -7,7 +7,7 @@ func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64
   %zero = arith.constant 0.0 : f32
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) {
   ^bb0(%x: f32, %y: f32):
-    %m = arith.maximumf %x, %zero : f32
+    %m = arith.remf %x, %zero : f32
     linalg.yield %m : f32
   } -> tensor<64x64xf32>
   bufferization.materialize_in_destination %r in restrict writable %C : (tensor<64x64xf32>, memref<64x64xf32>) -> ()

@@ -9,6 +9,10 @@
 // f16: `tc.reinterpret_elements` presents them as f16. It loads the matrices of a column-major A in another order than
 // the product expects, which `tc.order_transposed_tiles` corrects. Products of f32 are marked as tf32.
 //
+// An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
+// them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on fragments,
+// hence `tc.compute_on_fragments`.
+//
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
 // Before:
@@ -19,6 +23,16 @@
 //   %a = nvgpu.ldmatrix %shared_a[...] {numTiles = 4, transpose = false} -> vector<4x2xf16>
 //   %b = nvgpu.ldmatrix %shared_b[...] {numTiles = 2, transpose = true} -> vector<2x2xf16>
 //   %d = nvgpu.mma.sync(%a, %b, %c) {mmaShape = [16, 8, 16]} : (...) -> vector<2x2xf32>
+//
+// Before, with an elementwise op:
+//   vector.transfer_write %d, %tile[%row, %column] : vector<16x8xf32>, memref<128x128xf32, ...>
+//   func.call @consumer(%tile, %warp_row, %warp_column, %bias, %c_tile)   // adds the bias and rounds
+// After, for each pair of a lane:
+//   %pair = vector.extract %d[0] : vector<2xf32> from vector<2x2xf32>
+//   %b = vector.load %bias[%column] : memref<128xf32, ...>, vector<2xf32>
+//   %sum = arith.addf %pair, %b : vector<2xf32>
+//   %rounded = arith.truncf %sum : vector<2xf32> to vector<2xf16>
+//   vector.store %rounded, %c_tile[%row, %column]
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
@@ -26,29 +40,48 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition =
-           "[a_type, c_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
-         message = "A and C must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, or i8 and i32"},
+           "[a_type, acc_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
+         message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, or i8 and i32"},
+        {condition = "hoist_accumulators or not has_consumer",
+         message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
         {condition = "a_type == b_type", message = "A and B must be of one element type"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
-    // bf16 takes the route of f16 (half_type); for other types this changes nothing.
-    %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}} : (!transform.any_op) -> ()
-    %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
-      to %vectors : (!transform.any_op) -> !transform.any_op
-    "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
-    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
-      : (!transform.any_op) -> ()
+    // bf16 takes the route of f16 (half_type); for other types this changes nothing. An elementwise op is in a function of
+    // its own, which stays as it is.
+    transform.tune.alternatives<"has_consumer"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_consumer"}} {
+      %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+      "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
+        : (!transform.any_op) -> ()
+      %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
+        to %vectors : (!transform.any_op) -> !transform.any_op
+      "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
+      "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
+        : (!transform.any_op) -> ()
+    }, {
+      %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
+      %vectors = transform.get_parent_op %launch {op_name = "func.func"} : (!transform.any_op) -> !transform.any_op
+      "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
+        : (!transform.any_op) -> ()
+      %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
+        to %vectors : (!transform.any_op) -> !transform.any_op
+      "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
+      "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
+        : (!transform.any_op) -> ()
+    }
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
     // `lower_transfers` assumes of other accesses.
     %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * c_bits / 8"}} -> !transform.param<i64>
+    %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8"}} -> !transform.param<i64>
     transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
+
+    "tc.compute_on_fragments"(%module) : (!transform.any_op) -> ()
 
     // Tensor cores multiply f32 as tf32, which keeps 19 of its 32 bits.
     transform.tune.alternatives<"tf32"> selected_region = 0

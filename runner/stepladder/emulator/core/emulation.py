@@ -226,6 +226,8 @@ def _entry(program: Program, name: str | None, file: str) -> Function:
                 notes=[f"functions: {', '.join(functions)}"] if functions else [],
             )
         return functions[name]
+    public = {key: it for key, it in functions.items() if it.attributes.get("sym_visibility") != "private"}
+    functions = public or functions
     if len(functions) != 1:
         raise StepladderError(
             "there is no function with a body to run" if not functions else "there are several functions: say which",

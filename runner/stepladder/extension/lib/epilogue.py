@@ -1,8 +1,9 @@
 """The epilogue of a GEMM in general form, and the accumulator fragment that a thread holds.
 
 After the loop over k, each warpgroup stores its accumulator to its rows of an accumulator tile in shared memory, and
-one linalg op writes that tile to C: as it is, rounded, or added to C. `tc.direct_store_epilogue` and
-`tc.tma_store_epilogue` replace this form by stores to C from the accumulators; the tile is never materialized.
+one linalg op writes that tile to C: as it is, rounded, added to C, or as the operand of an elementwise op.
+`tc.direct_store_epilogue` and `tc.tma_store_epilogue` replace this form by stores to C from the accumulators; the tile
+is never materialized.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
-from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.elementwise import Elementwise, computes, is_elementwise
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS, STORES
 from stepladder.mlir.bindings import arith, builtin, ir
@@ -34,6 +35,7 @@ class Epilogue:
         accumulator_tile: the alloc of the accumulator tile.
         c_tile: the view of C that the block computes.
         accumulates: whether the consumer adds to C; else it overwrites C.
+        elementwise: the consumer, where it is an elementwise op that does more than to round; else None.
     """
 
     store: ir.Operation
@@ -41,6 +43,7 @@ class Epilogue:
     accumulator_tile: ir.Operation
     c_tile: ir.Value
     accumulates: bool
+    elementwise: Elementwise | None = None
 
     @property
     def c_type(self) -> ir.Type:
@@ -58,7 +61,9 @@ class Epilogue:
     def fragment(self) -> AccumulatorFragment:
         """Returns the thread's fragment of the accumulator, at the current insertion point."""
         acc_type = ir.MemRefType(self.store.operands[1].type).element_type
-        return AccumulatorFragment(self.store.operands[0], self.shape, acc_type, self.c_type)
+        # An elementwise op makes elements of C's type from those of the accumulator.
+        c_type = self.c_type if self.elementwise is None else acc_type
+        return AccumulatorFragment(self.store.operands[0], self.shape, acc_type, c_type)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,16 +83,11 @@ class Epilogue:
             rewriter.erase_op(self.accumulator_tile)
 
 
-def _is_rounding(consumer: ir.Operation) -> bool:
-    inner = [op.name for op in operations_of(consumer.regions[0].blocks[0])]
-    return inner in (["arith.truncf", "linalg.yield"], ["linalg.yield"])
-
-
 def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
     """Returns the epilogues of a launch: one for each warp-specialized role that has one.
 
     Raises:
-        Refusal: the accumulators reach C in another way than by a copy, a rounding or an addition.
+        Refusal: the accumulators reach C in another way than by a copy, an addition or an elementwise op.
     """
     found: list[Epilogue] = []
     stores = walk(launch, *STORES)
@@ -97,10 +97,15 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
         raise Refusal(launch, f"expected one op that reads the accumulator tile, found {len(consumers)}")
     for store, tile, consumer in zip(stores, tiles, consumers):
         accumulates = consumer.name == "linalg.add"
-        if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose") and not _is_rounding(consumer):
-            raise Refusal(consumer, "this pipeline supports no other epilogue than rounding to C's type")
+        elementwise: Elementwise | None = None
+        if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose"):
+            if not is_elementwise(consumer):
+                raise Refusal(
+                    consumer, "this pipeline supports no other epilogue than an elementwise op on the product"
+                )
+            elementwise = Elementwise(consumer) if computes(consumer) else None
         c_tile = consumer.operands[len(consumer.operands) - 1]
-        found.append(Epilogue(store, consumer, tile, c_tile, accumulates))
+        found.append(Epilogue(store, consumer, tile, c_tile, accumulates, elementwise))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir import types
 from stepladder.mlir.bindings import fill_builtin_region, ir
@@ -73,6 +74,14 @@ def shared_tile_of(op: ir.Operation, view: ir.Value) -> ir.Operation:
     if alloc is None:
         raise Refusal(op, "expected an operand that views a tile in shared memory")
     return alloc
+
+
+def offsets_of(view: ir.Operation) -> list[ir.Value]:
+    """Returns the offsets of a `memref.subview`, at the current insertion point."""
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    dynamic = list(view.operands)[1:]
+    static = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))
+    return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
 def add_buffers(left: ir.Value, right: ir.Value, destination: ir.Value) -> None:

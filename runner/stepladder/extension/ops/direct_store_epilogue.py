@@ -4,6 +4,7 @@ from stepladder.extension.lib import epilogue, fragment_order, launches, memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import Position
 from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir, vector
@@ -12,13 +13,17 @@ from stepladder.mlir.bindings import arith, ir, vector
 class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
     """Writes C from the accumulators, a pair of adjacent elements at a time, rounded to C's type or added to C.
 
+    An elementwise op on the product is computed on the pairs, before they are stored. Its operands are read where they
+    are used: elements along n as pairs, those along m one for a row.
+
     Where a tile may extend beyond C, rows and columns are predicated on C's extents. Where rows of C have an odd number
     of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. A tile
     that is written in fragment order (a `linalg.transpose`, see `fragment_order`) is stored in vectors of four
     elements.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: accumulators that reach C in another way than by a copy, a rounding, an addition or such a transpose.
+    Refuses: accumulators that reach C in another way than by a copy, an elementwise op, an addition or such a
+        transpose.
     """
 
     target: Handle
@@ -74,14 +79,19 @@ def _store_at(
     """
     if _rows_take_pairs(found.c_tile):
         with create_if_below(column, columns):
-            _write(fragment.pair(*position), found, row, column)
+            _write(_computed(fragment.pair(*position), found, row, column), found, row, column)
         return
     for side in range(PAIR):
         own = arith.addi(column, index(side)) if side else column
         with create_if_below(own, columns):
             pair = fragment.pair(*position)
             element = memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
-            _write(element, found, row, own)
+            _write(_computed(element, found, row, own), found, row, own)
+
+
+def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> ir.Value:
+    """Returns what is stored for a pair or one element of the accumulator."""
+    return value if found.elementwise is None else found.elementwise.compute(value, Position(row, column))
 
 
 def _store_in_fragment_order(found: Epilogue) -> None:

@@ -1,4 +1,4 @@
-"""`tc.reinterpret_elements`: replaces an element type by another of the same width."""
+"""`tc.reinterpret_elements`: exchanges an element type and another of the same width."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir
@@ -7,11 +7,12 @@ from stepladder.mlir.types import bit_width
 
 
 class ReinterpretElements(Tc.Operation, name="reinterpret_elements"):
-    """Replaces the element type `old` by `new` in the type of every value below an op; the bits do not change.
+    """Exchanges the element types `old` and `new` in the type of every value below an op; the bits do not change.
 
     Some conversions support f16 and not bf16. Ops that move data, or multiply whole fragments, do not depend on which
     of the two the elements are; only the instructions that they are lowered to do. Applied before and after such a
-    conversion, with `old` and `new` swapped, the op restores the original type.
+    conversion, with `old` and `new` swapped, the op restores the original types: values that were of type `new` before,
+    such as a bias of f16 beside matrices of bf16, are of type `old` in between.
 
     Operands: a handle to functions.
     Attributes: old, new; where they are equal, the op does nothing.
@@ -28,49 +29,55 @@ _ARITHMETIC = ("arith.", "math.")
 _CONSTANTS = ("arith.constant",)
 
 
-def _retyped(type_: ir.Type, old: ir.Type, new: ir.Type) -> ir.Type | None:
-    """Returns a type with the element type `new`, or None where its element type is not `old`."""
-    if type_ == old:
-        return new
+# Element type -> the one that takes its place.
+_Types = dict[ir.Type, ir.Type]
+
+
+def _retyped(type_: ir.Type, types: _Types) -> ir.Type | None:
+    """Returns a type with another element type, or None where its element type stays."""
+    if type_ in types:
+        return types[type_]
     match type_:
-        case ir.MemRefType() if type_.element_type == old:
-            return ir.MemRefType.get(type_.shape, new, type_.layout, type_.memory_space)
-        case ir.VectorType() if type_.element_type == old:
-            return ir.VectorType.get(type_.shape, new)
+        case ir.MemRefType() if type_.element_type in types:
+            return ir.MemRefType.get(type_.shape, types[type_.element_type], type_.layout, type_.memory_space)
+        case ir.VectorType() if type_.element_type in types:
+            return ir.VectorType.get(type_.shape, types[type_.element_type])
     return None
 
 
-def _retype_constant(op: ir.Operation, old: ir.Type, new: ir.Type) -> None:
+def _retype_constant(op: ir.Operation, types: _Types) -> None:
     value = op.attributes["value"]
     match value:
         case ir.FloatAttr() if value.value == 0.0:
-            op.attributes["value"] = ir.FloatAttr.get(new, 0.0)
+            op.attributes["value"] = ir.FloatAttr.get(types[value.type], 0.0)
         case ir.DenseElementsAttr() if value.is_splat and value.get_splat_value().value == 0.0:
-            type_ = _retyped(value.type, old, new) or value.type
+            vector = ir.VectorType(value.type)
+            new = types[vector.element_type]
+            type_ = ir.VectorType.get(vector.shape, new)
             op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(new, 0.0))
         case _:
-            raise Refusal(op, f"a constant other than zero of type {old}")
+            raise Refusal(op, f"a constant other than zero of type {op.results[0].type}")
 
 
-def _retype_op(op: ir.Operation, old: ir.Type, new: ir.Type) -> None:
-    retyped = [(result, _retyped(result.type, old, new)) for result in op.results]
+def _retype_op(op: ir.Operation, types: _Types) -> None:
+    retyped = [(result, _retyped(result.type, types)) for result in op.results]
     changed = [(result, type_) for result, type_ in retyped if type_ is not None]
     if changed and op.name in _CONSTANTS:
-        _retype_constant(op, old, new)
+        _retype_constant(op, types)
     elif changed and op.name.startswith(_ARITHMETIC) and op.name != "arith.select":
-        raise Refusal(op, f"{op.name} computes with elements of type {old}")
+        raise Refusal(op, f"{op.name} computes with elements of type {changed[0][0].type}")
     for result, type_ in changed:
         result.set_type(type_)
     for region in op.regions:
         for block in region.blocks:
             for argument in block.arguments:
-                type_ = _retyped(argument.type, old, new)
+                type_ = _retyped(argument.type, types)
                 if type_ is not None:
                     argument.set_type(type_)
     if "function_type" in op.attributes:
         function = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
         inputs, results = (
-            [_retyped(type_, old, new) or type_ for type_ in types] for types in (function.inputs, function.results)
+            [_retyped(type_, types) or type_ for type_ in given] for given in (function.inputs, function.results)
         )
         op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
@@ -84,4 +91,4 @@ def reinterpret_elements(payload: ir.Operation, op: ReinterpretElements, rewrite
     if bit_width(old) != bit_width(new):
         raise Refusal(payload, f"{old} and {new} differ in width")
     for inner in walk(payload):
-        _retype_op(inner, old, new)
+        _retype_op(inner, {old: new, new: old})

@@ -4,6 +4,7 @@ from stepladder.extension.lib import launches, memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import Elementwise, Position, computes
 from stepladder.extension.lib.epilogue import extents_of
 from stepladder.extension.lib.split_k_workspace import WIDTH, ClusterWorkspace, GlobalWorkspace, Workspace
 from stepladder.mlir.bindings import affine, arith, ir, linalg, scf, vector
@@ -14,8 +15,9 @@ class SplitK(Tc.Operation, name="split_k"):
     """Makes `splits` blocks compute a tile, each a slice of the k steps.
 
     Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
-    the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. The result
-    does not depend on the order in which blocks arrive.
+    the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An
+    elementwise op on the product is computed once, on the reduced elements. The result does not depend on the order in
+    which blocks arrive.
 
     The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
     first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
@@ -113,6 +115,7 @@ def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
 def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: int, rewriter: Rewriter) -> None:
     """Replaces the op that writes the accumulator tile to C by a store to the workspace and a reduction to C."""
     writer = _writer_of_c(accumulator)
+    elementwise = Elementwise(writer) if writer.name == "linalg.generic" and computes(writer) else None
     accumulates = _initialize_to_zero(accumulator, rewriter)
     c_tile = writer.operands[len(writer.operands) - 1]
     rows, columns = ir.MemRefType(accumulator.type).shape
@@ -134,21 +137,31 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
             number = loop.induction_variable
             row, column_of_run = workspace.coordinates(number)
             with create_if_below(row, rows_of_c):
-                total = _sum(workspace.load(number), c_tile)
+                total = _sum(workspace.load(number))
+                if elementwise is None:
+                    total = _rounded(total, c_tile)
                 length = WIDTH // len(column_of_run)
                 for run, column in enumerate(column_of_run):
                     with create_if_below(column, columns_of_c):
-                        _write(_slice(total, run * length, length), c_tile, row, column, accumulates)
+                        part = _slice(total, run * length, length)
+                        if elementwise is not None:
+                            part = elementwise.compute(part, Position(row, column))
+                        _write(part, c_tile, row, column, accumulates)
             scf.yield_([])
         workspace.release()
     rewriter.erase_op(writer)
 
 
-def _sum(values: list[ir.Value], c_tile: ir.Value) -> ir.Value:
-    """Returns the sum of vectors, in order, rounded to C's type."""
+def _sum(values: list[ir.Value]) -> ir.Value:
+    """Returns the sum of vectors, in order."""
     total, *others = values
     for value in others:
         total = arith.addf(total, value)
+    return total
+
+
+def _rounded(total: ir.Value, c_tile: ir.Value) -> ir.Value:
+    """Returns a vector rounded to C's type."""
     rounded = ir.VectorType.get([WIDTH], ir.MemRefType(c_tile.type).element_type)
     return total if total.type == rounded else arith.truncf(rounded, total)
 

@@ -4,7 +4,8 @@ from stepladder.extension.lib import epilogue, launches, memory, threads, tma
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.epilogue import MATRIX, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.elementwise import Position
+from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.tma_stores import reduce_add, shared_address
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
@@ -19,12 +20,14 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     Each warpgroup has `stages` buffers of one box. It writes the elements of a box to a buffer, swizzled as TMA
     expects, 16-bit elements by `stmatrix`. One thread issues the TMA store, or the TMA reduction that adds to C, and
     the next box is written to the next buffer while TMA reads this one. TMA leaves out elements beyond the edges of C.
+    An elementwise op on the product is computed on pairs in registers, before they are written to the buffer; beyond
+    the edges it reads its operands at the last row and column of C, so that no address leaves them.
     The last stores are waited for before the block exits, not before the next tile.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of each warpgroup; warpgroups, that store.
-    Refuses: accumulators that reach C in another way than by a copy, a rounding or an addition; a matrix whose rows are
-        not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
+    Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
+        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
     """
 
     target: Handle
@@ -175,18 +178,48 @@ class _Store:
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
+        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
                 if self.bytes == 4:
                     for half in (0, 1):
-                        pair = fragment.pair(block, number * matrices + position, half)
+                        pair = source.pair(block, number * matrices + position, half)
                         own = arith.addi(row, index(MMA_ROWS * block + MATRIX * half))
                         memory.store_vector(pair, box, own, column)
                 else:
                     first = number * matrices + 2 * position
-                    pairs = [fragment.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
+                    pairs = [source.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
                     own = arith.addi(row, index(MMA_ROWS * block))
                     _store_matrices(box, own, column, pairs)
+
+
+class _Computed:
+    """A fragment of what an elementwise op makes of the accumulator, for the box that is being written.
+
+    Args:
+        fragment: of the accumulator.
+        found: the epilogue, with an elementwise op.
+    """
+
+    def __init__(self, fragment: AccumulatorFragment, found: Epilogue) -> None:
+        self.fragment, self.found = fragment, found
+        whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+        self.extents = epilogue.extents_of(found.c_tile, whole)
+        self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
+        self.first_column = epilogue.thread_column()
+
+    def pair(self, block: int, matrix: int, half: int) -> ir.Value:
+        """Returns two adjacent elements of a row, as a vector of C's type."""
+        assert self.found.elementwise is not None
+        row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
+        column = arith.addi(self.first_column, index(MATRIX * matrix))
+        position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
+        return self.found.elementwise.compute(self.fragment.pair(block, matrix, half), position)
+
+
+def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
+    """Returns `number`, or the last from which `width` elements are inside of an extent; None for one never left."""
+    return number if extent is None else arith.minui(number, arith.subi(extent, index(width)))
 
 
 def _store_matrices(box: ir.Value, row: ir.Value, column: ir.Value, pairs: list[ir.Value]) -> None:

@@ -72,8 +72,8 @@ class Entry:
 
 
 def problem_key(problem: Problem) -> str:
-    """Returns the text that stands for a problem: sizes, types, layouts, and whether it accumulates; of a batch also
-    what is broadcast."""
+    """Returns the text that stands for a problem: sizes, types, layouts, whether it accumulates, and its epilogue; of a
+    batch also what is broadcast."""
     batch = "" if problem.batch is None else f"{problem.batch}x"
     broadcast = "".join(
         f" {role}-broadcast" for role, is_one in (("a", problem.a_broadcast), ("b", problem.b_broadcast)) if is_one
@@ -81,8 +81,18 @@ def problem_key(problem: Problem) -> str:
     return (
         f"{batch}{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
         f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{broadcast}"
-        f"{' accumulate' if problem.accumulate else ''}"
+        f"{' accumulate' if problem.accumulate else ''}{_epilogue_key(problem)}"
     )
+
+
+def _epilogue_key(problem: Problem) -> str:
+    """Returns the text that stands for the elementwise ops after a product; empty where there are none."""
+    if not problem.consumers:
+        return ""
+    operands = "".join(
+        f" {'x'.join(map(str, (*operand.shape, operand.element_type)))}" for operand in problem.epilogue_operands
+    )
+    return f" {','.join(problem.consumers)}{operands}"
 
 
 class _Unusable(Exception):

@@ -6,7 +6,7 @@ import math
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
-from stepladder.runtime.bundle.manifest import ROLES, Manifest
+from stepladder.runtime.bundle.manifest import Manifest
 from stepladder.runtime.element_types import (
     ELEMENT_TYPES,
     INTEGER_SUMS,
@@ -99,12 +99,11 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     """
     _check_types(manifest, fields)
     shared = {"b"} if manifest.problem.b_is_a else set()  # a kernel may take the one buffer once
-    missing = [
-        role for role in ROLES if role not in shared and role not in {argument.role for argument in manifest.arguments}
-    ]
-    if missing:
+    roles = manifest.problem.roles
+    found = {argument.role for argument in manifest.arguments}
+    if not set(roles) - shared <= found <= set(roles):
         got = ", ".join(argument.role for argument in manifest.arguments) or "none"
-        raise fields.error("arguments", f"must have one of each role {', '.join(ROLES)}, got {got}")
+        raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {got}")
     for item, argument in zip(fields.objects("arguments"), manifest.arguments):
         operand = manifest.problem.operand(argument.role)
         for name, wanted, got in (

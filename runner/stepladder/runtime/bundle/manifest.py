@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import Problem, epilogue_role
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
 SCHEMA_VERSION = 1
@@ -22,7 +22,10 @@ MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
 
-ROLES = ("a", "b", "c")
+# Operands of the matmul, which every kernel has, and of the elementwise ops after it.
+MATMUL_ROLES = ("a", "b", "c")
+EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
+ROLES = MATMUL_ROLES + EPILOGUE_ROLES
 ACCESSES = ("read", "write", "readwrite")
 LAYOUTS = ("row", "column")
 INTERLEAVES = ("none", "16b", "32b")
@@ -40,7 +43,7 @@ class Argument:
 
     Attributes:
         name: the parameter's name, for messages.
-        role: which operand of the matmul it is: `a`, `b` or `c`.
+        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it.
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
@@ -143,6 +146,9 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
+        for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
+            if not data["problem"][name]:
+                del data["problem"][name]
         return {"schema_version": data.pop("schema_version"), **data}
 
 

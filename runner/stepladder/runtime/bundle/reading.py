@@ -14,6 +14,7 @@ from stepladder.runtime.bundle.limits import check_limits, check_problem
 from stepladder.runtime.bundle.manifest import (
     ACCESSES,
     CUBIN,
+    EPILOGUE_ROLES,
     INTERLEAVES,
     L2_PROMOTIONS,
     LAYOUTS,
@@ -31,7 +32,7 @@ from stepladder.runtime.bundle.manifest import (
 )
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem
 from stepladder.runtime.reference import REFERENCE, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -252,4 +253,14 @@ def _parse_problem(fields: Fields) -> Problem:
         a_broadcast=fields.boolean("a_broadcast", default=False),
         b_broadcast=fields.boolean("b_broadcast", default=False),
         b_is_a=fields.boolean("b_is_a", default=False),
+        consumers=fields.strings("consumers") if "consumers" in fields.data else (),
+        epilogue_operands=_parse_epilogue(fields),
     )
+
+
+def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
+    """Returns a problem's operands of elementwise ops; bundles without the field have none."""
+    items = fields.objects("epilogue_operands") if "epilogue_operands" in fields.data else []
+    if len(items) > len(EPILOGUE_ROLES):
+        raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
+    return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)

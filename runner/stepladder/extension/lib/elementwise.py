@@ -1,0 +1,187 @@
+"""The elementwise op that consumes a tile of the product, computed on vectors of adjacent elements of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepladder.extension.lib import memory
+from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import attributes_of, producer, walk
+
+# The attribute of the op, and of the buffers of the product.
+MARK = "operand_c"
+
+_ROW, _COLUMN = 0, 1  # loops of the op
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the elements of a vector are in the tile: `column`, and those after it, of `row`."""
+
+    row: ir.Value
+    column: ir.Value
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """An elementwise op in a function of its own (`tc.outline_consumer`).
+
+    Attributes:
+        call: of the function.
+        function: the function.
+        tile: the buffer in shared memory of the block's product.
+        row, column: where in it the warp's product begins.
+        rows, columns: extents of the warp's product.
+        elementwise: the op, on the operands of the call.
+        c: the warp's tile of C.
+    """
+
+    call: ir.Operation
+    function: ir.Operation
+    tile: ir.Operation
+    row: ir.Value
+    column: ir.Value
+    rows: int
+    columns: int
+    elementwise: Elementwise
+    c: ir.Value
+
+    def erase(self, rewriter: Rewriter) -> None:
+        """Erases call and function, after other ops have replaced them."""
+        rewriter.erase_op(self.call)
+        rewriter.erase_op(self.function)
+
+
+def find_outlined(payload: ir.Operation) -> Outlined | None:
+    """Returns the outlined op of a module, or None where there is none."""
+    calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
+    functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
+    if not calls:
+        return None
+    if len(calls) != 1 or len(functions) != 1:
+        raise Refusal(calls[0], "expected one call of one function with an elementwise op on the product")
+    (call,), (function,) = calls, functions
+    (generic,) = walk(function, "linalg.generic")
+    tile, row, column, *others = call.operands
+    rows, columns = ir.MemRefType(generic.operands[0].type).shape
+    elementwise = Elementwise(generic, [tile, *others])
+    return Outlined(
+        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, others[-1]
+    )
+
+
+def is_elementwise(op: ir.Operation) -> bool:
+    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place."""
+    if op.name != "linalg.generic":
+        return False
+    maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+    outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
+    identity = ir.AffineMap.get_identity(2)
+    return outputs == 1 and maps[0] == identity and maps[-1] == identity
+
+
+def computes(op: ir.Operation) -> bool:
+    """Tells whether the body of an op does more than to round its first operand, or to copy it."""
+    names = [inner.name for inner in operations_of(op.regions[0].blocks[0])]
+    return len(op.operands) != 2 or names not in (["arith.truncf", "linalg.yield"], ["linalg.yield"])
+
+
+class Elementwise:
+    """A `linalg.generic` whose first operand is the product, on buffers.
+
+    Args:
+        op: the op.
+        operands: its operands, where those of the op stand for them.
+
+    Raises:
+        Refusal: the op is not elementwise, or takes a value that is no constant from outside of its body.
+    """
+
+    def __init__(self, op: ir.Operation, operands: Sequence[ir.Value] | None = None) -> None:
+        if not is_elementwise(op):
+            raise Refusal(op, "expected an elementwise op on the product, with C as its one result")
+        self.op = op
+        self.operands = list(op.operands if operands is None else operands)
+        self.body = op.regions[0].blocks[0]
+        self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+
+    def compute(self, sums: ir.Value, position: Position) -> ir.Value:
+        """Returns the op's result for a vector of the product, or for one element of it, at the insertion point.
+
+        Args:
+            sums: a vector of rank 1, or a number, of the product.
+            position: of its elements, all inside of C.
+        """
+        width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
+        values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
+        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
+            if list(argument.uses):
+                values[argument] = _load(operand, map_, position, width)
+        for inner in operations_of(self.body):
+            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
+            if inner.name == "linalg.yield":
+                return operands[0]
+            values[inner.results[0]] = _create(inner, operands, width)
+        raise Refusal(self.op, "expected a body that ends in linalg.yield")
+
+    def _constant(self, value: ir.Value, width: int | None) -> ir.Value:
+        """Returns copies of a constant from outside of the body."""
+        source = producer(value)
+        if source is None or source.name != "arith.constant":
+            raise Refusal(self.op, "the body takes a value from outside that is no constant")
+        return _create(source, [], width)
+
+
+def _widened(type_: ir.Type, width: int | None) -> ir.Type:
+    return type_ if width is None else ir.VectorType.get([width], type_)
+
+
+def _create(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op on vectors of `width` elements, or on numbers."""
+    attributes = attributes_of(op)
+    type_ = _widened(op.results[0].type, width)
+    if op.name == "arith.constant" and width is not None:
+        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, attributes["value"])
+    return ir.Operation.create(op.name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+
+
+def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int | None) -> ir.Value:
+    """Returns the elements of an operand that belong to those at a position."""
+    type_ = ir.MemRefType(operand.type)
+    loops = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
+
+    def element(column: ir.Value) -> ir.Value:
+        place = {_ROW: position.row, _COLUMN: column, None: None}
+        indices = [index(0) if place[loop] is None else place[loop] for loop in loops]
+        return ir.Operation.create("memref.load", results=[type_.element_type], operands=[operand, *indices]).results[0]
+
+    if width is None:
+        return element(position.column)
+    if _COLUMN not in loops:
+        vector = ir.VectorType.get([width], type_.element_type)
+        return ir.Operation.create("vector.broadcast", results=[vector], operands=[element(position.column)]).results[0]
+    if loops[-1] == _COLUMN and _rows_are_aligned(type_, width):
+        places = {_ROW: position.row, _COLUMN: position.column}
+        indices = [index(0) if loop is None else places[loop] for loop in loops]
+        return memory.load_vector(ir.VectorType.get([width], type_.element_type), operand, *indices)
+    elements = [
+        element(arith.addi(position.column, index(number)) if number else position.column) for number in range(width)
+    ]
+    vector = ir.VectorType.get([width], type_.element_type)
+    return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]
+
+
+def _rows_are_aligned(type_: ir.MemRefType, width: int) -> bool:
+    """Tells whether the rows of a view begin at multiples of a vector of `width` elements, whatever its first row.
+
+    A tile begins at a multiple of its columns, which are a multiple of `width`.
+    """
+    strides, _ = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    is_vector = types.byte_width(type_.element_type) * width in (4, 8, 16, 32)
+    return is_vector and strides[-1] == 1 and all(stride != unknown and stride % width == 0 for stride in strides[:-1])

@@ -1,0 +1,55 @@
+"""`tc.map_consumer_to_lanes`: distributes the elementwise op on a warp's product over the lanes of the warp."""
+
+from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib.arithmetic import apply, index
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import Position, find_outlined
+from stepladder.mlir.bindings import affine, arith, ir
+
+
+class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
+    """Distributes the `linalg.generic` that consumes a warp's product over its lanes, behind a barrier.
+
+    The warps have stored the product to shared memory, in fragments whose elements no thread can name. A lane reads
+    vectors of `width` adjacent elements, computes the op on them and stores the results to C; adjacent lanes take
+    adjacent vectors of a row.
+
+    Operands: a handle to the module, with the op in a function (`tc.outline_consumer`).
+    Attributes: width, elements of a vector.
+    Refuses: a tile whose rows are not a multiple of the width, or that does not come out even in vectors of all lanes.
+    """
+
+    target: Handle
+    width: ir.IntegerAttr
+
+
+@transform_op(MapConsumerToLanes)
+def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewriter: Rewriter) -> None:
+    """Distributes the consumer below `payload`; see the op."""
+    found = find_outlined(payload)
+    if found is None:
+        return
+    width = op.width.value
+    if found.columns % width or found.rows * found.columns % (width * threads.WARP):
+        raise Refusal(
+            found.call,
+            f"a tile of {found.rows} x {found.columns} does not come out even in vectors of {width} for each lane",
+        )
+    tile = found.tile.results[0]
+    vector = ir.VectorType.get([width], ir.MemRefType(tile.type).element_type)
+    with ir.InsertionPoint(found.call), found.call.location:
+        ir.Operation.create("gpu.barrier")
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
+        per_row = index(found.columns // width)
+        count = found.rows * found.columns // (width * threads.WARP)
+        # Not an scf.for: steps that come later look for the loop over k.
+        loop = affine.AffineForOp(0, count)
+        with ir.InsertionPoint(loop.body):
+            number = arith.addi(arith.muli(loop.induction_variable, index(threads.WARP)), lane)
+            row = arith.divui(number, per_row)
+            column = arith.muli(arith.remui(number, per_row), index(width))
+            value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
+            value = found.elementwise.compute(value, Position(row, column))
+            memory.store_vector(value, found.c, row, column)
+            affine.yield_([])
+    found.erase(rewriter)

@@ -1,0 +1,129 @@
+"""Recognizes elementwise ops on the product: the consumers that an epilogue computes in registers."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.element_types import bits_of_name
+from stepladder.payload.refusal import refuse
+
+# Named ops of linalg that are elementwise; others that are not in `linalg.generic` form are no consumers.
+NAMED = frozenset(
+    f"linalg.{name}"
+    for name in (
+        *("abs", "add", "broadcast", "ceil", "copy", "div", "elementwise", "erf", "exp", "floor", "log", "map", "max"),
+        *("min", "mul", "negf", "reciprocal", "rsqrt", "select", "sqrt", "square", "sub", "tanh", "transpose"),
+    )
+)
+# Scalar ops that the emulator, the reference program and the lowering to NVVM all compute, on floating point and
+# integers of these types.
+SCALAR_OPS = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("addf", "addi", "cmpf", "cmpi", "constant", "divf", "extf", "extsi", "maximumf", "maxnumf", "maxsi"),
+        *("minimumf", "minnumf", "minsi", "mulf", "muli", "negf", "select", "sitofp", "subf", "subi", "truncf"),
+    )
+) | frozenset(
+    f"math.{name}"
+    for name in (
+        *("absf", "absi", "ceil", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2"),
+        *("roundeven", "rsqrt", "sin", "sqrt", "tanh"),
+    )
+)
+_TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32")
+OPERAND_TYPES = ("f16", "bf16", "f32", "i8", "i32")
+
+# Operands that the manifest of a kernel has roles for.
+MOST_OPERANDS = 8
+
+_SCALARS = "accepted in an elementwise op: " + ", ".join(sorted(SCALAR_OPS))
+
+
+def is_consumer(op: ir.Operation) -> bool:
+    """Tells whether an op may be an elementwise op: `linalg.generic` or a named one."""
+    return op.name == "linalg.generic" or op.name in NAMED
+
+
+def parts(op: ir.Operation) -> tuple[list[ir.Value], ir.Value]:
+    """Returns the inputs and the one output of an elementwise op."""
+    *inputs, output = op.operands
+    return inputs, output
+
+
+def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
+    """Returns the indexing maps of a structured op, inputs first."""
+    return [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+
+
+def reads_output(op: ir.Operation) -> bool:
+    """Tells whether the body of a structured op with one output reads what the output held."""
+    arguments = op.regions[0].blocks[0].arguments
+    return len(arguments) == len(op.operands) and bool(list(arguments[len(arguments) - 1].uses))
+
+
+def check(op: ir.Operation) -> None:
+    """Checks that an op computes each element of one output from the elements of its inputs at the same place.
+
+    Raises:
+        StepladderError: a reduction, several results, `linalg.index`, other indexing maps than those of whole operands,
+            types or scalar ops that an epilogue does not compute.
+    """
+    if len(op.results) > 1 or _outputs(op) > 1:
+        raise refuse(op, f"{op.name} has {_outputs(op)} results; an epilogue computes one")
+    iterators = [str(iterator) for iterator in op.attributes.get("iterator_types", ())]
+    *inputs, output = maps_of(op)
+    if any("reduction" in iterator for iterator in iterators) or output.n_dims != len(output.results):
+        raise refuse(op, f"{op.name} reduces; an epilogue computes each element on its own")
+    if output != ir.AffineMap.get_identity(output.n_dims):
+        raise refuse(
+            op, f"{op.name} writes its result by the map {output}; it must be that of the loops in their order"
+        )
+    if output.n_dims > 2:
+        raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, two")
+    for map_ in inputs:
+        _check_map(op, map_)
+    for operand in op.operands:
+        _check_type(op, operand)
+    for inner in [item.operation for item in op.regions[0].blocks[0].operations][:-1]:
+        _check_scalar(inner, op)
+
+
+def _outputs(op: ir.Operation) -> int:
+    segments = op.attributes.get("operandSegmentSizes", None)
+    return list(ir.DenseI32ArrayAttr(segments))[1] if segments is not None else 1
+
+
+def _check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
+    dims = [expression.position for expression in map_.results if isinstance(expression, ir.AffineDimExpr)]
+    others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
+    is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
+    if len(set(dims)) < len(dims) or not is_zero:
+        raise refuse(op, f"{op.name} reads an operand by the map {map_}; it must name loops, each once, or 0")
+
+
+def _check_type(op: ir.Operation, operand: ir.Value) -> None:
+    type_ = operand.type
+    if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)):
+        if isinstance(operand.owner, ir.Block):
+            raise refuse(
+                op,
+                f"{op.name} takes a number of type {type_}, an argument of the function",
+                "accepted: a constant, or a tensor of one element",
+            )
+        return
+    if not ir.ShapedType(type_).has_static_shape:
+        raise refuse(op, f"{op.name} takes {type_}; shapes must be static")
+    if str(type_.element_type) not in OPERAND_TYPES:
+        raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
+
+
+def _check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
+    if inner.name not in SCALAR_OPS:
+        raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
+    for value in (*inner.operands, *inner.results):
+        if str(value.type) not in _TYPES:
+            raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
+    mode = inner.attributes.get("roundingmode", None)
+    if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
+        raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
+        raise refuse(inner, "arith.sitofp of i1")

@@ -1,0 +1,200 @@
+"""How far a right kernel can be from the reference where elementwise ops follow a product.
+
+The bound of the product's elements (`tolerance.Tolerance`) is carried through the ops of the reference program, element
+by element, beside their values: a forward error analysis at the point where the values are, so that no global Lipschitz
+constant is needed. For an op that makes r from x and y with errors of at most e and f, the error of r is at most
+
+    x + y, x - y           e + f
+    x y                    |x| f + |y| e + e f
+    x / y                  (e + |r| f) / (|y| - f), unbounded where f reaches |y|
+    max, min               max(e, f): neither moves further than its operands
+    |x|, -x, wider types   e
+    sin x, cos x           e: their derivatives are at most 1 in magnitude
+    other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
+    x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
+    condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
+
+to which an op on floating-point numbers adds its own rounding: u |r|, with the unit roundoff u of its type, and for
+functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
+the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the smallest normal
+number of the type, for results that are flushed to zero. Where a value and its error can pass the largest number of its
+type, or an error is not a number, nothing is known of the result: its error is unbounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.reference import Argument, Constant, Empty, Generic, Operation, Program, Slice
+from stepladder.runtime.reference_operations import is_float
+from stepladder.verify.arrays import Array, NumPyArrays
+from stepladder.verify.reference_evaluation import Evaluation
+from stepladder.verify.scalar_operations import ARITHMETIC
+from stepladder.verify.structured_evaluation import Region, StructuredOp, _Labelled
+
+# Function of rows of the product: bounds of their errors.
+Bound = Callable[[slice], Array]
+
+_LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+_LIBRARY = 4 * 2.0**-24
+_KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
+_EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
+# Ops whose result is exact where the operands are.
+_UNROUNDED = (*_EXTREMES, "arith.negf", "math.absf", "math.absi", "arith.extf", "arith.extsi", "arith.select")
+
+
+def product_of(program: Program) -> Generic:
+    """Returns the one instruction of a program that reduces: the product."""
+    (product,) = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
+    return product
+
+
+def _reduces(generic: Generic) -> bool:
+    return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
+
+
+class BoundedEvaluation(Evaluation):
+    """A program on given inputs, with bounds of the errors of its values.
+
+    Args:
+        evaluation: the program on its inputs: `Evaluation`'s arguments.
+        product: the bound of the product's elements.
+    """
+
+    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays, product: Bound) -> None:
+        super().__init__(program, inputs, arrays, "float64")
+        self._product = product_of(program).results[0]
+        self._bound = product
+        self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
+
+    def error_of_rows(self, value: int, rows: slice) -> Array:
+        """Returns the bounds of the errors of rows of a value, a matrix."""
+        columns = self._shapes[value][1]
+        return self.error(value, (rows, slice(0, columns)))
+
+    def error(self, value: int, region: Region) -> Array:
+        """Returns the bounds of the errors of a region of a value."""
+        if value == self._product:
+            return self._bound(region[0])[:, region[1]]
+        if value in self._arguments_of_program:
+            return self._zeros(region)
+        instruction, number = self._makers[value]
+        if isinstance(instruction, Generic):
+            return BoundedOp(self, instruction, number, region).error()
+        if isinstance(instruction, (Constant, Empty)):
+            return self._zeros(region)
+        if isinstance(instruction, Slice):
+            parts = tuple(
+                slice(offset, offset + (size - 1) * stride + 1, stride)
+                for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
+            )
+            return self._error_of(instruction.source)[parts].reshape(self._shapes[value])[region]
+        return self._error_of(instruction.source).reshape(instruction.shape)[region]
+
+    def _error_of(self, value: int) -> Array:
+        return self.error(value, tuple(slice(0, size) for size in self._shapes[value]))
+
+    def _zeros(self, region: Region) -> Array:
+        return self.filled(0.0, "f32", region)
+
+
+class BoundedOp(StructuredOp):
+    """One output of an elementwise op, with bounds of the errors of its elements; arguments as for `StructuredOp`."""
+
+    def __init__(self, values: BoundedEvaluation, op: Generic, output: int, region: Region) -> None:
+        super().__init__(values, op, output, region)
+        self.bounded = values
+        self.errors: dict[int, _Labelled] = {}
+
+    def error(self) -> Array:
+        """Returns the bounds of the errors of the region of the output."""
+        with np.errstate(all="ignore"):
+            return self._ordered(self._error(self.op.yields[self.output - len(self.op.inputs)]))
+
+    def _error(self, number: int) -> _Labelled:
+        if number not in self.errors:
+            if number in self.op.arguments:
+                self.errors[number] = self._error_of_operand(number)
+            elif number in self.made:
+                self.errors[number] = self._carried(self.made[number])
+            else:
+                self.errors[number] = _Labelled(self.program.filled(0.0, "f32", ()), ())
+        return self.errors[number]
+
+    def _error_of_operand(self, number: int) -> _Labelled:
+        place = self.op.arguments.index(number)
+        map_ = self.op.maps[place]
+        region = tuple(slice(0, 1) if loop is None else self.loops[loop] for loop in map_)
+        array = self.bounded.error((*self.op.inputs, *self.op.outputs)[place], region)
+        loops = tuple(loop for loop in map_ if loop is not None)
+        return _Labelled(array.reshape([self._size(loop) for loop in loops]), loops)
+
+    def _carried(self, op: Operation) -> _Labelled:
+        """Returns the error of a scalar op's result, for all iterations that its operands differ in."""
+        if not op.operands:
+            return _Labelled(self.program.filled(0.0, "f32", ()), ())
+        labelled = [self._value(operand) for operand in op.operands]
+        carried = [self._error(operand) for operand in op.operands]
+        loops = tuple(sorted({loop for item in (*labelled, *carried) for loop in item.loops}))
+        values = [self._aligned(item, loops) for item in labelled]
+        errors = [self._aligned(item, loops) for item in carried]
+        result = self._aligned(self._value(op.result), loops)
+        error = self._combined(op, values, errors, result)
+        if is_float(op.type):
+            error = self._rounded(op, error, result)
+        return _Labelled(error, loops)
+
+    def _rounded(self, op: Operation, error: Array, result: Array) -> Array:
+        """Returns the error with that of the op's own rounding, unbounded where the result can leave its type."""
+        xp = self.arrays.xp
+        magnitude = abs(result) + error
+        if op.name not in _UNROUNDED:
+            unit = ELEMENT_TYPES[op.type].unit_roundoff
+            if op.name.startswith("math.") and op.name not in ("math.fma", "math.sqrt", "math.floor", "math.ceil"):
+                unit += _LIBRARY
+            error = error + magnitude * unit + _SMALLEST[op.type]
+        unbounded = xp.full_like(error + magnitude, float("inf"))
+        return xp.where(abs(result) + error <= _LARGEST[op.type], error + magnitude * 0, unbounded)
+
+    def _combined(self, op: Operation, values: list[Array], errors: list[Array], result: Array) -> Array:
+        """Returns how far the exact result for wrong operands can be from that for the reference's."""
+        xp = self.arrays.xp
+        match op.name.split(".")[1], errors:
+            case (("addf" | "addi" | "subf" | "subi"), (first, second)):
+                return first + second
+            case (("mulf" | "muli"), (first, second)):
+                return abs(values[0]) * second + abs(values[1]) * first + first * second
+            case "fma", (first, second, third):
+                return abs(values[0]) * second + abs(values[1]) * first + first * second + third
+            case "divf", (first, second):
+                room = abs(values[1]) - second
+                quotient = (first + abs(result) * second) / xp.where(room > 0, room, xp.ones_like(room))
+                return xp.where(room > 0, quotient, xp.full_like(quotient, float("inf")))
+            case "select", (condition, first, second):
+                chosen = xp.where(values[0], first, second)
+                either = abs(values[1] - values[2]) + xp.maximum(first, second)
+                return xp.where(condition > 0, either, chosen)
+            case (("cmpf" | "cmpi"), (first, second)):
+                margin = first + second
+                near = (abs(values[0] - values[1]) <= margin) & (margin > 0)
+                return self.arrays.cast(near, "float64")
+            case _, (first, second) if op.name in _EXTREMES:
+                return xp.maximum(first, second)
+            case (("cos" | "sitofp"), (first,)):
+                return first
+            case _, (first,) if op.name in _KEPT:
+                return first
+            case _, (first,) if op.name in ARITHMETIC:
+                return self._of_monotone(ARITHMETIC[op.name], values[0], first, result)
+        raise AssertionError(f"no error analysis of {op.name}")
+
+    def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
+        """Returns how far a monotone function of a value within `error` can be from that of the value."""
+        xp = self.arrays.xp
+        above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
+        # Beyond the edge of the function's domain there is no number.
+        return xp.maximum(above, below)

@@ -1,0 +1,91 @@
+// A chain of elementwise ops becomes one op, whose first operand is the product and whose destination is C. What C held
+// is read from the destination, and what the product started from is added by the op.
+//
+// RUN: %stepladder-opt %s --pipeline wgmma --step fuse_consumers --split-input-file --verify-diagnostics | FileCheck %s
+
+// CHECK-DAG: #[[all:.+]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[column:.+]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @chain(
+// CHECK-DAG: [[zero:%.+]] = arith.constant 0.000000e+00 : f32
+// CHECK-DAG: [[bias:%.+]] = bufferization.to_tensor %bias
+// CHECK: [[sums:%.+]] = linalg.matmul
+// CHECK: [[c:%.+]] = bufferization.to_tensor %C restrict writable
+// CHECK: [[r:%.+]] = linalg.generic {indexing_maps = [#[[all]], #[[column]], #[[all]]]
+// CHECK-SAME: ins([[sums]], [[bias]] : tensor<64x32xf32>, tensor<32xf32>) outs([[c]] : tensor<64x32xf32>)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, [[b:%.+]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[b]], [[x]] : f32
+// CHECK-NEXT: [[m:%.+]] = arith.maximumf [[s]], [[zero]] : f32
+// CHECK-NEXT: linalg.yield [[m]] : f32
+// CHECK-NOT: linalg
+// CHECK: bufferization.materialize_in_destination [[r]] in restrict writable %C
+// CHECK: // -----
+func.func @chain(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %bias: memref<32xf32>, %C: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %v = bufferization.to_tensor %bias restrict : memref<32xf32> to tensor<32xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %rows = linalg.broadcast ins(%v : tensor<32xf32>) outs(%e : tensor<64x32xf32>) dimensions = [0]
+  %s = linalg.add ins(%rows, %p : tensor<64x32xf32>, tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %m = linalg.max ins(%s, %z : tensor<64x32xf32>, tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %m in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// The sums start from C: they start from zeros, and the op adds C, which it reads where it writes.
+// CHECK-LABEL: func.func @from_c(
+// CHECK: [[zeros:%.+]] = linalg.fill
+// CHECK: [[sums:%.+]] = linalg.matmul {{.*}} outs([[zeros]] : tensor<64x32xf32>)
+// CHECK: linalg.generic {{.*}} ins([[sums]] : tensor<64x32xf32>) outs(%{{.*}} : tensor<64x32xf32>)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, [[old:%.+]]: f32):
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[x]], [[old]] : f32
+// CHECK-NEXT: [[t:%.+]] = math.tanh [[s]] : f32
+// CHECK: // -----
+func.func @from_c(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x32xf32> to tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%c : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %t = linalg.tanh ins(%p : tensor<64x32xf32>) outs(%p : tensor<64x32xf32>) -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %t in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// Without an elementwise op nothing changes.
+// CHECK-LABEL: func.func @product(
+// CHECK: [[c:%.+]] = bufferization.to_tensor %C restrict writable
+// CHECK-NEXT: [[p:%.+]] = linalg.matmul {{.*}} outs([[c]] : tensor<64x32xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[p]]
+// CHECK: // -----
+func.func @product(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x32xf32> to tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%c : tensor<64x32xf32>) -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %p in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// Ops of which one has two users beside each other cannot fuse into one that writes C.
+func.func @two_results(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>, %D: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  // expected-error@+1 {{tc.normalize_consumer: 2 elementwise ops are left of those on the product: they must fuse into one}}
+  %s = linalg.exp ins(%p : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %t = linalg.tanh ins(%p : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %s in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  bufferization.materialize_in_destination %t in restrict writable %D : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}

@@ -1,0 +1,220 @@
+"""Elementwise ops on the product: every kind on every pipeline, right at the first, a middle and the last level.
+
+STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N of them.
+"""
+
+import os
+import random
+
+import pytest
+
+from epilogue_payloads import KINDS, Writer, payload, random_chain
+from stepladder.codegen.toolchain import find_tool
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.matmul import EmulatedExecutor
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
+from stepladder.verify.check import check_matmul
+
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_EPILOGUES", "30"))
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+DIRECT = {**TILES, "epilogue": "registers"}
+SPLIT = {**DIRECT, "persistent_blocks": 0, "split_k": 2}
+SIZES = {"wgmma": (72, 40, 72), "mma_sync": (64, 64, 64), "wmma": (64, 64, 64)}
+PIPELINES = {
+    "wgmma, TMA": ("wgmma", TILES),
+    "wgmma, registers": ("wgmma", DIRECT),
+    "mma_sync": ("mma_sync", WARPS),
+    "wmma": ("wmma", WARPS),
+}
+
+
+def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str = "three") -> None:
+    """Compiles a payload, runs the first IR, one in the middle and the last, and checks all numbers."""
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request(pipeline, knobs))
+        expected = reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles)
+        known = []
+        for step in run.steps:
+            try:
+                known.append((step.name, Emulation(parse_payload(step.text, step.name))))
+            except StepladderError:
+                continue
+        assert known[-1][0].startswith("lower_to"), known[-1][0]
+        chosen = known[-1:] if levels == "last" else [known[0], known[len(known) // 2], known[-1]]
+        for name, emulation in chosen:
+            executor = EmulatedExecutor(emulation, expected.roles)
+            for report in check_matmul(run.matmul.problem, expected, executor, seed):
+                assert report.passed, f"{name}: {report.describe()}\n{text}"
+            assert not executor.findings, (name, [finding.render() for finding in executor.findings])
+
+
+@pytest.mark.parametrize("stored", ["f32", "f16"])
+@pytest.mark.parametrize("where", PIPELINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_on_every_pipeline(kind, where, stored) -> None:
+    pipeline, knobs = PIPELINES[where]
+    levels = "three" if stored == "f32" else "last"
+    check(payload(kind, *SIZES[pipeline], stored=stored), pipeline, knobs, levels=levels)
+
+
+@pytest.mark.parametrize("kind", ["bias_gelu", "many_operands", "add_transposed_matrix", "column_bias", "silu"])
+@pytest.mark.parametrize(
+    "pipeline, knobs, size, types",
+    [
+        ("wgmma", DIRECT, (65, 37, 32), {"columns": "b"}),
+        ("wgmma", TILES, (1, 8, 8), {}),
+        ("wgmma", {**SPLIT}, (72, 40, 80), {"inputs": "bf16"}),
+        ("wgmma", {**SPLIT, "split_k_workspace": "memory"}, (64, 64, 64), {}),
+        ("wgmma", {**TILES, "schedule": "pingpong"}, (128, 96, 64), {"stored": "bf16"}),
+        ("wgmma", {**TILES, "cluster_m": 2}, (256, 64, 64), {}),
+        ("wgmma_multistage", {key: TILES[key] for key in list(TILES)[:4]}, (72, 40, 72), {}),
+        ("wgmma_single_stage", {key: TILES[key] for key in list(TILES)[:4]}, (72, 40, 72), {"stored": "f16"}),
+        ("mma_sync", WARPS, (64, 32, 32), {"inputs": "bf16", "stored": "bf16", "columns": "ab"}),
+        ("mma_sync", {**WARPS, "block_k": 16}, (32, 32, 64), {"inputs": "f32"}),
+        ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}, (64, 64, 96), {"stored": "f16"}),
+        ("wmma", {**WARPS, "stages": 1}, (64, 64, 96), {}),
+    ],
+)
+def test_right_at_edges_and_with_other_knobs(kind, pipeline, knobs, size, types) -> None:
+    check(payload(kind, *size, **types), pipeline, knobs, levels="last")
+
+
+IN_PLACE = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%C : memref<64x64xf32>) outs(%C : memref<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %v = arith.maximumf %x, %zero : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+"""
+STARTS_FROM_A_MATRIX = """func.func @matmul(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>, %D: tensor<64x64xf32>)
+    -> tensor<64x64xf16> {
+  %p = linalg.matmul ins(%A, %B : tensor<64x64xf16>, tensor<64x64xf16>) outs(%D : tensor<64x64xf32>)
+      -> tensor<64x64xf32>
+  %e = tensor.empty() : tensor<64x64xf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<64x64xf32>) outs(%e : tensor<64x64xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %v = arith.truncf %x : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<64x64xf16>
+  return %r : tensor<64x64xf16>
+}
+"""
+READS_C = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x64xf16> to tensor<64x64xf16>
+  %b = bufferization.to_tensor %B restrict : memref<64x64xf16> to tensor<64x64xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x64xf32> to tensor<64x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x64xf16>, tensor<64x64xf16>) outs(%z : tensor<64x64xf32>)
+      -> tensor<64x64xf32>
+  %m = linalg.mul ins(%p, %c : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %r = linalg.tanh ins(%m : tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  bufferization.materialize_in_destination %r in restrict writable %C : (tensor<64x64xf32>, memref<64x64xf32>) -> ()
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("where", PIPELINES)
+@pytest.mark.parametrize("text", [IN_PLACE, STARTS_FROM_A_MATRIX, READS_C])
+def test_c_and_other_matrices_that_the_sums_start_from(text, where) -> None:
+    check(text, *PIPELINES[where])
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_random_chains(part) -> None:
+    """Chains of up to six ops, of drawn types, layouts and sizes."""
+    for number in range(part, COUNT, 5):
+        drawn = random.Random(SEED * 1_000_003 + number)
+        pipeline, knobs = list(PIPELINES.values())[number % len(PIPELINES)]
+        size = [drawn.choice([32, 64, 96]) for _ in "mnk"]
+        if pipeline == "wgmma":
+            size = [drawn.choice([8, 24, 64, 72, 136]) for _ in "mnk"]
+        inputs = drawn.choice(["f16", "bf16", "f16"] if pipeline != "wmma" else ["f16"])
+        columns = drawn.choice(["", "a", "b", "ab"] if pipeline != "wmma" else [""])
+        writer = Writer(*size, inputs=inputs, stored=drawn.choice(["f32", "f16", "bf16"]), columns=columns)
+        text = writer.text(random_chain(writer, drawn))
+        check(text, pipeline, knobs, number, levels="last")
+
+
+def changed(before: str, after: str, kind: str = "row_bias") -> str:
+    text = payload(kind, 64, 64, 64)
+    assert before in text
+    return text.replace(before, after)
+
+
+REFUSED = {
+    "reduction": (
+        changed('["parallel", "parallel"]', '["parallel", "reduction"]').replace(
+            "(i, j) -> (i, j)>]", "(i, j) -> (i, j)>]"
+        ),
+        "reduces",
+    ),
+    "index": (
+        changed("%r = arith.addf %x0, %x1 : f32", "%i = linalg.index 0 : index\n %r = arith.addf %x0, %x1 : f32"),
+        "'linalg.index' in linalg.generic",
+    ),
+    "power": (changed("arith.addf", "math.powf"), "'math.powf' in linalg.generic"),
+    "transposed product": (
+        changed(
+            "[affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>",
+            "[affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (j)>",
+        ),
+        "reads the product by the map",
+    ),
+    "f64": (
+        payload("add_matrix", 64, 64, 64)
+        .replace("%d0: tensor<64x64xf32>", "%d0: tensor<64x64xf64>")
+        .replace("tensor<64x64xf32>, tensor<64x64xf32>) outs", "tensor<64x64xf32>, tensor<64x64xf64>) outs")
+        .replace("%x1: f32", "%x1: f64")
+        .replace("%r = arith.addf %x0, %x1", "%y = arith.truncf %x1 : f64 to f32\n %r = arith.addf %x0, %y"),
+        "element types may be",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_one_message(name) -> None:
+    text, message = REFUSED[name]
+    with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert raised.value.location.startswith("payload.mlir:")
+    assert raised.value.notes[0].startswith("accepted")
+
+
+def test_stream_k_is_refused() -> None:
+    knobs = {**TILES, "tile_scheduler": "stream_k"}
+    with mlir_context(), pytest.raises(StepladderError, match="no elementwise ops may follow the matmul"):
+        run_pipeline(payload("relu", 64, 64, 64), "payload.mlir", Request("wgmma", knobs))
+
+
+def test_the_problem_names_ops_and_operands() -> None:
+    with mlir_context():
+        problem = find_matmul(parse_payload(payload("bias_relu", 64, 32, 16, stored="f16"), "payload.mlir")).problem
+    assert problem.describe() == (
+        "C = f(AB), 64 x 32 x 16, f16 x f16 -> f16 (f32 accumulation), f: addf, maximumf, truncf with D0 (32xf32)"
+    )
+
+
+@pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync", "wmma"])
+def test_bias_and_gelu_do_not_spill(pipeline) -> None:
+    find_tool("ptxas")
+    with mlir_context():
+        built = build(payload("bias_gelu", 4096, 4096, 4096, stored="f16"), "payload.mlir", Request(pipeline))
+    assert (built.code.spill_stores, built.code.spill_loads) == (0, 0)
+    assert [item.role for item in built.manifest.arguments].count("d0") == 1

@@ -1,0 +1,47 @@
+// Allocates a shared-memory tile for the product of a block, where an elementwise op consumes it.
+//
+// The matmul of a tile then accumulates in a buffer of its own, of the accumulators' type, and the consumer reads that
+// buffer and writes C. Without a consumer the matmul accumulates in C itself, and the step changes nothing.
+//
+// The tile states what the consumer reads. `convert_to_mma_sync` replaces it by registers, and it takes no shared
+// memory. WMMA's fragments have a layout that only the hardware knows: there the tile exists, and
+// `map_consumer_to_lanes` distributes the consumer over the threads.
+//
+// The attribute `operand_c` marks the tile and the consumer for later steps.
+//
+// Source: as `stage_c_in_shared_memory`, for whole tiles.
+//
+// Before:
+//   %sums = linalg.matmul ins(%a_rows, %b_columns : ...) outs(%zeros : tensor<128x128xf32>)
+//   %relu = linalg.generic ins(%sums : ...) outs(%c_tile : tensor<128x128xf16>)
+// After:
+//   %tile = memref.alloc() {operand_c} : memref<128x128xf32, #gpu.address_space<workgroup>>
+//   linalg.fill ins(0) outs(%tile)
+//   %start = bufferization.to_tensor %tile
+//   %sums = linalg.matmul ins(%a_rows, %b_columns : ...) outs(%start : tensor<128x128xf32>)
+//   %relu = linalg.generic {operand_c} ins(%sums : ...) outs(%c_tile : tensor<128x128xf16>)
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @stage_sums_in_shared_memory(%module: !transform.any_op {transform.readonly}) {
+    transform.tune.alternatives<"has_consumer"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_consumer"}} {
+    }, {
+      %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+      %start = transform.get_producer_of_operand %matmul[2] : (!transform.any_op) -> !transform.any_op
+      %buffer, %ops = transform.structured.bufferize_to_allocation %start {
+          memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
+        } : !transform.any_op
+      %alloc = transform.select "memref.alloc" in %ops : (!transform.any_op) -> !transform.any_op
+      transform.annotate %alloc "operand_c" : !transform.any_op
+      %consumer = transform.structured.match ops{["linalg.generic"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+      transform.annotate %consumer "operand_c" : !transform.any_op
+
+      %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+      transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    }
+    transform.yield
+  }
+}
