@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,28 @@ def kernels_of(path: Path) -> list[Kernel]:
     if "rows" in data:
         return list(_of_table(path.stem, data))
     return [kernel for measured in _measurements(data) for kernel in _of_measurement(path.stem, measured)]
+
+
+def steadied(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Returns kernels with times as if the GPU's clock had been the same for all kernels of a problem.
+
+    The clock falls while the kernels of a problem are measured. cuBLAS is measured in turn with each, so that a
+    kernel's ratio to it is free of that: a time becomes this ratio times the median time of cuBLAS. Kernels that were
+    measured more than once for a problem become one, with the median of their times.
+    """
+    problems: dict[tuple[str, ...], list[Kernel]] = {}
+    for kernel in kernels:
+        problems.setdefault(kernel.key, []).append(kernel)
+    found = []
+    for members in problems.values():
+        reference = statistics.median(kernel.cublas_microseconds for kernel in members)
+        same: dict[tuple[tuple[str, int | str], ...], list[Kernel]] = {}
+        for kernel in members:
+            same.setdefault(tuple(sorted(kernel.knobs.items())), []).append(kernel)
+        for repeats in same.values():
+            ratio = statistics.median(kernel.microseconds / kernel.cublas_microseconds for kernel in repeats)
+            found.append(replace(repeats[0], microseconds=ratio * reference, cublas_microseconds=reference))
+    return found
 
 
 def write_table(path: Path, head: dict[str, Any], columns: list[str], rows: list[list[Any]]) -> None:

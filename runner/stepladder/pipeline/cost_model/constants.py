@@ -18,15 +18,21 @@ class Constant:
 
 CONSTANTS: dict[str, dict[str, Constant]] = {
     WARPGROUP: {
-        "matrix": Constant(1.0, 1.4, "time of the matrix unit, as a multiple of its time at peak"),
+        "matrix": Constant(0.85, 1.4, "time of the matrix unit, as a multiple of its time at peak"),
+        "throttle": Constant(0.0, 1.0, "part by which a kernel takes longer that keeps all matrix units busy: power"),
+        "throttle_from": Constant(0.3, 0.95, "part of the matrix units' time from which on the clock falls"),
         "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
-        "fill": Constant(0.6, 1.4, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
+        "fill": Constant(0.6, 2.0, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
         ),
-        "l2": Constant(0.4, 1.1, "rate at which a multiprocessor reads L2, as a fraction of the peak"),
+        "l2": Constant(0.4, 1.3, "rate at which a multiprocessor reads L2, as a fraction of the peak"),
+        "l2_together": Constant(
+            0.2, 1.4, "rate at which all multiprocessors together read L2, as a fraction of their peaks' sum"
+        ),
+        "l2_missing": Constant(0.0, 1.0, "part of that rate which is lost where L2 does not hold the operands"),
         "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
         "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
         "cluster_latency": Constant(0.0, 0.8, "us added to it by every doubling of a cluster"),
@@ -36,12 +42,18 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
         "prologue": Constant(0.1, 2.0, "us until the first tile has arrived"),
         "store": Constant(10.0, 150.0, "bytes a ns that a warpgroup stores by TMA"),
+        "store_together": Constant(
+            1.0, 12.0, "bytes a ns that a multiprocessor stores while all others do too, times ten"
+        ),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
-        "parts_cluster": Constant(0.2, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
+        "parts_cluster": Constant(0.1, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
         "parts_cluster_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),
-        "parts_memory": Constant(0.4, 5.0, "us of meeting to add partial sums in global memory"),
+        "parts_cluster_turn": Constant(0.0, 1.0, "us in which each thread adds four sums there"),
+        "parts_memory": Constant(0.1, 5.0, "us of meeting to add partial sums in global memory"),
         "parts_memory_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),
+        "parts_memory_turn": Constant(0.0, 1.5, "us in which each thread adds four sums there"),
+        "warpgroup": Constant(0.0, 0.5, "us of starting a block for every consumer warpgroup"),
         "launch": Constant(0.3, 2.0, "us from one launch to the next, of an empty kernel"),
     },
     WARP: {

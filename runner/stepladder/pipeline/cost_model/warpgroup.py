@@ -27,6 +27,9 @@ from stepladder.pipeline.cost_model.terms import (
 
 # Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
 _INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
+# Bytes of a line of the L2 cache.
+_LINE_BYTES = 128
+_WARPGROUP_THREADS = 128
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 # Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
@@ -50,14 +53,15 @@ class Loads:
     zero_rows: Array
 
 
+def _widest_box(row_bytes: Array) -> Array:
+    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
+    half = _BOX_BYTES // 2
+    return np.where(row_bytes % _BOX_BYTES == 0, _BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
+
+
 def _box_width(tile: Array, in_bytes: Number) -> Array:
     """Returns the elements of a row of a box whose rows lie along m or n: the widest that divide the tile."""
-    bytes_ = np.where(
-        tile * in_bytes % _BOX_BYTES == 0,
-        _BOX_BYTES,
-        np.where(tile * in_bytes % (_BOX_BYTES // 2) == 0, _BOX_BYTES // 2, _BOX_BYTES // 4),
-    )
-    return bytes_ / in_bytes
+    return _widest_box(tile * in_bytes) / in_bytes
 
 
 def loads(
@@ -119,11 +123,31 @@ def fill_step(parts: list[Loads], gpu: Gpu, constants: dict[str, float]) -> Arra
     return np.asarray(total) * 1e-3
 
 
-def l2_step(parts: list[Loads], shared: list[Array], gpu: Gpu, fraction: float) -> Array:
-    """Returns the time in which a multiprocessor reads its bytes of a k step from L2: clusters read shared tiles
-    once."""
-    bytes_ = sum(part.rows * part.row_bytes / blocks for part, blocks in zip(parts, shared))
-    return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
+def l2_step(
+    parts: list[Loads], shared: list[Array], alone: list[Array], at_once: Array, missing: Number, gpu: Gpu, constants: dict[str, float]
+) -> Array:
+    """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
+
+    Clusters read shared tiles once. L2 delivers lines of 128 bytes, so that a row of 64 that no other block asks for
+    counts as one. Source: fitted; 8x4096x1536 by 64 blocks of 64 columns takes 3.5 us, by 128 blocks of 32 columns 4.8 us.
+
+    Args:
+        parts: what a block loads of each operand.
+        shared: blocks of a cluster that share each.
+        alone: whether no other cluster reads the tile.
+        at_once: blocks that run at once.
+        missing: part of the operands that L2 does not hold.
+    """
+    port: Number = 0.0
+    lines: Number = 0.0
+    for part, blocks, is_alone in zip(parts, shared, alone):
+        port = port + part.rows * part.row_bytes / blocks
+        line = np.where(is_alone, np.maximum(part.row_bytes, _LINE_BYTES), part.row_bytes)
+        lines = lines + part.rows * line / blocks
+    together = constants["l2_together"] * (1 - constants["l2_missing"] * missing)
+    one = port / constants["l2"]
+    every = lines / together * (at_once / gpu.multiprocessors)
+    return gpu.microseconds(join(one, every) / gpu.l2_bytes_per_clock)
 
 
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
@@ -151,9 +175,10 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, parted, waves)
 
 
-def epilogue_time(knobs: Columns, size: Size, constants: dict[str, float]) -> Array:
+def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which a block writes its tile: each warpgroup its part, by TMA or, more slowly, from
-    registers. Blocks that divide a reduction each write a part of the tile."""
+    registers; or in which all blocks write theirs, where the boxes of TMA are narrower than a line of L2 as many lines.
+    Blocks that divide a reduction each write a part of the tile. Source: fitted."""
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
@@ -161,19 +186,29 @@ def epilogue_time(knobs: Columns, size: Size, constants: dict[str, float]) -> Ar
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     rate = constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
-    return constants["tile"] + bytes_ / writers / rate * 1e-3 * waits
+    row_bytes = knobs.floats("block_n") * size.out_bytes
+    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
+    together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
+    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     """Returns the time in which the parts of a reduction meet: in a cluster, in global memory, or in C where the last
-    tiles are shared. Every block writes its partial sums and reads as many. Source: fitted."""
+    tiles are shared. Every block writes its partial sums and reads as many: each thread four neighbours at a time, of
+    all parts, and then the next four, one latency after the other. Source: fitted."""
     split = knobs.floats("split_k", 1)
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    bytes_ = 2 * 4 * knobs.floats("block_m") * knobs.floats("block_n") * 1e-3
-    cluster = constants["parts_cluster"] + bytes_ / constants["parts_cluster_rate"]
-    memory = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
+    sums = knobs.floats("block_m") * knobs.floats("block_n")
+    bytes_ = 2 * 4 * sums * 1e-3
+    turns = ceil_divide(sums, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
+
+    def meeting(place: str) -> Array:
+        return constants[place] + bytes_ / constants[f"{place}_rate"] + turns * constants[f"{place}_turn"]
+
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    return np.where(split > 1, np.where(in_cluster, cluster, memory), np.where(shared, memory, 0.0))
+    in_c = constants["parts_memory"] + bytes_ / constants["parts_memory_rate"]
+    parts = np.where(in_cluster, meeting("parts_cluster"), meeting("parts_memory"))
+    return np.where(split > 1, parts, np.where(shared, in_c, 0.0))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -214,10 +249,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"])
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"])
     fill = fill_step(parts, gpu, constants)
-    l2 = l2_step(parts, [cluster_n, cluster_m], gpu, constants["l2"])
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
-    missing = np.where(alone, uncached(size, gpu, constants["cached"]), 0.0)
+    absent = uncached(size, gpu, constants["cached"])
+    missing = np.where(alone, absent, 0.0)
+    l2 = l2_step(parts, [cluster_n, cluster_m], [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m], at_once, absent, gpu, constants)
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
@@ -251,19 +287,23 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
 
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     stays = knobs.floats("persistent_blocks", 0) > 0
-    epilogue = epilogue_time(knobs, size, constants)
+    epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
     loop = steps * inner
     # Two warpgroups in turn hide one's epilogue behind the other's main loop.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
-    prologue = np.where(stays, 1.0, waves) * constants["prologue"] + np.where(
+    warpgroups = np.where(pingpong, 2.0, knobs.floats("consumer_warpgroups", 1))
+    start = constants["prologue"] + constants["warpgroup"] * warpgroups
+    prologue = np.where(stays, 1.0, waves) * start + np.where(
         cluster_m * cluster_n > 1, constants["cluster"], 0.0
     )
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
     kernel = main_loop + epilogues + prologue + reduction
+    busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
+    kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
     times = {
         "total": total,
