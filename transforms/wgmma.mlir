@@ -46,13 +46,18 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         whole_tiles = "0", rounds_c = "1", normalizes = "1",
-        stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        load_n = "block_n if b_layout == 'column' else (block_n * a_bits + 511) // 512 * 512 // a_bits if block_n * a_bits > 256 else 256 // a_bits",
+        stages_bytes = "stages * (block_m + load_n) * block_k * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
         is_pingpong = "schedule == 'pingpong'",
         tile_warpgroups = "1 if is_pingpong else consumer_warpgroups", consumers = "2 if is_pingpong else consumer_warpgroups",
         accumulator_registers = "block_m / tile_warpgroups * block_n / 128",
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        a_row_bytes = "(block_k if a_layout == 'row' else block_m) * a_bits // 8",
+        b_row_bytes = "(block_k if b_layout == 'column' else load_n) * a_bits // 8",
+        a_boxes = "a_row_bytes // (128 if a_row_bytes % 128 == 0 else 64 if a_row_bytes % 64 == 0 else 32)",
+        b_boxes = "b_row_bytes // (128 if b_row_bytes % 128 == 0 else 64 if b_row_bytes % 64 == 0 else 32)",
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         epilogue_bytes = "consumers * epilogue_stages * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
         cluster_workspace_bytes = "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
@@ -62,7 +67,7 @@ module attributes {transform.with_named_sequence} {
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 256 from options = [32, 64, 96, 128, 160, 192, 224, 256]
+    %block_n = transform.tune.knob<"block_n"> = 256 from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
       {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
@@ -71,7 +76,7 @@ module attributes {transform.with_named_sequence} {
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two consumer warpgroups compute alternate tiles"}
       -> !transform.any_param
-    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
+    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"} -> !transform.param<i64>
     %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
       {description = "thread blocks of the persistent kernel, one a multiprocessor (an H200 has 132); 0 launches one block per tile"}
@@ -80,7 +85,7 @@ module attributes {transform.with_named_sequence} {
       {description = "thread blocks of a cluster along m; they share tiles of B by multicast"} -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4]
       {description = "thread blocks of a cluster along n; they share tiles of A by multicast"} -> !transform.param<i64>
-    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]
       {description = "thread blocks that split the k loop of a tile (split-K), for problems with few tiles"} -> !transform.param<i64>
     %split_k_workspace = transform.tune.knob<"split_k_workspace"> = "cluster" from options = ["cluster", "memory"]
       {description = "where split-K reduces partial sums: in the shared memory of a cluster, or in a workspace in global memory"}

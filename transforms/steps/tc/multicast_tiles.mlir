@@ -17,7 +17,12 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multicast_tiles(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["form_clusters"]} {
+      attributes {optimization, needs = ["form_clusters"], requires = [
+        {condition = "a_boxes % cluster_n == 0 or (block_m if a_layout == 'row' else block_k) % (8 * cluster_n) == 0",
+         message = "the tile of A must divide into cluster_n parts, of whole boxes (a_boxes) or of 8 rows or more each"},
+        {condition = "b_boxes % cluster_m == 0 or (block_n if b_layout == 'column' else block_k) % (8 * cluster_m) == 0",
+         message = "the tile of B must divide into cluster_m parts, of whole boxes (b_boxes) or of 8 rows or more each"}
+      ]} {
     "tc.multicast_tiles"(%module) {rows = 2 : i64, columns = 1 : i64,
       knobs = {rows = "cluster_m", columns = "cluster_n"}} : (!transform.any_op) -> ()
 

@@ -22,7 +22,10 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @specialize_warps(%module: !transform.any_op {transform.readonly})
-      attributes {optimization} {
+      attributes {optimization, requires = [
+        {condition = "consumers < 3 or accumulator_registers <= 100",
+         message = "with three consumer warpgroups, of 128 registers a thread, accumulators must take at most 100 (accumulator_registers)"}
+      ]} {
     "tc.specialize_warps"(%module) {producer_registers = 40 : i64, consumer_registers = 232 : i64,
       knobs = {producer_registers = "producer_registers", consumer_registers = "consumer_registers"}}
       : (!transform.any_op) -> ()

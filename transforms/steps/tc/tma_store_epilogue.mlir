@@ -20,7 +20,11 @@
 //   }
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "block_n * c_bits % 256 == 0",
+         message = "with epilogue = tma, rows of the tile of C must be a multiple of 32 bytes, block_n elements of C"}
+      ]} {
     "tc.tma_store_epilogue"(%module) {buffers = 2 : i64, warpgroups = 2 : i64,
       knobs = {buffers = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
 

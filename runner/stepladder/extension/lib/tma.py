@@ -48,6 +48,15 @@ def row_swizzle(row_bytes: int) -> int | None:
     return next((swizzle for swizzle in SWIZZLES if row_bytes % swizzle == 0), None)
 
 
+def whole_boxes(row_bytes: int) -> int:
+    """Returns the bytes of the boxes that rows of a tile are loaded in, if boxes may reach beyond the tile.
+
+    TMA takes about as long for a row of 32 bytes as for one of 64, so that 32 are for tiles that have no more.
+    """
+    box = SWIZZLES[-1] if row_bytes <= SWIZZLES[-1] else SWIZZLES[-2]
+    return -(-row_bytes // box) * box
+
+
 def create_descriptor(buffer, type_, rows: int, columns: int):
     """Returns the descriptor of a buffer, made on the host: at the current insertion point, in front of the launch."""
     element_type = ir.MemRefType(buffer.type).element_type

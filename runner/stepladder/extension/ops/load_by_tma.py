@@ -30,6 +30,9 @@ class LoadByTma(Tc.Operation, name="load_by_tma"):
     slot, the 16-byte units of a row exchanged within groups of eight rows. Only the matrix unit reads it so. What reads
     the tile of the copy reads a cast of the slot instead, for `tc.convert_to_warpgroup_mma` to take.
 
+    Rows of B's tile that lie along n are loaded in whole boxes, of 64 bytes or more where the tile has more than 32:
+    what a box has beyond the tile is not multiplied.
+
     Descriptors are made on the host, in front of the launch (`nvgpu.tma.create.descriptor`). TMA fills what lies
     outside of the matrix with zeros, so that fills of the tile go.
 
@@ -59,10 +62,17 @@ def _whole_tile(value):
     return source
 
 
+def _is_along_k(product) -> bool:
+    """Tells whether rows of B's tile lie along k, that is B is stored as n x k."""
+    if "indexing_maps" not in product.attributes:
+        return False
+    return ir.AffineMapAttr(product.attributes["indexing_maps"][1]).value.results[0] != ir.AffineExpr.get_dim(2)
+
+
 class _Load:
     """One copy on its way to TMA: the tile it fills, the ring that replaces the tile, the descriptor it reads by."""
 
-    def __init__(self, copy, launch, first, stages: int):
+    def __init__(self, copy, launch, first, stages: int, product):
         self.copy = copy
         self.mark = next(mark for mark in _OPERANDS if mark in copy.attributes)
         self.tile = _whole_tile(copy.operands[1])
@@ -72,6 +82,8 @@ class _Load:
         self.rows, columns = type_.shape
         self.element_type = type_.element_type
         bits = self.element_type.width
+        if self.mark == "operand_b" and not _is_along_k(product):
+            columns = tma.whole_boxes(columns * bits // 8) * 8 // bits
         swizzle = tma.row_swizzle(columns * bits // 8)
         matrix = _OPERANDS[self.mark]
         if swizzle is None:
@@ -167,7 +179,7 @@ def load_by_tma(payload, op, rewriter) -> None:
     stages, warpgroups = op.stages.value, op.warpgroups.value
     copies = _copies(launch)
     product = _product_of(launch, copies)
-    loads = [_Load(copy, launch, copies[0], stages) for copy in copies]
+    loads = [_Load(copy, launch, copies[0], stages, product) for copy in copies]
     for load in reversed(loads):
         load.ring.owner.operation.move_before(launch.regions[0].blocks[0].operations[0])
     building.set_launch_sizes(launch, building.BLOCK, [warpgroups * building.WARPGROUP, 1, 1])

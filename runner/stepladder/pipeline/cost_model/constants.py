@@ -32,19 +32,23 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "l2_together": Constant(
             0.2, 1.4, "rate at which all multiprocessors together read L2, as a fraction of their peaks' sum"
         ),
+        "l2_alone": Constant(0.2, 1.2, "the same of tiles that one block or cluster reads alone"),
         "l2_missing": Constant(0.0, 1.0, "part of that rate which is lost where L2 does not hold the operands"),
         "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
         "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
-        "cluster_latency": Constant(0.0, 0.8, "us added to it by every doubling of a cluster"),
+        "cluster_latency": Constant(0.0, 0.8, "us added to it in a cluster"),
+        "cluster_doubling": Constant(0.0, 0.8, "us added by every doubling of a cluster of two"),
         "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a place in the ring stays in use"),
         "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
-        "prologue": Constant(0.1, 2.0, "us until the first tile has arrived"),
+        "prologue": Constant(0.0, 2.0, "us until the first tile has arrived"),
         "store": Constant(10.0, 150.0, "bytes a ns that a warpgroup stores by TMA"),
         "store_together": Constant(
             1.0, 12.0, "bytes a ns that a multiprocessor stores while all others do too, times ten"
         ),
+        "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
+        "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
         "parts_cluster": Constant(0.1, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
@@ -54,7 +58,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "parts_memory_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),
         "parts_memory_turn": Constant(0.0, 1.5, "us in which each thread adds four sums there"),
         "warpgroup": Constant(0.0, 0.5, "us of starting a block for every consumer warpgroup"),
-        "launch": Constant(0.3, 2.0, "us from one launch to the next, of an empty kernel"),
+        "launch": Constant(0.0, 2.0, "us from one launch to the next, of an empty kernel"),
     },
     WARP: {
         "matrix_mma_sync": Constant(0.9, 1.5, "time of the matrix unit by mma.sync, as a multiple of its time at peak"),

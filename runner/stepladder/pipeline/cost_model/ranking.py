@@ -28,7 +28,7 @@ _DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consum
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # What may bound a main loop, by the names of the predicted times.
-LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM")
+LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
 PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch")
 
@@ -168,7 +168,7 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0",
-    "split_k > 1 or epilogue == 'tma'",
+    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 != 0",
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",

@@ -138,16 +138,16 @@ def l2_step(
         at_once: blocks that run at once.
         missing: part of the operands that L2 does not hold.
     """
-    port: Number = 0.0
-    lines: Number = 0.0
-    for part, blocks, is_alone in zip(parts, shared, alone):
-        port = port + part.rows * part.row_bytes / blocks
-        line = np.where(is_alone, np.maximum(part.row_bytes, _LINE_BYTES), part.row_bytes)
-        lines = lines + part.rows * line / blocks
+    part_of_gpu = at_once / gpu.multiprocessors
     together = constants["l2_together"] * (1 - constants["l2_missing"] * missing)
-    one = port / constants["l2"]
-    every = lines / together * (at_once / gpu.multiprocessors)
-    return gpu.microseconds(join(one, every) / gpu.l2_bytes_per_clock)
+    port: Number = 0.0
+    every: Number = 0.0
+    for part, blocks, is_alone in zip(parts, shared, alone):
+        bytes_ = part.rows * part.row_bytes / blocks
+        lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
+        port = port + bytes_ / constants["l2"]
+        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ / together)
+    return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
 
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
@@ -227,6 +227,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     constants = gpu.constants[WARPGROUP]
     block_m, block_n, block_k = (knobs.floats(name) for name in ("block_m", "block_n", "block_k"))
     cluster_m, cluster_n = knobs.floats("cluster_m", 1), knobs.floats("cluster_n", 1)
+    cluster = cluster_m * cluster_n
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
@@ -257,13 +258,19 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
-        + constants["cluster_latency"] * np.log2(cluster_m * cluster_n)
+        + constants["cluster_latency"] * (cluster > 1)
+        + constants["cluster_doubling"] * np.maximum(0.0, np.log2(cluster) - 1)
     )
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
 
+    # Tiles for the first places of the ring are requested at once: the prologue waits for them.
+    stages = knobs.floats("stages", 1)
+    turns = rounds * steps
+    waiting = np.maximum(0.0, turns - stages) / np.maximum(turns, 1.0) / stages
+
     def ring(filling: Array) -> Array:
-        return (latency + np.maximum(filling, l2) + constants["held"] * matrix) / knobs.floats("stages", 1)
+        return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
     def step(filling: Array) -> Array:
         return join(matrix, shared, filling, l2, ring(filling)) + constants["step"] * boxes
@@ -293,10 +300,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
-    warpgroups = np.where(pingpong, 2.0, knobs.floats("consumer_warpgroups", 1))
+    warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(stays, 1.0, waves) * start + np.where(
-        cluster_m * cluster_n > 1, constants["cluster"], 0.0
+        cluster > 1, constants["cluster"], 0.0
     )
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
@@ -304,7 +311,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
-    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    straddles = np.where(np.asarray(size.n * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    written = size.result_bytes / (constants["write"] * 1e6) * straddles
+    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
     times = {
         "total": total,
         "main loop": main_loop,
@@ -318,6 +327,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "L2": rounds * steps * l2,
         "latency": rounds * steps * ring(fill),
         "HBM": hbm,
+        "writes": written,
         "waves": rounds,
     }
     return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}
