@@ -6,7 +6,7 @@
 Problems are divided into quarters at random, with a fixed seed. Constants fitted to three of them choose for the
 fourth, in turn, and these choices are what a fit is judged by; what is written is fitted to all. A fit makes the choice good
 first, and the times second: it minimizes the time that the first choice loses to the best measured setting of a
-problem, and a third of the mean error of the logarithm of times.
+problem, and a third of the mean error of the logarithm of times. Problems that `draw.py` holds out are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,12 +22,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from measured_kernels import RESULTS, Kernel, kernels_of  # noqa: E402  (a plain checkout is enough)
+from draw import draw  # noqa: E402  (a plain checkout is enough)
+from evolution import evolve  # noqa: E402
+from measured_kernels import RESULTS, Kernel, kernels_of, steadied  # noqa: E402
 from stepladder.pipeline.cost_model import gpu as gpus  # noqa: E402
 from stepladder.pipeline.cost_model import warp, warpgroup  # noqa: E402
 from stepladder.pipeline.cost_model.columns import Array, Columns  # noqa: E402
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP  # noqa: E402
 from stepladder.pipeline.cost_model.terms import Size  # noqa: E402
+from stepladder.runtime.errors import StepladderError  # noqa: E402
 
 FAMILIES = {"wgmma": WARPGROUP, "mma_sync": WARP, "wmma": WARP}
 PATTERNS = (
@@ -74,9 +77,11 @@ class Group:
             "tile_scheduler": "data_parallel",
             "prefetch": "cp_async",
         }
-        values = {
-            name: np.array([kernel.knobs.get(name, defaults.get(name, 0)) for kernel in kernels]) for name in names
-        }
+        for kernel in kernels:
+            missing = sorted(names - set(kernel.knobs) - set(defaults))
+            if missing:
+                raise StepladderError(f"{kernel.source}: a kernel has no {', '.join(missing)}")
+        values = {name: np.array([kernel.knobs.get(name, defaults.get(name)) for kernel in kernels]) for name in names}
         values["shared_bytes"] = np.array([kernel.shared_bytes for kernel in kernels])
         m, n, k = (np.array([kernel.problem[name] for kernel in kernels], float) for name in "mnk")
         problem = first.problem
@@ -170,38 +175,18 @@ def with_constants(gpu: gpus.Gpu, family: str, values: Array) -> gpus.Gpu:
     return replace(gpu, constants={**gpu.constants, family: dict(zip(CONSTANTS[family], map(float, values)))})
 
 
-def evolve(
-    objective: Callable[[Array], float], least: Array, most: Array, seed: int, generations: int, population: int
-) -> Array:
-    """Returns a minimum of a function of several numbers within bounds, by differential evolution (Storn and Price,
-    1997; the strategies rand/1 and current-to-best/1 by turns)."""
-    rng = np.random.default_rng(seed)
-    members = least + (most - least) * rng.random((population, len(least)))
-    scores = np.array([objective(member) for member in members])
-    for _ in range(generations):
-        best = members[scores.argmin()]
-        for index in range(population):
-            first, second, third = members[rng.choice(population, 3, replace=False)]
-            scale = rng.uniform(0.4, 0.9)
-            base = first if rng.random() < 0.5 else members[index] + scale * (best - members[index])
-            trial = np.where(rng.random(len(least)) < 0.7, base + scale * (second - third), members[index])
-            trial = np.clip(trial, least, most)
-            score = objective(trial)
-            if score < scores[index]:
-                members[index], scores[index] = trial, score
-    return members[scores.argmin()]
-
-
 def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> gpus.Gpu:
     """Returns a GPU whose constants of a family are fitted to measured kernels."""
-    bounds = CONSTANTS[family].values()
+    bounds, known = CONSTANTS[family], gpu.constants.get(family, {})
+    least = np.array([constant.least for constant in bounds.values()])
+    most = np.array([constant.most for constant in bounds.values()])
     values = evolve(
         lambda values: data.objective(with_constants(gpu, family, values)),
-        np.array([constant.least for constant in bounds]),
-        np.array([constant.most for constant in bounds]),
+        least,
+        most,
+        np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()]),
         seed,
         generations,
-        56,
     )
     return with_constants(gpu, family, values)
 
@@ -227,21 +212,32 @@ def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: i
     return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
 
 
+def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Returns the kernels that a fit uses: whole pipelines that the model knows, of problems that are not held out, with
+    times at one clock."""
+    held_out = {problem.size for problem in draw() if problem.held_out}
+    return steadied(
+        [
+            kernel
+            for kernel in kernels
+            if kernel.pipeline in FAMILIES
+            and not kernel.without
+            and kernel.knobs.get("dependent_launch") is not False
+            and kernel.size not in held_out
+        ]
+    )
+
+
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
-    parser.add_argument("--generations", type=int, default=150, metavar="N", help="of the search (default: 150)")
+    parser.add_argument("--generations", type=int, default=400, metavar="N", help="of the search (default: 400)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     args = parser.parse_args()
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
-    kernels = [
-        kernel
-        for path in paths
-        for kernel in kernels_of(path)
-        if kernel.pipeline in FAMILIES and not kernel.without and kernel.knobs.get("dependent_launch") is not False
-    ]
+    kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
     path = gpus.path_of(args.gpu)
     written = json.loads(path.read_text())
     written.setdefault("constants", {family: {} for family in CONSTANTS})

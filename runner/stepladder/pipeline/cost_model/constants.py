@@ -50,6 +50,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
         "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
+        "box": Constant(0.0, 0.3, "us of each box that a warpgroup has TMA store, besides its bytes: barriers"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
         "parts_cluster": Constant(0.1, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
         "parts_cluster_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),

@@ -59,9 +59,10 @@ def _widest_box(row_bytes: Array) -> Array:
     return np.where(row_bytes % _BOX_BYTES == 0, _BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
 
 
-def _box_width(tile: Array, in_bytes: Number) -> Array:
-    """Returns the elements of a row of a box whose rows lie along m or n: the widest that divide the tile."""
-    return _widest_box(tile * in_bytes) / in_bytes
+def _whole_boxes(row_bytes: Array) -> Array:
+    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
+    half = _BOX_BYTES // 2
+    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
 
 
 def loads(
@@ -94,8 +95,10 @@ def loads(
         boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
         return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes)
-    width = _box_width(tile, in_bytes)
-    return Loads(mean / width * block_k, width * in_bytes, np.floor((tile - last) / width) * block_k)
+    loaded = _whole_boxes(tile * in_bytes) / in_bytes
+    width = _widest_box(loaded * in_bytes) / in_bytes
+    part = loaded / tile  # boxes reach beyond the tile
+    return Loads(mean * part / width * block_k, width * in_bytes, np.floor((loaded - last) / width) * block_k)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -124,7 +127,13 @@ def fill_step(parts: list[Loads], gpu: Gpu, constants: dict[str, float]) -> Arra
 
 
 def l2_step(
-    parts: list[Loads], shared: list[Array], alone: list[Array], at_once: Array, missing: Number, gpu: Gpu, constants: dict[str, float]
+    parts: list[Loads],
+    shared: list[Array],
+    alone: list[Array],
+    at_once: Array,
+    missing: Number,
+    gpu: Gpu,
+    constants: dict[str, float],
 ) -> Array:
     """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
 
@@ -189,7 +198,8 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
     row_bytes = knobs.floats("block_n") * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
-    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
+    boxes = np.where(by_tma, row_bytes / _widest_box(row_bytes), 0.0)
+    return constants["tile"] + boxes * constants["box"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
@@ -254,7 +264,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     absent = uncached(size, gpu, constants["cached"])
     missing = np.where(alone, absent, 0.0)
-    l2 = l2_step(parts, [cluster_n, cluster_m], [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m], at_once, absent, gpu, constants)
+    only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
+    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
@@ -302,9 +313,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
-    prologue = np.where(stays, 1.0, waves) * start + np.where(
-        cluster > 1, constants["cluster"], 0.0
-    )
+    prologue = np.where(stays, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
@@ -313,7 +322,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     straddles = np.where(np.asarray(size.n * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    total = (
+        join(kernel, hbm + constants["prologue"], written + constants["prologue"])
+        + _HIDDEN_TRAFFIC * hbm
+        + constants["launch"]
+    )
     times = {
         "total": total,
         "main loop": main_loop,
