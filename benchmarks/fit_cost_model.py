@@ -201,10 +201,11 @@ def fold_of(kernels: Sequence[Kernel]) -> Array:
 def fit_family(kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: int) -> tuple[gpus.Gpu, dict]:
     """Returns a GPU with the constants of a family fitted to kernels, and what to say of the fit."""
     data = Data(kernels)
+    fresh = replace(gpu, constants={})  # what is held out had no part in where a search begins
     fold, held_out = fold_of(data.kernels), np.zeros(len(kernels))
     for number in range(FOLDS):
         others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number])
-        predicted = data.predict(fit(others, gpu, family, generations, SEED))
+        predicted = data.predict(fit(others, fresh, family, generations, SEED))
         held_out[fold == number] = predicted[fold == number]
     fitted = fit(data, gpu, family, generations, SEED)
     judged = {"held_out": data.judge(held_out), "all": data.judge(data.predict(fitted))}
@@ -234,6 +235,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
     parser.add_argument("--generations", type=int, default=400, metavar="N", help="of the search (default: 400)")
+    parser.add_argument("--family", choices=CONSTANTS, help="of kernels, whose constants are fitted (default: all)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     args = parser.parse_args()
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
@@ -246,10 +248,10 @@ def main() -> None:
     heads = [json.loads(path.read_text()) for path in paths]
     dates = sorted(date for head in heads for date in _values(head, "date"))
     drivers = sorted({driver for head in heads for driver in _values(head, "driver_version")})
-    fits = {}
+    fits = {family: written["fitted"][family] for family in CONSTANTS if args.family not in (None, family)}
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
-        if own:
+        if own and family not in fits:
             gpu, fits[family] = fit_family(own, gpu, family, args.generations)
     for family, values in gpu.constants.items():
         print(family, {name: round(value, 4) for name, value in values.items()})
@@ -266,6 +268,10 @@ def main() -> None:
             "data": [path.name for path in paths],
             **fits,
         },
+    }
+    written["measured_widths"] = {
+        family: sorted({int(kernel.knobs["block_n"]) for kernel in kernels if FAMILIES[kernel.pipeline] == family})
+        for family in CONSTANTS
     }
     written["constants"] = {
         family: {name: round(value, 4) for name, value in values.items()} for family, values in gpu.constants.items()

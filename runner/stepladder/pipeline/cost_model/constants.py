@@ -29,11 +29,10 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
         ),
         "l2": Constant(0.4, 1.3, "rate at which a multiprocessor reads L2, as a fraction of the peak"),
-        "l2_together": Constant(
-            0.2, 1.4, "rate at which all multiprocessors together read L2, as a fraction of their peaks' sum"
+        "l2_alone": Constant(
+            0.2, 1.2, "rate at which all multiprocessors together read tiles that one block or cluster reads alone, so"
         ),
-        "l2_alone": Constant(0.2, 1.2, "the same of tiles that one block or cluster reads alone"),
-        "l2_missing": Constant(0.0, 1.0, "part of that rate which is lost where L2 does not hold the operands"),
+        "l2_misses": Constant(0.2, 1.2, "the same of other tiles, where L2 does not hold the operands"),
         "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
         "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
         "cluster_latency": Constant(0.0, 0.8, "us added to it in a cluster"),
@@ -50,7 +49,6 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
         "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
-        "box": Constant(0.0, 0.3, "us of each box that a warpgroup has TMA store, besides its bytes: barriers"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
         "parts_cluster": Constant(0.1, 4.0, "us of meeting to add partial sums in the shared memory of a cluster"),
         "parts_cluster_rate": Constant(10.0, 300.0, "bytes a ns of partial sums there, a block"),

@@ -27,6 +27,9 @@ _RASTER = "raster_group"
 _DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
+# How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
+# it: predictions have no measurement to lean on there.
+_CAUTION = 0.04
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
@@ -61,7 +64,8 @@ class Ranking:
         knobs: names of the knobs that were searched.
         columns: the settings.
         times: predicted times by name, a column each.
-        order: numbers of the settings, the fastest first.
+        order: numbers of the settings, the fastest first; those of tile widths that were not measured come later by
+            _CAUTION.
     """
 
     family: str
@@ -242,6 +246,12 @@ def _ordered(
     return Columns({**columns.values, _RASTER: np.asarray(options)[least]}, columns.derived, columns.count)
 
 
+def _caution(family: str, columns: Columns, gpu: Gpu) -> Array:
+    """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured."""
+    known = gpu.measured_widths.get(family, ())
+    return 1.0 + _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.ones(columns.count)
+
+
 def rank(
     space: Space, facts: Mapping[str, Value], accumulate: bool, gpu: Gpu, fixed: Mapping[str, int | str]
 ) -> Ranking | None:
@@ -265,7 +275,7 @@ def rank(
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    order = np.argsort(times["total"], kind="stable")
+    order = np.argsort(times["total"] * _caution(family, columns, gpu), kind="stable")
     searched = tuple(
         name for name in (*search.order, search.most, _RASTER) if name in space.options and name not in fixed
     )

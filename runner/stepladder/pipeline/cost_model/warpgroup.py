@@ -148,14 +148,14 @@ def l2_step(
         missing: part of the operands that L2 does not hold.
     """
     part_of_gpu = at_once / gpu.multiprocessors
-    together = constants["l2_together"] * (1 - constants["l2_missing"] * missing)
+    together = missing / constants["l2_misses"]
     port: Number = 0.0
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = part.rows * part.row_bytes / blocks
         lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
         port = port + bytes_ / constants["l2"]
-        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ / together)
+        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
 
@@ -198,8 +198,7 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
     row_bytes = knobs.floats("block_n") * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
-    boxes = np.where(by_tma, row_bytes / _widest_box(row_bytes), 0.0)
-    return constants["tile"] + boxes * constants["box"] + join(bytes_ / writers / rate * waits, together) * 1e-3
+    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
