@@ -223,7 +223,13 @@ def test_an_epilogue_hides_behind_the_other_warpgroup():
 
 def test_an_epilogue_grows_with_its_bytes():
     narrow, wide = (
-        warpgroup.epilogue_time(columns(TILE), size(4096, 4096, 4096, out_bytes=bytes_), H200.constants[WARPGROUP])[0]
+        warpgroup.epilogue_time(
+            columns(TILE),
+            size(4096, 4096, 4096, out_bytes=bytes_),
+            np.array([132.0]),
+            H200,
+            H200.constants[WARPGROUP],
+        )[0]
         for bytes_ in (2.0, 4.0)
     )
     assert narrow < wide <= 2 * narrow
