@@ -23,6 +23,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "throttle_from": Constant(0.3, 0.95, "part of the matrix units' time from which on the clock falls"),
         "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
         "fill": Constant(0.6, 2.0, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
+        "fill_shared": Constant(
+            0.0, 1.0, "part of that time which blocks of a cluster share, of tiles that they share"
+        ),
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(

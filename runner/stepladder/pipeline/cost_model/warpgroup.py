@@ -116,13 +116,15 @@ def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
 
-def fill_step(parts: list[Loads], gpu: Gpu, constants: dict[str, float]) -> Array:
+def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which TMA fills a place of the ring, without rows of zeros: rows of a box, at their bytes or
-    at the least time of a row. Source: fitted; multicast does not change it, since every block's memory is written."""
+    at the least time of a row. Of a tile that blocks of a cluster share, each requests a part, but every block's memory
+    is written: only a part of the time (`fill_shared`) is shared. Source: fitted."""
     rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
     total: Array | float = 0.0
-    for part in parts:
-        total = total + part.rows * np.maximum(constants["row"], part.row_bytes / rate)
+    for part, blocks in zip(parts, shared):
+        own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
+        total = total + part.rows * own * np.maximum(constants["row"], part.row_bytes / rate)
     return np.asarray(total) * 1e-3
 
 
@@ -258,7 +260,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     ]
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"])
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"])
-    fill = fill_step(parts, gpu, constants)
+    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     absent = uncached(size, gpu, constants["cached"])
