@@ -269,10 +269,8 @@ def main() -> None:
             **fits,
         },
     }
-    written["measured_widths"] = {
-        family: sorted({int(kernel.knobs["block_n"]) for kernel in kernels if FAMILIES[kernel.pipeline] == family})
-        for family in CONSTANTS
-    }
+    widths = {int(kernel.knobs["block_n"]) for kernel in kernels if FAMILIES[kernel.pipeline] == WARPGROUP}
+    written["measured_widths"] = {WARPGROUP: sorted(widths)}
     written["constants"] = {
         family: {name: round(value, 4) for name, value in values.items()} for family, values in gpu.constants.items()
     }

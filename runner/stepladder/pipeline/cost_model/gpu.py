@@ -43,7 +43,8 @@ class Gpu:
         threads: that a multiprocessor runs at once.
         clusters: blocks of a cluster -> clusters that run at once where a block has a multiprocessor to itself.
         constants: by family of kernels, the fitted constants (`cost_model.constants`).
-        measured_widths: by family of kernels, `block_n` of the kernels that they are fitted to.
+        measured_widths: by family of kernels, `block_n` of the kernels that they are fitted to; none for a family of few
+            widths.
     """
 
     key: str
