@@ -337,7 +337,7 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch):
     evaluate_one = Columns.evaluate
     monkeypatch.setattr(Columns, "evaluate", lambda self, text: calls.append(text) or evaluate_one(self, text))
     began = time.perf_counter()
-    ranked = ranking.rank(knobs, facts, False, H200, {"target": "sm_90a"})
+    ranked = ranking.rank(knobs, facts, False, replace(H200, measured_widths={}), {"target": "sm_90a"})
     seconds = time.perf_counter() - began
     assert len(ranked) > 3000
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
