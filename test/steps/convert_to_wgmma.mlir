@@ -12,6 +12,19 @@
 // RUN: %{payload} --no-accumulate | %{opt} --set block_k=16 --set block_m=192 --set consumer_warpgroups=3 | FileCheck %s --check-prefix=NARROW
 // RUN: %{payload} | %stepladder-opt - --pipeline wgmma_single_stage --through convert_to_wgmma | FileCheck %s --check-prefix=SINGLE
 // RUN: %stepladder payload matmul --m 1000 --n 1000 --k 1000 | %{opt} | FileCheck %s --check-prefix=RAGGED
+// RUN: %{payload} | %{opt} --set block_n=80 | FileCheck %s --check-prefix=WHOLE-BOXES
+// RUN: %{payload} | %{opt} --set block_n=8 | FileCheck %s --check-prefix=SMALL-BOXES
+// RUN: %{payload} --b-layout column | %{opt} --set block_n=8 | FileCheck %s --check-prefix=ALONG-K
+
+// Boxes of 64 bytes exceed a tile of 80 columns, one of 32 bytes exceeds 8 columns; rows along k have no excess.
+// WHOLE-BOXES: nvgpu.tma.create.descriptor {{.*}} box[%c64, %c32] {{.*}}swizzle = swizzle_64b
+// WHOLE-BOXES: memref.alloc() {operand_b} : memref<4x3x64x32xf16, #gpu.address_space<workgroup>>
+// WHOLE-BOXES: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c28672
+// WHOLE-BOXES: !nvgpu.warpgroup.descriptor<tensor = memref<64x80xf16,
+// SMALL-BOXES: nvgpu.tma.create.descriptor {{.*}} box[%c64, %c16] {{.*}}swizzle = swizzle_32b
+// SMALL-BOXES: memref.alloc() {operand_b} : memref<4x1x64x16xf16, #gpu.address_space<workgroup>>
+// SMALL-BOXES: !nvgpu.warpgroup.descriptor<tensor = memref<64x8xf16,
+// ALONG-K: memref.alloc() {operand_b} : memref<4x1x8x64xf16, #gpu.address_space<workgroup>>
 
 // GONE-NOT: {{linalg.copy|linalg.matmul|linalg.fill|unrealized_conversion_cast|memref.dealloc}}
 

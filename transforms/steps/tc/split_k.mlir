@@ -62,6 +62,8 @@ module attributes {transform.with_named_sequence} {
          message = "with split_k above 1 and split_k_workspace = cluster, cluster_m and cluster_n must be 1"},
         {condition = "split_k * cluster_m * cluster_n <= 64",
          message = "with split_k above 1, split_k * cluster_m * cluster_n must be at most 64"},
+        {condition = "split_k_workspace == 'cluster' or block_n % 16 == 0",
+         message = "with split_k_workspace = memory, block_n must be a multiple of 16"},
         {condition = "split_k_workspace == 'cluster' or global_workspace_bytes <= 256 * 1024 * 1024",
          message = "with split_k_workspace = memory, the workspace must take at most 256 MiB (global_workspace_bytes)"},
         {condition = "not is_pingpong",
