@@ -149,3 +149,35 @@ def test_a_choice_is_planned_built_and_reported(tmp_path, capsys) -> None:
     printed = capsys.readouterr().out
     assert "default, of cuBLAS" in printed and "losers: 136x264x512 3.00" in printed
     assert json.loads(path.read_text())["columns"] == list(COLUMNS)
+
+
+def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(tmp_path, capsys) -> None:
+    import decode
+    from measured_kernels import write_table
+    from model_choice import COLUMNS, KNOBS, _head
+
+    drawn = decode.problems((1, 8))
+    assert len(drawn) == 24 and {problem.m for problem in drawn} == {1, 8}
+    # 4096 x 4096 weights of 2 bytes in 10 us are 3.36 TB/s, 0.70 of 4.8; the second kernel is faster.
+    knobs = ["" for _ in KNOBS]
+    rows = [
+        [8, 4096, 4096, "Llama 3 8B", False, place, "model", *knobs, 0.0, own, 12.0]
+        for place, own in ((-1, 10.0), (0, 8.0))
+    ]
+    head = _head(("bf16", "f32", "bf16", "column"), {"name": "NVIDIA H200", "copied_gb_per_second": 4200.0})
+    write_table(tmp_path / "decode.json", head, list(COLUMNS), rows)
+    decode.main(["report", str(tmp_path / "decode.json")])
+    first, default, best = capsys.readouterr().out.splitlines()
+    assert "B column-major, NVIDIA H200" in first and "4.80 TB/s by the data sheet, 4.20 in a copy" in first
+    assert "m =  8, default     :  1 layers, of cuBLAS 1.200" in default and "of HBM 0.702" in default
+    assert "of cuBLAS 1.500" in best and "of HBM 0.877" in best
+
+
+def test_launches_go_through_copies_in_turn() -> None:
+    from choice_timing import _in_turn
+
+    called = []
+    launch = _in_turn([lambda number=number: called.append(number) for number in range(3)])
+    for _ in range(7):
+        launch()
+    assert called == [0, 1, 2, 0, 1, 2, 0]
