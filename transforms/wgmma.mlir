@@ -115,11 +115,18 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
+    %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
+      {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"swap_operands"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "swap_operands"}} {
+    }, {
+      transform.include @swap_operands failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)

@@ -28,6 +28,7 @@ FACTS = (
     "acc_bits",
     "a_layout",
     "b_layout",
+    "c_layout",
 )
 
 
@@ -39,6 +40,7 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
+        "c_layout": "row",
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
