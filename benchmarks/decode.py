@@ -7,8 +7,8 @@ Where both MLIR and a GPU are, with PyTorch:
 
 Such a product reads every weight once, so that the rate of HBM bounds it. Launches go through copies of the operands of
 400 MB together, several times the L2 cache: no launch finds its weights there. For every problem it measures the knobs
-that `stepladder compile` takes and the model's first four settings, as `model_choice.py` does. `column` is the layout
-in which most frameworks store weights: a row of B for each of its outputs.
+that `stepladder compile` takes, the model's first four settings, and its first four with exchanged operands
+(`swap_operands`). `column` is the layout in which most frameworks store weights: a row of B for each of its outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import new_parser, run
 from draw import Drawn
-from model_choice import Series, add_series_options, measure_series
+from model_choice import SWAPPED, Series, add_series_options, measure_series
 from model_report import DEFAULT, FIRST, geometric_mean
 from stepladder.pipeline.cost_model import gpu as gpus
 
@@ -39,6 +39,12 @@ MODELS = {
 ROTATED_BYTES = 400e6
 WHAT = "decode-sized products, operands rotated over 400 MB, in turn with cuBLAS, median of 3 rounds"
 ELEMENT_BYTES = 2
+CHOICES: dict[str, Sequence[int]] = {
+    "default": (DEFAULT,),
+    "best of five": range(DEFAULT, FIRST),
+    "swapped, first": (SWAPPED,),
+    "swapped, best of four": range(SWAPPED, SWAPPED + FIRST),
+}
 
 
 def problems(rows: Sequence[int]) -> list[Drawn]:
@@ -49,7 +55,9 @@ def problems(rows: Sequence[int]) -> list[Drawn]:
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result does not have yet."""
     types = ("bf16", "f32", "bf16", args.layout)
-    series = Series(Path(args.result), problems(args.rows), types, what=WHAT, rotated_bytes=ROTATED_BYTES)
+    series = Series(
+        Path(args.result), problems(args.rows), types, what=WHAT, rotated_bytes=ROTATED_BYTES, swapped=not args.plain
+    )
     measure_series(series, args)
 
 
@@ -72,13 +80,15 @@ def report(args: argparse.Namespace) -> None:
         )
         for m in sorted({cell["m"] for cell in cells}):
             own = [cell for cell in cells if cell["m"] == m]
-            for title, places in (("default", (DEFAULT,)), ("best of five", range(DEFAULT, FIRST))):
+            for title, places in CHOICES.items():
                 best = _best(own, places)
+                if not best:
+                    continue
                 ratios = [cell["cublas_microseconds"] / cell["microseconds"] for cell in best]
                 rates = [_rate(cell, cell["microseconds"]) / sheet for cell in best]
                 library = [_rate(cell, cell["cublas_microseconds"]) / sheet for cell in best]
                 print(
-                    f"  m = {m:2}, {title:12}: {len(best):2} layers, of cuBLAS {geometric_mean(ratios):.3f}, least "
+                    f"  m = {m:2}, {title:21}: {len(best):2} layers, of cuBLAS {geometric_mean(ratios):.3f}, least "
                     f"{min(ratios):.3f}; of HBM {geometric_mean(rates):.3f}, least {min(rates):.3f}, cuBLAS "
                     f"{geometric_mean(library):.3f}"
                 )
@@ -105,6 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
     own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
     own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
+    own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
     add_series_options(own)
     own.set_defaults(run=measure)
     reporting = commands.add_parser("report", help="print ratios to cuBLAS and fractions of the rate of HBM")

@@ -23,7 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -46,6 +46,7 @@ TYPES: dict[str, Types] = {
 }
 PIPELINE, TARGET = "wgmma", "sm_90a"
 FACTOR = 1.5
+SWAPPED = 100
 GROUP = 30
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
@@ -65,6 +66,7 @@ KNOBS = (
     "epilogue_stages",
     "tile_scheduler",
     "dependent_launch",
+    "swap_operands",
 )
 COLUMNS = (
     "m",
@@ -133,8 +135,18 @@ def _payload(problem: Drawn, types: Types) -> str:
     )
 
 
-def plan(problem: Drawn, types: Types, everything: bool, folder: Path) -> list[Job]:
-    """Returns what to build for a problem."""
+def plan(problem: Drawn, types: Types, everything: bool, folder: Path, swapped: bool = False) -> list[Job]:
+    """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
+    places from SWAPPED on."""
+    jobs = _candidates(problem, types, everything, folder)
+    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}) if swapped else []
+    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
+
+
+def _candidates(
+    problem: Drawn, types: Types, everything: bool, folder: Path, given: Mapping[str, int | str] | None = None
+) -> list[Job]:
+    """Returns the model's first settings for a problem, where some knobs are given."""
     from stepladder.pipeline import knob_choice, library
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.knob_query import read_query
@@ -142,15 +154,14 @@ def plan(problem: Drawn, types: Types, everything: bool, folder: Path) -> list[J
 
     with mlir_context():
         pipeline = library.load(PIPELINE)
-        request = Request(PIPELINE, {"target": TARGET}, tuned=True)
+        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True)
         ranked = knob_choice.rank(read_query(pipeline, request, _payload(problem, types), problem.name))
     candidates = ranked.first(MOST if everything else FIRST) if ranked is not None else []
     kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
-    jobs = [
-        Job(problem, types, place, candidate.knobs, candidate.microseconds, folder)
-        for place, candidate in enumerate(kept if everything else candidates)
+    return [
+        Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
+        for place, candidate in enumerate(kept if everything else candidates, SWAPPED if given else 0)
     ]
-    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs]
 
 
 def build_one(job: Job) -> Built:
@@ -219,6 +230,7 @@ class Series:
         everything: whether up to MOST settings of a problem are measured, or the first four.
         what: description of the measurement, for the result.
         rotated_bytes: as in `choice_timing.Gpu`.
+        swapped: whether settings of exchanged operands are measured too.
     """
 
     path: Path
@@ -227,6 +239,7 @@ class Series:
     everything: bool = False
     what: str = WHAT
     rotated_bytes: float = 0.0
+    swapped: bool = False
 
 
 def measure_series(series: Series, args: argparse.Namespace) -> None:
@@ -272,8 +285,8 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
 
 def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
     """Builds the kernels of a group of problems; prints those that are refused."""
-    count = len(group)
-    planned = list(pool.map(plan, group, [series.types] * count, [series.everything] * count, [folder] * count))
+    options = (series.types, series.everything, folder, series.swapped)
+    planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
     built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
     for one in built:
         if one.refused:

@@ -169,7 +169,7 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(tmp_path, cap
     decode.main(["report", str(tmp_path / "decode.json")])
     first, default, best = capsys.readouterr().out.splitlines()
     assert "B column-major, NVIDIA H200" in first and "4.80 TB/s by the data sheet, 4.20 in a copy" in first
-    assert "m =  8, default     :  1 layers, of cuBLAS 1.200" in default and "of HBM 0.702" in default
+    assert "m =  8, default              :  1 layers, of cuBLAS 1.200" in default and "of HBM 0.702" in default
     assert "of cuBLAS 1.500" in best and "of HBM 0.877" in best
 
 

@@ -42,9 +42,8 @@ def _transposed_type(type_: ir.Type) -> ir.RankedTensorType:
 
 def _with_exchanged_loops(map_: ir.AffineMap) -> ir.AffineMap:
     """Returns an indexing map of the matmul with the loops over m and n exchanged."""
-    loops = [ir.AffineExpr.get_dim(number) for number in range(3)]
-    exchanged = [loops[1], loops[0], loops[2]]
-    return ir.AffineMap.get(3, 0, [exchanged[loops.index(result)] for result in map_.results])
+    m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
+    return ir.AffineMap.get(3, 0, [n if loop == m else m if loop == n else k for loop in map_.results])
 
 
 def _matmul_maps(matmul: ir.Operation) -> list[ir.AffineMap]:
