@@ -9,7 +9,8 @@
 // matmul state, and C is written through a transposed view, whose columns are contiguous. The sizes and layouts that
 // expressions of all steps use are those of the exchanged product (`facts`).
 //
-// Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a profile.
+// Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, as their names in a profile
+// say.
 //
 // Before:
 //   %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x256xf16>) outs(%c : tensor<8x256xf32>)
