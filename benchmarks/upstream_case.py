@@ -158,7 +158,7 @@ class _Bindings:
             def initialize(self) -> None:
                 """Nothing."""
 
-            def invoke(self, name: str, *arguments) -> None:
+            def invoke(self, name: str, *arguments: object) -> None:
                 """Calls a function with pointers to its arguments, and changes arrays as it does."""
                 owner.invoke(self.module, name, arguments)
 
@@ -169,7 +169,7 @@ class _Bindings:
         """Runs a function of a module that a test has built, with pointers to its arguments."""
         emulation = Emulation(module, name)
         given = [
-            self.arrays[argument.contents.contents.number] if isinstance(argument, ctypes._Pointer) else argument[0]
+            self.arrays[argument.contents.contents.number] if hasattr(argument, "contents") else argument[0]
             for argument in arguments
         ]
         outcome = emulation.run(given, count=False, max_steps=MAX_STEPS)

@@ -1,67 +1,207 @@
-// A product becomes one wgmma for each 32 bytes of k, on 64-bit descriptors of its operands; an accumulator becomes
-// registers.
+// A product becomes one wgmma for each 64 rows and each 32 bytes of k, on 64-bit descriptors of its operands; sums
+// become registers.
 //
-// DEFINE: %{payload} = %stepladder payload matmul --m 1024 --n 1024 --k 512
-// DEFINE: %{opt} = %stepladder-opt - --pipeline wgmma_single_stage --set block_n=32 --through lower_to_wgmma
-// RUN: %{payload} | %{opt} -o %t
-// RUN: FileCheck %s --input-file %t
-// RUN: FileCheck %s --input-file %t --check-prefix=ALL
-// RUN: %{payload} --b-layout column | %{opt} --set consumer_warpgroups=1 | FileCheck %s --check-prefix=TALL
-// RUN: %{payload} --a-layout column --a-type bf16 --b-type bf16 | %{opt} | FileCheck %s --check-prefix=COLUMN
-// RUN: %{payload} --acc-type f16 --c-type f16 | %{opt} --set block_k=32 | FileCheck %s --check-prefix=F16
-// RUN: %{payload} --a-type f8E5M2 --b-type f8E5M2 --b-layout column | %{opt} --set block_k=128 | FileCheck %s --check-prefix=FP8
-// RUN: %{payload} --a-type f32 --b-type f32 --b-layout column | %{opt} --set block_k=32 | FileCheck %s --check-prefix=TF32
-// RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set block_n=32 --set epilogue=registers --through lower_to_wgmma | FileCheck %s --check-prefix=IN-FLIGHT
+// RUN: %stepladder-opt %s --pipeline wgmma --step lower_to_wgmma --split-input-file | FileCheck %s
 
+// Rows of 64 bytes, swizzled over 64 (2 << 62); eight of them are 512 bytes (32 << 32); a box of A is 4096 bytes
+// (256 << 16), one of B 512 (32 << 16).
+// CHECK-LABEL: gpu.func @two_steps(
 // One block a multiprocessor, or setmaxnreg does nothing.
-// CHECK: gpu.func @matmul_kernel({{.*}}nvvm.minctasm = 1 : i32
-// Swizzle of 128 bytes (1 << 62); 1024 bytes between groups of eight rows (64 << 32); A's box of 128 rows (1024 << 16),
-// B's of 64 rows of 64 bytes (256 << 16), swizzled over 64 (2 << 62).
-// CHECK-DAG: arith.constant 4611686293372403712 : i64
-// CHECK-DAG: arith.constant -9223371899399045120 : i64
-// CHECK-DAG: arith.constant 262143 : i64
-// CHECK: scf.for
-// CHECK: [[address:%.+]] = arith.andi %{{.*}}, %c262143_i64
+// CHECK-SAME: nvvm.minctasm = 1 : i32
+// CHECK-NOT: {{nvgpu.warpgroup|tc.warpgroup}}
+// CHECK: [[zero:%.+]] = llvm.mlir.zero : !llvm.struct<(struct<(f32, f32, f32, f32)>)>
+// CHECK-NEXT: [[sums:%.+]] = scf.for {{.*}} iter_args([[sum:%\w+]] = [[zero]])
+// CHECK-SAME: -> (!llvm.struct<(struct<(f32, f32, f32, f32)>)>)
+// The address of A's tile: where the buffer is, and where the tile is in it, in units of 16 bytes.
+// CHECK-NEXT: [[base:%\w+]], [[offset:%\w+]], {{.*}} = memref.extract_strided_metadata %a_tile
+// CHECK-NEXT: [[start:%.+]] = memref.extract_aligned_pointer_as_index [[base]]
+// CHECK-NEXT: [[bytes:%.+]] = arith.muli [[offset]], %c2
+// CHECK-NEXT: [[there:%.+]] = arith.addi [[start]], [[bytes]]
+// CHECK-NEXT: [[wide:%.+]] = arith.index_cast [[there]] : index to i64
+// CHECK-NEXT: [[address:%.+]] = arith.andi [[wide]], %c262143_i64
 // CHECK-NEXT: [[units:%.+]] = arith.shrui [[address]], %c4_i64
-// CHECK-NEXT: [[a:%.+]] = arith.ori [[units]], %c4611686293372403712_i64
-// CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-9223371899399045120_i64
-// CHECK: nvvm.wgmma.fence.aligned
-// A runs along k: 32 bytes further in the row; B is transposed: 16 rows of 64 bytes further.
-// CHECK: nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 32, k = 16>, D[{{.*}}<f32>, <one>], A[<f16>, <one>, <row>], B[<f16>, <one>, <row>]
-// CHECK-DAG: [[a1:%.+]] = arith.addi [[a]], %c2_i64
-// CHECK-DAG: [[b1:%.+]] = arith.addi [[b]], %c64_i64
-// CHECK: nvvm.wgmma.mma_async [[a1]], [[b1]],
-// CHECK-DAG: [[a2:%.+]] = arith.addi [[a]], %c4_i64
-// CHECK-DAG: [[b2:%.+]] = arith.addi [[b]], %c128_i64
-// CHECK: nvvm.wgmma.mma_async [[a2]], [[b2]],
-// CHECK-DAG: [[a3:%.+]] = arith.addi [[a]], %c6_i64
-// CHECK-DAG: [[b3:%.+]] = arith.addi [[b]], %c192_i64
-// CHECK: nvvm.wgmma.mma_async [[a3]], [[b3]],
-// CHECK: nvvm.wgmma.commit.group.sync.aligned
+// CHECK-NEXT: [[a:%.+]] = arith.ori [[units]], %c-9223371899399045120_i64
+// CHECK: memref.extract_strided_metadata %b_tile
+// CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-9223371899413725184_i64
+// CHECK-NEXT: nvvm.wgmma.fence.aligned
+// CHECK-NEXT: [[before:%.+]] = llvm.extractvalue [[sum]][0]
+// CHECK-NEXT: [[half:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], [[before]], <m = 64, n = 8, k = 16>, D[<f32>, <one>],
+// CHECK-SAME: A[<f16>, <one>, <row>], B[<f16>, <one>, <col>]
+// Both run along k: the next step is 32 bytes further.
+// CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c2_i64
+// CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c2_i64
+// CHECK-NEXT: [[all:%.+]] = nvvm.wgmma.mma_async [[a1]], [[b1]], [[half]],
+// CHECK-NEXT: [[next:%.+]] = llvm.insertvalue [[all]], %{{.*}}[0]
+// CHECK-NEXT: nvvm.wgmma.commit.group.sync.aligned
 // CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
-// ALL-COUNT-4: nvvm.wgmma.mma_async
-// ALL-NOT: {{nvvm.wgmma.mma_async|nvgpu.warpgroup|tc.warpgroup|unrealized_conversion_cast}}
+// CHECK-NEXT: scf.yield [[next]]
+// CHECK-NEXT: }
+// The lower two sums of a thread, and one of the upper.
+// CHECK-NEXT: [[left:%.+]] = llvm.extractvalue [[sums]][0, 2]
+// CHECK-NEXT: [[right:%.+]] = llvm.extractvalue [[sums]][0, 3]
+// CHECK-NEXT: [[pair:%.+]] = vector.from_elements [[left]], [[right]] : vector<2xf32>
+// CHECK-NEXT: vector.store [[pair]], %C
+// CHECK-NEXT: [[one:%.+]] = llvm.extractvalue [[sums]][0, 1]
+// CHECK-NEXT: memref.store [[one]], %C
+// CHECK-NOT: {{nvgpu.warpgroup|tc.warpgroup|unrealized_conversion_cast}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#a_view = strided<[2048, 32, 1], offset: ?>
+!a_map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero,
+                                     interleave = none>
+!b_map = !nvgpu.tensormap.descriptor<tensor = memref<8x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero,
+                                     interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x32xf16, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf16, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+gpu.module @kernels {
+  gpu.func @two_steps(%a_tile: memref<1x64x32xf16, #a_view, #space>, %a_map: !a_map,
+                      %b_tile: memref<1x8x32xf16, #space>, %b_map: !b_map, %C: memref<64x8xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
+      %a = "tc.warpgroup_generate_descriptor"(%a_tile, %a_map) : (memref<1x64x32xf16, #a_view, #space>, !a_map) -> !a
+      %b = "tc.warpgroup_generate_descriptor"(%b_tile, %b_map) : (memref<1x8x32xf16, #space>, !b_map) -> !b
+      %next = nvgpu.warpgroup.mma %a, %b, %sum {waitGroup = 0 : i64} : !a, !b, !sums -> !sums
+      scf.yield %next : !sums
+    }
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %held[0, 0, 1] : vector<2xf32> from vector<1x1x2x2xf32>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
+    %one = vector.extract %held[0, 0, 0, 1] : f32 from vector<1x1x2x2xf32>
+    memref.store %one, %C[%c1, %c1] : memref<64x8xf32>
+    gpu.return
+  }
+}
 
-// 128 rows of one warpgroup: twice 64, the second 64 x 128 bytes on; B is column-major.
-// TALL: nvvm.wgmma.mma_async {{.*}}A[<f16>, <one>, <row>], B[<f16>, <one>, <col>]
-// TALL: arith.addi %{{.*}}, %c512_i64
-// TALL: nvvm.wgmma.mma_async
-// TALL: nvvm.wgmma.commit.group.sync.aligned
+// -----
 
-// A along m: 16 rows of 128 bytes to the next step of k.
-// COLUMN: arith.addi %{{.*}}, %c128_i64
-// COLUMN: nvvm.wgmma.mma_async {{.*}}A[<bf16>, <one>, <col>], B[<bf16>, <one>, <row>]
+// A runs along m, B along n, which the instruction transposes: a step of k is 16 rows further, of 128 and of 32 bytes.
+// 128 rows of sums are two times 64, the second in A's second box. Registers hold pairs of f16.
+// CHECK-LABEL: gpu.func @along_m_and_n(
+// CHECK-NOT: {{nvgpu.warpgroup|tc.warpgroup}}
+// CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c4611686293322072064_i64
+// CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-4611685949703716864_i64
+// CHECK-NEXT: nvvm.wgmma.fence.aligned
+// CHECK-NEXT: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 32, k = 16>, D[<f16>, <one>],
+// CHECK-SAME: A[<f16>, <one>, <col>], B[<f16>, <one>, <row>] : !llvm.struct<(i32, i32, i32, i32, i32, i32, i32, i32)>
+// CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c128_i64
+// CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c32_i64
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]], [[upper]],
+// CHECK-NEXT: [[a2:%.+]] = arith.addi [[a]], %c256_i64
+// CHECK-NEXT: [[lower:%.+]] = nvvm.wgmma.mma_async [[a2]], [[b]],
+// CHECK-NEXT: [[a3:%.+]] = arith.addi [[a]], %c384_i64
+// CHECK: [[sums:%.+]] = nvvm.wgmma.mma_async [[a3]], [[b1]], [[lower]],
+// CHECK-NEXT: nvvm.wgmma.commit.group.sync.aligned
+// Without another wish, one product may still run.
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: [[register:%.+]] = llvm.extractvalue [[sums]][7]
+// CHECK-NEXT: [[pair:%.+]] = llvm.bitcast [[register]] : i32 to vector<2xf16>
+// CHECK-NEXT: vector.store [[pair]], %C
+// CHECK-NOT: {{nvgpu.warpgroup|tc.warpgroup|unrealized_conversion_cast}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!a_map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                     interleave = none>
+!b_map = !nvgpu.tensormap.descriptor<tensor = memref<32x16xf16, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
+                                     interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<128x32xf16, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<32x32xf16, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<128x32xf16>>
+gpu.module @kernels {
+  gpu.func @along_m_and_n(%a_tile: memref<2x32x64xf16, #space>, %a_map: !a_map, %b_tile: memref<2x32x16xf16, #space>,
+                          %b_map: !b_map, %C: memref<64x8xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %a = nvgpu.warpgroup.generate.descriptor %a_tile, %a_map : memref<2x32x64xf16, #space>, !a_map -> !a
+    %b = "tc.warpgroup_generate_descriptor"(%b_tile, %b_map) : (memref<2x32x16xf16, #space>, !b_map) -> !b
+    %d = nvgpu.warpgroup.mma %a, %b, %zero {transposeA, transposeB} : !a, !b, !sums -> !sums
+    nvvm.wgmma.wait.group.sync.aligned 0
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<2x4x2x2xf16>
+    %pair = vector.extract %held[1, 3, 1] : vector<2xf16> from vector<2x4x2x2xf16>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf16>, vector<2xf16>
+    gpu.return
+  }
+}
 
-// Pairs of f16 sums in a register: 32 / 4 of them.
-// F16: llvm.mlir.zero : !llvm.struct<(struct<(i32, i32, i32, i32, i32, i32, i32, i32)>)>
-// F16: nvvm.wgmma.mma_async {{.*}}D[{{.*}}<f16>, <one>]
+// -----
 
-// FP8-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 32, k = 32>, D[{{.*}}<f32>, <one>], A[<e5m2>, <one>, <row>], B[<e5m2>, <one>, <col>]
-// FP8-NOT: nvvm.wgmma.mma_async
-// TF32-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 32, k = 8>, D[{{.*}}<f32>, <one>], A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
-// TF32-NOT: nvvm.wgmma.mma_async
+// CHECK-LABEL: gpu.func @fp8(
+// CHECK-COUNT-2: nvvm.wgmma.mma_async {{.*}} n = 8, k = 32>{{.*}} A[<e5m2>, <one>, <row>], B[<e4m3>, <one>, <col>]
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!a_map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf8E5M2, 3>, swizzle = swizzle_64b, l2promo = none,
+                                     oob = zero, interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf8E5M2, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<64x8xf8E4M3FN, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+gpu.module @kernels {
+  gpu.func @fp8(%a_tile: memref<1x64x64xf8E5M2, #space>, %map: !a_map, %b_tile: memref<1x8x64xf8E4M3FN, #space>,
+                %C: memref<64x8xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %a = "tc.warpgroup_generate_descriptor"(%a_tile, %map) : (memref<1x64x64xf8E5M2, #space>, !a_map) -> !a
+    %b = "tc.warpgroup_generate_descriptor"(%b_tile, %map) : (memref<1x8x64xf8E4M3FN, #space>, !a_map) -> !b
+    %d = nvgpu.warpgroup.mma %a, %b, %zero {waitGroup = 0 : i64} : !a, !b, !sums -> !sums
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %held[0, 0, 0] : vector<2xf32> from vector<1x1x2x2xf32>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
+    gpu.return
+  }
+}
 
-// IN-FLIGHT: scf.for
-// IN-FLIGHT: nvvm.wgmma.commit.group.sync.aligned
-// IN-FLIGHT-NEXT: nvvm.wgmma.wait.group.sync.aligned 1
-// IN-FLIGHT: nvvm.wgmma.wait.group.sync.aligned 0
+// -----
+
+// Rows of 32 bytes: the next step is in the next box, 128 and 8 rows further. The lower 64 rows are 64 rows further.
+// CHECK-LABEL: gpu.func @tf32(
+// CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c-4611685949691133952_i64
+// CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-4611685949706862592_i64
+// CHECK: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>],
+// CHECK-SAME: A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
+// CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c256_i64
+// CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c16_i64
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]], [[upper]],
+// CHECK-NEXT: [[a2:%.+]] = arith.addi [[a]], %c128_i64
+// CHECK-NEXT: [[lower:%.+]] = nvvm.wgmma.mma_async [[a2]], [[b]],
+// CHECK-NEXT: [[a3:%.+]] = arith.addi [[a]], %c384_i64
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a3]], [[b1]], [[lower]],
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<128x8xf32, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
+                                   interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<128x16xtf32, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<16x8xtf32, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<128x8xf32>>
+gpu.module @kernels {
+  gpu.func @tf32(%a_tile: memref<2x128x8xf32, #space>, %map: !map, %b_tile: memref<2x8x8xf32, #space>,
+                 %C: memref<64x8xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %a = "tc.warpgroup_generate_descriptor"(%a_tile, %map) : (memref<2x128x8xf32, #space>, !map) -> !a
+    %b = "tc.warpgroup_generate_descriptor"(%b_tile, %map) : (memref<2x8x8xf32, #space>, !map) -> !b
+    %d = nvgpu.warpgroup.mma %a, %b, %zero {waitGroup = 0 : i64} : !a, !b, !sums -> !sums
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<2x1x2x2xf32>
+    %pair = vector.extract %held[1, 0, 0] : vector<2xf32> from vector<2x1x2x2xf32>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// A kernel without products gets the bound on its registers, and stays.
+// CHECK-LABEL: gpu.func @no_products(
+// CHECK-SAME: nvvm.minctasm = 1 : i32
+// CHECK-NOT: {{llvm|nvvm.wgmma}}
+gpu.module @kernels {
+  gpu.func @no_products(%x: f32, %C: memref<64xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    memref.store %x, %C[%c0] : memref<64xf32>
+    gpu.return
+  }
+}

@@ -1,43 +1,142 @@
-// Blocks that stay: as many as asked for, or tiles if those are fewer, each with a loop over the tiles. Shared tiles are
-// made once, in front of it; 0 starts a block for each tile, as does leaving the step out.
+// Blocks that stay: as many as asked for, or as many as tiles if those are fewer, each with a loop over the tiles.
+// Shared tiles are allocated once, in front of the loop.
 //
-// DEFINE: %{opt} = %stepladder-opt %t.mlir --pipeline wgmma --set raster_group=1 --through make_persistent
-// RUN: %stepladder payload matmul --m 1024 --n 1024 --k 512 -o %t.mlir
-// RUN: %{opt} --set persistent_blocks=6 | FileCheck %s
-// RUN: %{opt} | FileCheck %s --check-prefix=FEW
-// RUN: %{opt} --set persistent_blocks=7 --set cluster_m=2 | FileCheck %s --check-prefix=CLUSTERS
-// RUN: %{opt} --without make_persistent -o %t.without
-// RUN: FileCheck %s --input-file %t.without --check-prefix=WITHOUT
-// RUN: %{opt} --set persistent_blocks=0 -o %t.zero
-// RUN: diff %t.zero %t.without
+// DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --step make_persistent --split-input-file
+// RUN: %{opt} %s --set persistent_blocks=6 --verify-diagnostics | FileCheck %s
+// RUN: sed '/^\/\/ Refused/Q' %s | %{opt} - --set persistent_blocks=0 | FileCheck %s --check-prefix=ZERO
 
-// 32 tiles in rows of four.
-// CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) * 128)>
-// CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 256 - (s0 floordiv 4) * 1024)>
-// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1)
-// CHECK: memref.alloc() {operand_c}
-// CHECK: memref.alloc() {operand_a}
-// CHECK: memref.alloc() {operand_b}
-// CHECK-NOT: memref.alloc
-// CHECK: [[block:%.+]] = gpu.block_id x
-// CHECK-NEXT: scf.for [[tile:%.+]] = [[block]] to %c32 step %c6 {
-// CHECK-NEXT: [[i:%.+]] = affine.apply #[[row]]()[[[tile]]]
-// CHECK-NEXT: [[j:%.+]] = affine.apply #[[column]]()[[[tile]]]
-// CHECK: memref.subview %C{{\[}}[[i]], [[j]]] [128, 256]
-// CHECK: scf.for {{.*}} to %c512 step %c64
-// CHECK: linalg.matmul
-// CHECK-NOT: memref.alloc
-// CHECK: gpu.terminator
+// Eight tiles in rows of four, on six blocks.
+// CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>
+// CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 mod 4)>
+// CHECK-LABEL: func.func @tiles(
+// CHECK: gpu.launch blocks({{[^)]*}}) in (%{{[^)]*}} = %c6, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CHECK-SAME: threads({{[^)]*}}) in (%{{[^)]*}} = %c128,
+// CHECK-NEXT: [[shared:%.+]] = memref.alloc()
+// CHECK-NEXT: [[block:%.+]] = gpu.block_id x
+// CHECK-NEXT: scf.for [[tile:%.+]] = [[block]] to %c8 step %c6 {
+// CHECK-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[tile]]]
+// CHECK-DAG: [[j:%.+]] = affine.apply #[[column]]()[[[tile]]]
+// CHECK: [[value:%.+]] = memref.load %A{{\[}}[[i]], [[j]]]
+// CHECK-NEXT: memref.store [[value]], [[shared]][%c0]
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK-NEXT: memref.load [[shared]]
+// CHECK-NEXT: memref.store %{{.*}}, %B{{\[}}[[i]], [[j]]]
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: gpu.terminator
+// CHECK: // -----
 
-// FEW: gpu.launch blocks({{.*}}) in (%{{.*}} = %c32, %{{.*}} = %c1, %{{.*}} = %c1)
-// FEW: scf.for {{.*}} to %c32 step %c32
+// ZERO-LABEL: func.func @tiles(
+// ZERO: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c2, %{{.*}} = %c1)
+// ZERO-NEXT: [[x:%.+]] = gpu.block_id x
+// ZERO-NEXT: [[y:%.+]] = gpu.block_id y
+// ZERO-NEXT: memref.alloc()
+// ZERO-NEXT: memref.load %A{{\[}}[[y]], [[x]]]
+// ZERO: // -----
+#space = #gpu.address_space<workgroup>
+func.func @tiles(%A: memref<2x4xf16>, %B: memref<2x4xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c2, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %y = gpu.block_id y
+    %shared = memref.alloc() {operand_a} : memref<1xf16, #space>
+    %value = memref.load %A[%y, %x] : memref<2x4xf16>
+    memref.store %value, %shared[%c0] : memref<1xf16, #space>
+    scf.for %k = %c0 to %c4 step %c1 {
+      %staged = memref.load %shared[%c0] : memref<1xf16, #space>
+      memref.store %staged, %B[%y, %x] : memref<2x4xf16>
+    }
+    gpu.terminator
+  }
+  return
+}
 
-// Three clusters of two fit into seven blocks; a cluster takes one of the 16 pairs of tiles at a time.
-// CLUSTERS: gpu.launch clusters({{.*}}) in (%{{.*}} = %c2, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1)
-// CLUSTERS: [[cluster:%.+]] = gpu.cluster_id x
-// CLUSTERS: scf.for {{.*}} = [[cluster]] to %c16 step %c3
+// -----
 
-// WITHOUT: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c8, %{{.*}} = %c1)
-// WITHOUT: gpu.block_id y
-// WITHOUT: scf.for {{.*}} to %c512 step %c64
-// WITHOUT-NOT: scf.for
+// Fewer tiles than blocks, in one row: a block for each, which takes one.
+// CHECK-LABEL: func.func @few_tiles(
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK: scf.for {{.*}} to %c4 step %c4
+// CHECK: // -----
+func.func @few_tiles(%x: f16, %A: memref<4xf16>) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %j = gpu.block_id x
+    memref.store %x, %A[%j] : memref<4xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Six blocks are one cluster of four, which takes one of the four groups of tiles after the other; a block keeps its
+// place in the cluster.
+// CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 2)>
+// CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 mod 2)>
+// CHECK-LABEL: func.func @clusters(
+// CHECK: gpu.launch clusters({{[^)]*}}) in (%{{[^)]*}} = %c4, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CHECK-SAME: blocks({{[^)]*}}) in (%{{[^)]*}} = %c4, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CHECK: [[cluster:%.+]] = gpu.cluster_id x
+// CHECK-NEXT: scf.for [[group:%.+]] = [[cluster]] to %c4 step %c1
+// CHECK-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[group]]]
+// CHECK-DAG: [[j:%.+]] = affine.apply #[[column]]()[[[group]]]
+// CHECK: [[rank:%.+]] = gpu.cluster_block_id x
+// CHECK: memref.store %x, %A{{\[}}[[i]], [[j]], [[rank]]]
+func.func @clusters(%x: f16, %A: memref<2x2x4xf16>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c4, %dy = %c1, %dz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c8, %gy = %c2, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %column = gpu.cluster_id x
+    %row = gpu.cluster_id y
+    %rank = gpu.cluster_block_id x
+    memref.store %x, %A[%row, %column, %rank] : memref<2x2x4xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// Refused below.
+// -----
+
+func.func @large_cluster() {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // expected-error@+1 {{blocks = 6, and a cluster has 8: take 8 or more, or 0 for one block per tile}}
+  gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c8, %dy = %c1, %dz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c8, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @grid_from_argument(%n: index) {
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{tc.make_persistent: the sizes of the launch are not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// expected-error@unknown {{tc.make_persistent: expected one gpu.launch, found 0}}
+func.func @no_launch() {
+  return
+}

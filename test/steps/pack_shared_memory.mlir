@@ -95,6 +95,32 @@ func.func @none() {
 
 // -----
 
+// Tiles that TMA writes begin where its swizzle does, at multiples of 1024 bytes.
+// CHECK: memref.global "private" @shared_memory : memref<9216xi8, {{.*}}alignment = 1024 : i64
+// CHECK-LABEL: func.func @tma(
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : {{.*}} to memref<50xf16,
+// CHECK: memref.view %{{.*}}[%c1024{{.*}}][] : {{.*}} to memref<64x64xf16,
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @tma(%map: !map) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %small = memref.alloc() : memref<50xf16, #space>
+    %tile = memref.alloc() : memref<64x64xf16, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    nvgpu.tma.async.load %map[%c0, %c0], %full[%c0] to %tile : !map, !barriers -> memref<64x64xf16, #space>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.pack_shared_memory: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

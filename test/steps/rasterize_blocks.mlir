@@ -81,6 +81,38 @@ func.func @five_rows(%A: memref<64xf16>, %B: memref<64xf16>) {
 
 // -----
 
+// Clusters of two blocks are numbered instead of blocks: 2 x 8 clusters are one group of eight rows.
+// CHECK-DAG: #[[row:.+]] = affine_map<()[s0, s1] -> ({{.*}}floordiv 16{{.*}})>
+// CHECK-DAG: #[[column:.+]] = affine_map<()[s0, s1] -> (((s0 + s1 * 2) mod 16) floordiv 8)>
+// CHECK-LABEL: func.func @clusters(
+// CHECK: gpu.launch clusters({{[^)]*}}) in (%{{[^)]*}} = %c2, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CHECK-SAME: blocks({{[^)]*}}) in (%{{[^)]*}} = %c4, %{{[^)]*}} = %c8, %{{[^)]*}} = %c1)
+// CHECK: [[x:%.+]] = gpu.cluster_id x
+// CHECK-NEXT: [[y:%.+]] = gpu.cluster_id y
+// CHECK-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[x]], [[y]]]
+// CHECK-DAG: [[j:%.+]] = affine.apply #[[column]]()[[[x]], [[y]]]
+// CHECK: memref.load %A{{\[}}[[i]], [[j]], %{{.*}}]
+// CHECK: // -----
+func.func @clusters(%A: memref<8x2x2xf16>, %B: memref<8x2x2xf16>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c2, %dy = %c1, %dz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c8, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.cluster_id x
+    %y = gpu.cluster_id y
+    %rank = gpu.cluster_block_id x
+    %0 = memref.load %A[%y, %x, %rank] : memref<8x2x2xf16>
+    memref.store %0, %B[%y, %x, %rank] : memref<8x2x2xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // A grid whose size is not known: there is nothing to number blocks by.
 func.func @grid_from_argument(%n: index, %A: memref<64xf16>, %B: memref<64xf16>) {
   %c1 = arith.constant 1 : index

@@ -1,147 +1,469 @@
-// Several blocks divide the steps of k of a tile, leave their sums where the others find them, and, once all have, each
+// Several blocks divide the steps of k of a tile and leave their sums where the others find them. Once all have, each
 // adds up the parts of its share of the tile, in order, and writes C.
 //
-// DEFINE: %{payload} = %stepladder payload matmul --m 512 --n 512 --k 4096
-// DEFINE: %{opt} = %stepladder-opt - --pipeline wgmma --set persistent_blocks=0 --set epilogue=registers --set block_n=128 --through split_k
-// RUN: %{payload} | %{opt} --set split_k=4 | FileCheck %s
-// RUN: %{payload} --no-accumulate --c-type f16 | %{opt} --set split_k=7 | FileCheck %s --check-prefix=ROUNDED
-// RUN: %stepladder payload matmul --m 500 --n 504 --k 1000 | %{opt} --set split_k=4 | FileCheck %s --check-prefix=RAGGED
-// RUN: %{payload} | %{opt} --set split_k=4 --set split_k_workspace=memory | FileCheck %s --check-prefix=MEMORY
-// RUN: %{payload} | %{opt} --set split_k=10 --set split_k_workspace=memory --set cluster_m=2 --set cluster_n=2 --set raster_group=1 | FileCheck %s --check-prefix=CLUSTERS
-// RUN: %stepladder payload matmul --m 500 --n 504 --k 1000 | %{opt} --set split_k=4 --set split_k_workspace=memory | FileCheck %s --check-prefix=EDGES
-// RUN: %{payload} | %stepladder-opt - --pipeline wgmma --set persistent_blocks=0 --through split_k -o %t.one
-// RUN: FileCheck %s --input-file %t.one --check-prefix=ONE
+// DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --set persistent_blocks=0 --set epilogue=registers --step split_k \
+// DEFINE:   --set block_m=64 --set consumer_warpgroups=1 --split-input-file
+// DEFINE: %{accepted} = sed '/^\/\/ Refused/Q' %s
+// RUN: %{opt} %s --set split_k=3 --verify-diagnostics | FileCheck %s
+// RUN: %{accepted} | %{opt} - --set split_k=3 --set split_k_workspace=memory | FileCheck %s --check-prefix=MEMORY
+// RUN: sed -n '/^\/\/ The blocks of a cluster/,/^}/p' %s | %{opt} - --set split_k=3 --set split_k_workspace=memory \
+// RUN:   | FileCheck %s --check-prefix=CLUSTERS
+// RUN: %{accepted} | %{opt} - | FileCheck %s --check-prefix=ONE
+// RUN: %refused 2 %{opt} %s --set split_k=10 | FileCheck %s --check-prefix=LARGE
 
-// 64 steps, 16 a part; 4 x 4 tiles of four blocks each.
-// CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 1024)>
-// CHECK-DAG: #[[end:.+]] = affine_map<()[s0] -> (4096, s0 * 1024 + 1024)>
-// CHECK-DAG: #[[first:.+]] = affine_map<()[s0, s1] -> (s0 * 256 + s1)>
-// CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 32)>
-// CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 32) * 128)>
-// CHECK-DAG: #[[place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 32) * 8)>
-// CHECK: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
+// LARGE: step 'split_k': with split_k_workspace = cluster, split_k must be at most 8
+
+// Eight steps of 64: three, three and two. 2 x 4 tiles of three blocks each.
+// CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 192)>
+// CHECK-DAG: #[[end:.+]] = affine_map<()[s0] -> (512, s0 * 192 + 192)>
+// CHECK-DAG: #[[first:.+]] = affine_map<()[s0, s1] -> (s0 * 128 + s1)>
+// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> (s0 floordiv 8)>
+// CHECK-DAG: #[[to_column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 8) * 32)>
+// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 8) * 8)>
+// CHECK-LABEL: func.func @accumulate(
+// CHECK: gpu.launch clusters({{[^)]*}}) in (%{{[^)]*}} = %c3, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CHECK-SAME: blocks({{[^)]*}}) in (%{{[^)]*}} = %c12, %{{[^)]*}} = %c2, %{{[^)]*}} = %c1)
+// CHECK-SAME: threads({{[^)]*}}) in (%{{[^)]*}} = %c128, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
 // 32 bytes behind each row of sums.
-// CHECK: [[sums:%.+]] = memref.alloc() {split_k_workspace} : memref<128x136xf32, #gpu.address_space<workgroup>>
-// CHECK: [[part:%.+]] = gpu.cluster_block_id x
-// CHECK-DAG: [[from:%.+]] = affine.apply #[[begin]]()[[[part]]]
-// CHECK-DAG: [[to:%.+]] = affine.min #[[end]]()[[[part]]]
+// CHECK: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<64x40xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT: gpu.block_id
+// CHECK: [[x:%.+]] = gpu.cluster_id x
+// CHECK-NEXT: [[y:%.+]] = gpu.cluster_id y
+// CHECK-NEXT: [[part:%.+]] = gpu.cluster_block_id x
+// CHECK-NEXT: [[from:%.+]] = affine.apply #[[begin]]()[[[part]]]
+// CHECK-NEXT: [[to:%.+]] = affine.min #[[end]]()[[[part]]]
 // No part is empty, which LLVM is told.
-// CHECK: [[some:%.+]] = arith.cmpi slt, [[from]], [[to]]
+// CHECK-NEXT: [[some:%.+]] = arith.cmpi slt, [[from]], [[to]]
 // CHECK-NEXT: llvm.intr.assume [[some]]
+// CHECK: [[C:%.+]] = memref.subview %C{{.*}} [64, 32] [1, 1]
 // Every part starts from zero; C is added once.
-// CHECK: linalg.fill
+// CHECK: linalg.fill {{.*}} outs([[sums:%.+]] :
 // CHECK-NOT: linalg.copy {operand_c}
-// CHECK: scf.for {{.*}} = [[from]] to [[to]] step %c64
-// CHECK: memref.subview [[sums]][0, 0] [128, 128] [1, 1]
-// CHECK-NEXT: linalg.copy
+// CHECK: scf.for %{{.*}} = [[from]] to [[to]] step %c64
+// CHECK-NEXT: linalg.matmul
+// CHECK-NEXT: }
+// CHECK-NEXT: [[own:%.+]] = memref.subview [[parts]][0, 0] [64, 32] [1, 1]
+// CHECK-NEXT: linalg.copy {{.*}}ins([[sums]] : {{.*}}) outs([[own]] :
 // CHECK-NEXT: nvvm.cluster.arrive
 // CHECK-NEXT: nvvm.cluster.wait
-// CHECK-NEXT: memref.extract_aligned_pointer_as_index [[sums]]
+// CHECK-NEXT: [[address:%.+]] = memref.extract_aligned_pointer_as_index [[parts]]
 // CHECK: [[own:%.+]] = llvm.inttoptr {{.*}} to !llvm.ptr<3>
 // CHECK-NEXT: [[tile0:%.+]] = nvvm.mapa [[own]], %c0_i32 : !llvm.ptr<3> -> !llvm.ptr<7>
 // CHECK-NEXT: [[tile1:%.+]] = nvvm.mapa [[own]], %c1_i32
-// CHECK-NEXT: nvvm.mapa [[own]], %c2_i32
-// CHECK-NEXT: [[tile3:%.+]] = nvvm.mapa [[own]], %c3_i32
-// Neighbouring threads, then neighbouring blocks, take four neighbours each: 128 rows of 32 times four, by 4 x 256.
-// CHECK: [[unit0:%.+]] = affine.apply #[[first]]()[[[part]], %thread_id_x]
-// CHECK: scf.for [[unit:%.+]] = [[unit0]] to %c4096 step %c1024
-// CHECK-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[unit]]]
-// CHECK-DAG: [[j:%.+]] = affine.apply #[[column]]()[[[unit]]]
-// CHECK-DAG: [[offset:%.+]] = affine.apply #[[place]]()[[[unit]]]
-// CHECK: [[number:%.+]] = arith.index_cast [[offset]] : index to i64
-// CHECK: [[there0:%.+]] = llvm.getelementptr [[tile0]][[[number]]] : (!llvm.ptr<7>, i64) -> !llvm.ptr<7>, f32
-// CHECK: [[part0:%.+]] = llvm.load [[there0]] {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xf32>
-// CHECK: [[there1:%.+]] = llvm.getelementptr [[tile1]]
-// CHECK: [[part1:%.+]] = llvm.load [[there1]]
-// CHECK: [[there3:%.+]] = llvm.getelementptr [[tile3]]
-// CHECK: [[part3:%.+]] = llvm.load [[there3]]
-// CHECK: [[sum1:%.+]] = arith.addf [[part0]], [[part1]]
-// CHECK: [[sum:%.+]] = arith.addf %{{.*}}, [[part3]]
-// CHECK: [[old:%.+]] = vector.load %{{[a-z_0-9]+}}[[[i]], [[j]]] {alignment = 16 : i64}
-// CHECK: arith.addf [[old]], [[sum]]
-// CHECK-NEXT: vector.store
+// CHECK-NEXT: [[tile2:%.+]] = nvvm.mapa [[own]], %c2_i32
+// CHECK-NOT: nvvm.mapa
+// Neighbouring threads, then neighbouring blocks, take four neighbours each: 64 rows of eight times four, by 3 x 128.
+// CHECK: [[thread:%.+]] = gpu.thread_id x
+// CHECK-NEXT: [[unit0:%.+]] = affine.apply #[[first]]()[[[part]], [[thread]]]
+// CHECK-NEXT: scf.for [[unit:%.+]] = [[unit0]] to %c512 step %c384 {
+// CHECK-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
+// CHECK-NEXT: [[j:%.+]] = affine.apply #[[to_column]]()[[[unit]]]
+// CHECK-NEXT: [[place:%.+]] = affine.apply #[[to_place]]()[[[unit]]]
+// CHECK-NEXT: [[number:%.+]] = arith.index_cast [[place]] : index to i64
+// CHECK-NEXT: [[there:%.+]] = llvm.getelementptr [[tile0]][[[number]]] : (!llvm.ptr<7>, i64) -> !llvm.ptr<7>, f32
+// CHECK-NEXT: [[part0:%.+]] = llvm.load [[there]] {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xf32>
+// CHECK-NEXT: [[there:%.+]] = llvm.getelementptr [[tile1]]
+// CHECK-NEXT: [[part1:%.+]] = llvm.load [[there]]
+// CHECK-NEXT: [[there:%.+]] = llvm.getelementptr [[tile2]]
+// CHECK-NEXT: [[part2:%.+]] = llvm.load [[there]]
+// CHECK-NEXT: [[sum1:%.+]] = arith.addf [[part0]], [[part1]]
+// CHECK-NEXT: [[sum2:%.+]] = arith.addf [[sum1]], [[part2]]
+// CHECK-NEXT: [[old:%.+]] = vector.load [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
+// CHECK-NEXT: [[new:%.+]] = arith.addf [[old]], [[sum2]]
+// CHECK-NEXT: vector.store [[new]], [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
+// CHECK-NEXT: }
 // No block ends while others read its sums.
-// CHECK: nvvm.cluster.arrive
+// CHECK-NEXT: nvvm.cluster.arrive
 // CHECK-NEXT: nvvm.cluster.wait
 // CHECK-NEXT: gpu.terminator
+// CHECK: // -----
 
-// Seven parts of ten steps, the last of four.
-// ROUNDED: affine_map<()[s0] -> (4096, s0 * 640 + 640)>
-// ROUNDED-COUNT-6: arith.addf
-// ROUNDED-NOT: arith.addf
-// ROUNDED: arith.truncf {{.*}} : vector<4xf32> to vector<4xf16>
-// ROUNDED-NEXT: vector.store {{.*}} {alignment = 8 : i64}
-
-// Only what there is of C: so many rows, and of a row so many columns.
-// RAGGED: nvvm.cluster.wait
-// RAGGED: scf.for [[unit:%.+]] = %{{.*}} to %c4096 step %c1024
-// RAGGED: [[i:%.+]] = affine.apply {{.*}}[[[unit]]]
-// RAGGED: [[j:%.+]] = affine.apply {{.*}}[[[unit]]]
-// RAGGED: [[row_inside:%.+]] = arith.cmpi ult, [[i]],
-// RAGGED-NEXT: scf.if [[row_inside]]
-// RAGGED-COUNT-4: llvm.load
-// RAGGED: [[column_inside:%.+]] = arith.cmpi ult, [[j]],
-// RAGGED-NEXT: scf.if [[column_inside]]
-// RAGGED: vector.store
-
-// In memory: four parts of a tile are four neighbours in the grid, which is otherwise as it was.
-// MEMORY-DAG: #[[part_of:.+]] = affine_map<()[s0] -> (s0 mod 4)>
-// Units of four: 32 lanes of 8 rows and 16 columns, 8 such beside each other, and two halves of 16 rows.
-// MEMORY-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 256) * 8 + (s0 mod 32) floordiv 4)>
-// MEMORY-DAG: #[[left:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8)>
-// MEMORY-DAG: #[[right:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 - ((s0 floordiv 32) floordiv 8) * 128 - (s0 floordiv 4) * 8 + 8)>
-// MEMORY-DAG: memref.global "private" @split_k_workspace : memref<16x4x4096x4xf32, #gpu.address_space<global>> = uninitialized
-// MEMORY-DAG: memref.global "private" @split_k_semaphores : memref<16xi32, #gpu.address_space<global>> = dense<0>
-// MEMORY: gpu.launch blocks({{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c4, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256,
+// In memory: three parts of a tile are three neighbours in the grid, which is otherwise as it was.
+// MEMORY-DAG: #[[part_of:.+]] = affine_map<()[s0] -> (s0 mod 3)>
+// MEMORY-DAG: #[[tile_of:.+]] = affine_map<()[s0, s1] -> (s0 * 4 + s1 floordiv 3)>
+// Units of four: 32 lanes of 8 rows and 16 columns, two such beside each other.
+// MEMORY-DAG: #[[to_row:.+]] = affine_map<()[s0] -> ((s0 floordiv 64) * 8 + (s0 mod 32) floordiv 4)>
+// MEMORY-DAG: #[[to_left:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 -{{.*}} (s0 floordiv 4) * 8)>
+// MEMORY-DAG: #[[to_right:.+]] = affine_map<()[s0] -> (s0 * 2 + (s0 floordiv 32) * 16 -{{.*}} (s0 floordiv 4) * 8 + 8)>
+// MEMORY-DAG: memref.global "private" @split_k_workspace : memref<8x3x512x4xf32, {{.*}}<global>> = uninitialized
+// MEMORY-DAG: memref.global "private" @split_k_semaphores : memref<8xi32, #gpu.address_space<global>> = dense<0>
+// MEMORY-LABEL: func.func @accumulate(
 // MEMORY-NOT: cluster
-// MEMORY: %block_id_x = gpu.block_id x
-// MEMORY: [[part:%.+]] = affine.apply #[[part_of]]()[%block_id_x]
+// MEMORY: gpu.launch blocks({{[^)]*}}) in (%{{[^)]*}} = %c12, %{{[^)]*}} = %c2, %{{[^)]*}} = %c1)
+// MEMORY-NOT: cluster
+// MEMORY: [[x:%.+]] = gpu.block_id x
+// MEMORY-NEXT: [[y:%.+]] = gpu.block_id y
+// MEMORY-NEXT: [[part:%.+]] = affine.apply #[[part_of]]()[[[x]]]
+// MEMORY: [[tile:%.+]] = affine.apply #[[tile_of]]()[[[y]], [[x]]]
+// MEMORY: [[C:%.+]] = memref.subview %C
 // MEMORY: scf.for
 // MEMORY: [[sums:%.+]] = memref.get_global @split_k_workspace
-// MEMORY-NEXT: [[own:%.+]] = memref.subview [[sums]][[[place:%.+]], [[part]], 0, 0] [1, 1, 4096, 4]
-// MEMORY: [[held:%.+]] = memref.expand_shape {{.*}} into memref<8x2x8x8x2x4x2xf32, #gpu.address_space<workgroup>>
-// MEMORY: [[units:%.+]] = memref.expand_shape [[own]]
+// MEMORY-NEXT: [[own:%.+]] = memref.subview [[sums]]{{\[}}[[tile]], [[part]], 0, 0] [1, 1, 512, 4]
+// MEMORY-NEXT: [[held:%.+]] = memref.expand_shape {{.*}} into memref<4x2x8x2x2x4x2xf32, #gpu.address_space<workgroup>>
+// MEMORY-NEXT: [[units:%.+]] = memref.expand_shape [[own]]
 // MEMORY-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[units]] : {{.*}}) permutation = [0, 1, 3, 2, 5, 4, 6]
-// All threads have written, one counts, up to twice the parts, and waits for the other half; all read.
-// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
+// All threads have written; one counts, up to twice the parts, and waits for the other half; all read.
+// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
 // MEMORY: scf.if
-// MEMORY: memref.get_global @split_k_semaphores
-// MEMORY: [[before:%.+]] = nvvm.inline_ptx "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};" ro([[address:%.+]], %c7_i32 : i64, i32)
-// MEMORY-NEXT: nvvm.inline_ptx "{{.*}}ld.acquire.gpu.global.b32 now, [{$r0}]; setp.ge.xor.u32 p, now, {$r2}, q; @!p bra WAIT;}" ro([[address]], [[before]], %c4_i32 : i64, i32, i32)
+// MEMORY-NEXT: memref.get_global @split_k_semaphores
+// MEMORY: [[before:%.+]] = nvvm.inline_ptx "atom.release.gpu.global.inc.u32 {$w0}, [{$r0}], {$r1};"
+// MEMORY-SAME: ro([[address:%.+]], %c5_i32 : i64, i32)
+// MEMORY-NEXT: nvvm.inline_ptx "{{.*}}ld.acquire.gpu.global.b32 now, [{$r0}];
+// MEMORY-SAME: setp.ge.xor.u32 p, now, {$r2}, q; @!p bra WAIT;}" ro([[address]], [[before]], %c3_i32 : i64, i32, i32)
 // MEMORY-NEXT: }
-// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
-// MEMORY: scf.for [[unit:%.+]] = %{{.*}} to %c4096 step %c1024
-// MEMORY-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[unit]]]
-// MEMORY-DAG: [[j:%.+]] = affine.apply #[[left]]()[[[unit]]]
-// MEMORY-DAG: [[next:%.+]] = affine.apply #[[right]]()[[[unit]]]
-// MEMORY: [[parts:%.+]] = memref.subview [[sums]][[[place]], 0, 0, 0] [1, 4, 4096, 4]
-// MEMORY: [[part0:%.+]] = vector.load [[parts]][%c0, [[unit]], %c0] {alignment = 16 : i64}
-// MEMORY: [[part3:%.+]] = vector.load [[parts]][%c3, [[unit]], %c0] {alignment = 16 : i64}
-// MEMORY: [[sum:%.+]] = arith.addf %{{.*}}, [[part3]]
-// MEMORY: vector.shuffle [[sum]], %{{.*}} [0, 1]
-// MEMORY: vector.store %{{.*}}[[[i]], [[j]]] {alignment = 8 : i64}
-// MEMORY: vector.shuffle [[sum]], %{{.*}} [2, 3]
-// MEMORY: vector.store %{{.*}}[[[i]], [[next]]] {alignment = 8 : i64}
-// MEMORY-NOT: nvvm.cluster
-// MEMORY: gpu.terminator
+// MEMORY-NEXT: nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
+// MEMORY: scf.for [[unit:%.+]] = %{{.*}} to %c512 step %c384 {
+// MEMORY-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
+// MEMORY-NEXT: [[j:%.+]] = affine.apply #[[to_left]]()[[[unit]]]
+// MEMORY-NEXT: [[next:%.+]] = affine.apply #[[to_right]]()[[[unit]]]
+// MEMORY-NEXT: [[parts:%.+]] = memref.subview [[sums]]{{\[}}[[tile]], 0, 0, 0] [1, 3, 512, 4]
+// MEMORY-NEXT: [[part0:%.+]] = vector.load [[parts]][%c0, [[unit]], %c0] {alignment = 16 : i64}
+// MEMORY-NEXT: [[part1:%.+]] = vector.load [[parts]][%c1, [[unit]], %c0]
+// MEMORY-NEXT: [[part2:%.+]] = vector.load [[parts]][%c2, [[unit]], %c0]
+// MEMORY-NEXT: [[sum1:%.+]] = arith.addf [[part0]], [[part1]]
+// MEMORY-NEXT: [[sum2:%.+]] = arith.addf [[sum1]], [[part2]]
+// MEMORY-NEXT: [[left:%.+]] = vector.shuffle [[sum2]], %{{.*}} [0, 1]
+// MEMORY-NEXT: [[old:%.+]] = vector.load [[C]]{{\[}}[[i]], [[j]]] {alignment = 8 : i64}
+// MEMORY-NEXT: [[new:%.+]] = arith.addf [[old]], [[left]]
+// MEMORY-NEXT: vector.store [[new]], [[C]]{{\[}}[[i]], [[j]]] {alignment = 8 : i64}
+// MEMORY-NEXT: [[right:%.+]] = vector.shuffle [[sum2]], %{{.*}} [2, 3]
+// MEMORY: vector.store %{{.*}}, [[C]]{{\[}}[[i]], [[next]]] {alignment = 8 : i64}
+// MEMORY-NOT: cluster
+// MEMORY: // -----
 
-// Ten parts of a cluster's tiles are ten clusters beside each other.
-// CLUSTERS-DAG: affine_map<()[s0] -> (s0 mod 10)>
-// CLUSTERS-DAG: memref.global "private" @split_k_workspace : memref<16x10x4096x4xf32
-// CLUSTERS: gpu.launch clusters({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c1, %{{.*}} = %c1) blocks({{.*}}) in (%{{.*}} = %c80, %{{.*}} = %c2, %{{.*}} = %c1)
-// CLUSTERS: gpu.cluster_id x
+// ONE-NOT: {{split_k_workspace|cluster|assume}}
+// ONE: gpu.launch blocks({{[^)]*}}) in (%{{[^)]*}} = %c4, %{{[^)]*}} = %c2, %{{[^)]*}} = %c1)
+// ONE-NOT: {{split_k_workspace|cluster|assume}}
+// ONE: // -----
+#space = #gpu.address_space<workgroup>
+#c_view = strided<[128, 1], offset: ?>
+func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<128x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c2, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %y = gpu.block_id y
+    %i = affine.apply affine_map<()[s0] -> (s0 * 64)>()[%y]
+    %j = affine.apply affine_map<()[s0] -> (s0 * 32)>()[%x]
+    %c = memref.subview %C[%i, %j] [64, 32] [1, 1] : memref<128x128xf32> to memref<64x32xf32, #c_view>
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    linalg.copy {operand_c} ins(%c : memref<64x32xf32, #c_view>) outs(%sums : memref<64x32xf32, #space>)
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%c : memref<64x32xf32, #c_view>)
+    gpu.terminator
+  }
+  return
+}
 
-// EDGES: arith.cmpi ult
-// EDGES-NEXT: scf.if
-// EDGES-COUNT-4: vector.load %{{.*}} {alignment = 16 : i64}
-// EDGES: arith.cmpi ult
-// EDGES-NEXT: scf.if
-// EDGES: vector.store
-// EDGES: arith.cmpi ult
-// EDGES-NEXT: scf.if
-// EDGES: vector.store
+// -----
 
-// ONE-NOT: {{split_k_workspace|cluster}}
-// ONE: gpu.launch blocks
-// ONE-NOT: {{split_k_workspace|cluster}}
+// C = AB, rounded once, at the edges: only what there is of C, so many rows, and of a row so many columns. There is one
+// row of tiles, whose number no block reads.
+// CHECK-LABEL: func.func @rounded_edges(
+// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c512 step %c384 {
+// CHECK: [[i:%.+]] = affine.apply #{{.*}}[[[unit]]]
+// CHECK-NEXT: [[j:%.+]] = affine.apply #{{.*}}[[[unit]]]
+// CHECK-NEXT: [[row_inside:%.+]] = arith.cmpi ult, [[i]], %rows
+// CHECK-NEXT: scf.if [[row_inside]] {
+// CHECK-COUNT-3: llvm.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: [[sum:%.+]] = arith.addf
+// CHECK-NEXT: [[rounded:%.+]] = arith.truncf [[sum]] : vector<4xf32> to vector<4xf16>
+// CHECK-NEXT: [[column_inside:%.+]] = arith.cmpi ult, [[j]], %columns
+// CHECK-NEXT: scf.if [[column_inside]] {
+// CHECK-NEXT: vector.store [[rounded]], %{{.*}}{{\[}}[[i]], [[j]]] {alignment = 8 : i64}
+// CHECK-NEXT: }
+// CHECK-NOT: linalg.generic
 
+// MEMORY-LABEL: func.func @rounded_edges(
+// MEMORY: [[part:%.+]] = affine.apply #{{.*}}()[[[x:%.+]]]
+// MEMORY: arith.cmpi ult, %{{.*}}, %rows
+// MEMORY-NEXT: scf.if
+// MEMORY-COUNT-3: vector.load %{{.*}} {alignment = 16 : i64}
+// MEMORY: arith.truncf
+// MEMORY-COUNT-2: arith.cmpi ult, %{{.*}}, %columns
+// MEMORY-NOT: {{arith.truncf|linalg.generic|arith.cmpi ult}}
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+#c_view = strided<[100, 1], offset: ?>
+func.func @rounded_edges(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<60x100xf16>,
+                         %rows: index, %columns: index) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %j = affine.apply affine_map<()[s0] -> (s0 * 32)>()[%x]
+    %c = memref.subview %C[0, %j] [%rows, %columns] [1, 1] : memref<60x100xf16> to memref<?x?xf16, #c_view>
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<64x32xf32, #space>)
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    %inside = memref.subview %sums[0, 0] [%rows, %columns] [1, 1]
+        : memref<64x32xf32, #space> to memref<?x?xf32, strided<[32, 1]>, #space>
+    linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%inside : memref<?x?xf32, strided<[32, 1]>, #space>) outs(%c : memref<?x?xf16, #c_view>) {
+    ^bb0(%sum: f32, %old: f16):
+      %rounded = arith.truncf %sum : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A loop that begins at 64 and ends within a step: nine steps, three a part.
+// CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 192 + 64)>
+// CHECK-DAG: #[[end:.+]] = affine_map<()[s0] -> (600, s0 * 192 + 256)>
+// CHECK-LABEL: func.func @from_64(
+// CHECK: [[part:%.+]] = gpu.cluster_block_id x
+// CHECK-NEXT: [[from:%.+]] = affine.apply #[[begin]]()[[[part]]]
+// CHECK-NEXT: [[to:%.+]] = affine.min #[[end]]()[[[part]]]
+// CHECK: scf.for %{{.*}} = [[from]] to [[to]] step %c64
+#space = #gpu.address_space<workgroup>
+func.func @from_64(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x32xf32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c600 = arith.constant 600 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c64 to %c600 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// Refused below.
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @one_step(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  // expected-error@+1 {{tc.split_k: k has one step, which 3 blocks cannot split}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+        outs(%sums : memref<64x32xf32, #space>)
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @few_steps(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    // expected-error@+1 {{tc.split_k: k has 4 steps, and 3 splits of 2 steps leave some splits empty}}
+    scf.for %k = %c0 to %c256 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @bounds_from_argument(%n: index, %a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>,
+                                %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    // expected-error@+1 {{tc.split_k: the bounds of the loop over k are not constant}}
+    scf.for %k = %c0 to %n step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @tile_of_pairs(%a: memref<64x64xf16, #space>, %b: memref<64x6xf16, #space>, %C: memref<64x6xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x6xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      // expected-error@+1 {{tc.split_k: rows of a tile of 64 x 6 are not a multiple of 4 elements}}
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x6xf16, #space>)
+          outs(%sums : memref<64x6xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x6xf32, #space>) outs(%C : memref<64x6xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @rows_of_pairs(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x34xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    %c = memref.subview %C[0, 0] [64, 32] [1, 1] : memref<64x34xf32> to memref<64x32xf32, strided<[34, 1]>>
+    // expected-error@+1 {{rows of C have 34 elements, and splits are reduced 4 adjacent elements at a time}}
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%c : memref<64x32xf32, strided<[34, 1]>>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @not_written(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error@+1 {{tc.split_k: no linalg.copy or linalg.generic writes the accumulator tile to C}}
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// The blocks of a cluster take tiles of their own. In memory, the parts of its tiles are clusters beside each other.
+// CLUSTERS-DAG: #[[part_of:.+]] = affine_map<()[s0] -> (s0 mod 3)>
+// CLUSTERS-DAG: #[[column_of:.+]] = affine_map<()[s0] -> (s0 floordiv 3)>
+// CLUSTERS-DAG: #[[tile_of:.+]] = affine_map<()[s0, s1] -> (s0 + (s1 floordiv 3) * 2)>
+// CLUSTERS: memref.global "private" @split_k_workspace : memref<4x3x512x4xf32
+// CLUSTERS: gpu.launch clusters({{[^)]*}}) in (%{{[^)]*}} = %c2, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CLUSTERS-SAME: blocks({{[^)]*}}) in (%{{[^)]*}} = %c12, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
+// CLUSTERS: [[x:%.+]] = gpu.cluster_id x
+// CLUSTERS-DAG: [[column:%.+]] = affine.apply #[[column_of]]()[[[x]]]
+// CLUSTERS-DAG: [[part:%.+]] = affine.apply #[[part_of]]()[[[x]]]
+// CLUSTERS: [[rank:%.+]] = gpu.cluster_block_id x
+// CLUSTERS-NEXT: [[tile:%.+]] = affine.apply #[[tile_of]]()[[[rank]], [[x]]]
+// CLUSTERS: memref.subview %C{{\[}}[[column]], 0, 0]
+// CLUSTERS: memref.subview %{{.*}}{{\[}}[[tile]], [[part]], 0, 0] [1, 1, 512, 4]
+#space = #gpu.address_space<workgroup>
+#c_view = strided<[32, 1], offset: ?>
+func.func @clusters(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<2x64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  // expected-error@+1 {{its blocks form clusters, and a split-K workspace in shared memory needs its own}}
+  gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c2, %dy = %c1, %dz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %column = gpu.cluster_id x
+    %c = memref.subview %C[%column, 0, 0] [1, 64, 32] [1, 1, 1] : memref<2x64x32xf32> to memref<64x32xf32, #c_view>
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%c : memref<64x32xf32, #c_view>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @no_product() {
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{tc.split_k: k has one step, which 3 blocks cannot split}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+func.func @grid_from_argument(%n: index, %a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>,
+                              %C: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  // expected-error@+1 {{tc.split_k: the sizes of the launch are not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%C : memref<64x32xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// expected-error@unknown {{tc.split_k: expected one gpu.launch, found 0}}
+func.func @no_launch() {
+  return
+}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llvm_kernels import THREADS, kernel, kinds, run, run_clean
-from stepladder.emulator.memory.llvm_layouts import layout
+from stepladder.mlir.llvm_layouts import layout
 
 # Addresses.
 

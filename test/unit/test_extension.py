@@ -76,6 +76,49 @@ def test_split_k_refuses(upper, workspace, message) -> None:
         assert message in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "op, message",
+    [
+        (
+            '"tc.split_k"(%module) {splits = 16 : i64, threads = 128 : i64, workspace = "cluster"}',
+            "tc.split_k: a cluster of 16 blocks: more than 8 are not portable",
+        ),
+        (
+            '"tc.form_clusters"(%module) {rows = 4 : i64, columns = 4 : i64}',
+            "tc.form_clusters: a cluster of 4 x 4 blocks: more than 8 are not portable",
+        ),
+        (
+            '"tc.convert_to_warpgroup_mma"(%module)',
+            "tc.convert_to_warpgroup_mma: its operands are not loaded by TMA",
+        ),
+    ],
+)
+def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op, message) -> None:
+    with mlir_context():
+        with pytest.raises(ValueError) as raised:
+            apply(LAUNCH.format(upper="%c64"), op)
+        assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ("", "expected one gpu.launch, found 0"),
+        (
+            """%c1 = arith.constant 1 : index
+            gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) { gpu.terminator }""",
+            "expected one linalg.matmul in the launch, found 0",
+        ),
+    ],
+)
+def test_convert_to_warpgroup_mma_refuses(body, message) -> None:
+    with mlir_context():
+        with pytest.raises(ValueError) as raised:
+            apply(f"func.func @f() {{ {body} return }}", '"tc.convert_to_warpgroup_mma"(%module)')
+        assert f"tc.convert_to_warpgroup_mma: {message}" in str(raised.value)
+
+
 def test_bounds_and_sizes_are_read_where_they_are_constant() -> None:
     with mlir_context():
         module = ir.Module.parse(LAUNCH.format(upper="%n"))

@@ -100,3 +100,24 @@ def test_groups_of_mbarriers() -> None:
 def test_other_types_are_refused(read) -> None:
     with pytest.raises(ValueError, match="'f32' is not of the form"):
         read(ir.Type.parse("f32"))
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [("i8", True), ("si8", False), ("index", True), ("bf16", True), ("f8E4M3FN", True), ("complex<f32>", False)],
+)
+def test_numbers(name, expected) -> None:
+    assert types.is_number(ir.Type.parse(name)) == expected
+
+
+def test_what_operands_of_matrix_units_hold() -> None:
+    matrix = ir.Type.parse('!gpu.mma_matrix<16x8xf16, "AOp">')
+    assert types.mma_matrix(matrix) == types.mma_matrix(str(matrix)) == (16, 8, "f16", "AOp")
+    with pytest.raises(ValueError, match="is not of the form"):
+        types.mma_matrix(ir.IndexType.get())
+    assert types.warpgroup_tile(types.accumulator(64, 128, ir.Type.parse("f32"))) == (64, 128, "f32")
+    assert types.warpgroup_tile(types.matrix_descriptor(128, 64, ir.Type.parse("bf16"))) == (128, 64, "bf16")
+
+
+def test_mbarriers() -> None:
+    assert types.mbarrier_count(types.mbarrier_group(4)) == 4

@@ -5,7 +5,7 @@ import io
 from stepladder.cli.tables import print_table
 
 
-def test_lines_stay_whole_whatever_their_length():
+def test_lines_stay_whole_whatever_their_length() -> None:
     out = io.StringIO()
     location, text = "/a/long/path" * 30, "several words of prose " * 20
     print_table([{"where": location, "n": 1, "what": text}, {"where": "-", "n": 200, "what": ""}], title="T", file=out)

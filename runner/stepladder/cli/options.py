@@ -11,7 +11,11 @@ from stepladder.runtime.files import STANDARD
 
 
 def setting(text: str) -> tuple[str, str]:
-    """Parses KNOB=VALUE."""
+    """Parses KNOB=VALUE.
+
+    Raises:
+        ArgumentTypeError: the text has another form.
+    """
     name, separator, value = text.partition("=")
     if not separator or not name or not value:
         raise argparse.ArgumentTypeError(f"'{text}' is not KNOB=VALUE, for example block_m=128")
@@ -19,7 +23,11 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def names(text: str) -> list[str]:
-    """Parses NAME[,NAME...]."""
+    """Parses NAME[,NAME...].
+
+    Raises:
+        ArgumentTypeError: there is no name.
+    """
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise argparse.ArgumentTypeError(f"'{text}' names nothing")
@@ -27,7 +35,11 @@ def names(text: str) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """Parses a size."""
+    """Parses a size.
+
+    Raises:
+        ArgumentTypeError: it is no whole number from 1.
+    """
     try:
         value = int(text)
     except ValueError:

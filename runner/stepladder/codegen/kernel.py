@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import chip_of
 from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
 from stepladder.mlir.traverse import walk
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -76,10 +77,18 @@ def find_kernel(module: ir.Module) -> Kernel:
     kernels = walk(module, "gpu.module")
     if len(kernels) != 1 or "targets" not in kernels[0].attributes:
         raise StepladderError("expected one gpu.module with a target attached after the last step")
-    chip = re.search(r'chip = "(\w+)"', str(kernels[0].attributes["targets"]))
     name = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
     _check_name(name, launch)
-    return Kernel(name, chip.group(1) if chip else "sm_75", grid, block, cluster, parameters, dynamic, kernels[0])
+    return Kernel(
+        name,
+        chip_of(kernels[0].attributes["targets"]) or "sm_75",
+        grid,
+        block,
+        cluster,
+        parameters,
+        dynamic,
+        kernels[0],
+    )
 
 
 def check_lowered(kernel: Kernel) -> None:

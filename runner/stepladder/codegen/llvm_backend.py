@@ -13,7 +13,15 @@ _TRIPLE = "nvptx64-nvidia-cuda"
 
 
 def to_ptx(llvm_ir: str, chip: str) -> str:
-    """Returns the PTX of an LLVM IR module, optimized at O3 for `chip`, such as "sm_80"."""
+    """Returns the PTX of an LLVM IR module, optimized at O3 for `chip`, such as "sm_80".
+
+    Args:
+        llvm_ir: text of the module, without a target.
+        chip: the GPU's architecture, as LLVM names it.
+
+    Raises:
+        RuntimeError: LLVM does not parse or verify the module.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, opt=3)

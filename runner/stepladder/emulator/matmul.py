@@ -29,9 +29,9 @@ from stepladder.verify.check import check_exact
 from stepladder.verify.report import CheckReport
 
 
-def _zeros(type_: types.Scalar | types.Shaped) -> np.ndarray | int:
+def _zeros(type_: types.Type) -> np.ndarray | int:
     """Returns an argument that nothing uses."""
-    return np.zeros(type_.shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
+    return np.zeros(type_.static_shape, type_.element.dtype) if isinstance(type_, types.Shaped) else 0
 
 
 class EmulatedExecutor:
@@ -90,7 +90,9 @@ class EmulatedExecutor:
         self.steps += outcome.steps
         if outcome.results:  # tensors: the product is what the function returns
             return outcome.results[-1]
-        return outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+        held = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+        assert held is not None, "C is no memory"
+        return held
 
 
 # A fresh payload (`payload_of`) has its arguments in this order.
@@ -195,14 +197,19 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
-    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in."""
+    what is left over at the edges stays, and so does what clusters and parts of a reduction must come out even in.
+
+    Args:
+        found: the problem of a payload.
+        knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` the problem stays.
+    """
 
     def small(size: int, tile: int, tiles: int) -> int:
         rest = size % tile
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
 
-    tiles = [knobs.get(f"block_{axis}") for axis in "mnk"]
-    if not all(isinstance(tile, int) for tile in tiles):
+    tiles = [tile for axis in "mnk" if isinstance(tile := knobs.get(f"block_{axis}"), int)]
+    if len(tiles) < 3:
         return found
     rows, columns, parts = (int(knobs.get(name, 1)) for name in ("cluster_m", "cluster_n", "split_k"))
     deep = int(knobs.get("stages", 2)) + 2
@@ -218,8 +225,15 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
 def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
     """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run.
 
+    Args:
+        text: the payload; `name`: its file.
+        request: the pipeline, its knobs and the steps to leave out.
+
     Returns:
         The small problem, and the report of the last step that is not below the emulator.
+
+    Raises:
+        StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
     found = find_matmul(parse_payload(text, name)).problem
     small = small_problem(found, choose_knobs(library.load(request.pipeline), request))

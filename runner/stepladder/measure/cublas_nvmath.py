@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     alpha = np.ones(1, element_type(problem.acc_type).dtype)
     beta = alpha if problem.accumulate else np.zeros_like(alpha)
 
-    def data_type(name: str) -> Any:
+    def data_type(name: str) -> int:
         return getattr(nvmath.CudaDataType, DATA_TYPES[name])
 
     # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A. A

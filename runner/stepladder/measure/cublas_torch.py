@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
 from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import Problem
@@ -22,6 +23,13 @@ TORCH_TYPES = {"f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32",
 # What torch._int_mm demands: more rows than this, and k and n in multiples.
 INTEGER_ROWS = 16
 INTEGER_MULTIPLE = 8
+
+
+class _Tensor(Protocol):
+    """The part of `torch.Tensor` in use."""
+
+    @property
+    def dtype(self) -> object: ...
 
 
 def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[], None]]:
@@ -52,7 +60,7 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     place = torch.device("cuda", device.ordinal)
     stream = torch.cuda.ExternalStream(device.stream, device=place)
 
-    def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, int], layout: str) -> Any:
+    def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, int], layout: str) -> _Tensor:
         stored = torch.as_tensor(buffer, device=place).view(getattr(torch, TORCH_TYPES[element.name])).view(shape)
         return stored if layout == "row" else stored.t()
 
@@ -95,7 +103,7 @@ def unsupported(problem: Problem) -> str:
 
 
 @contextmanager
-def _precision(torch: Any, compute_type: str) -> Iterator[None]:
+def _precision(torch: ModuleType, compute_type: str) -> Iterator[None]:
     """Sets PyTorch's options for f32 products and f16 accumulation, and restores them afterwards."""
     options = torch.backends.cuda.matmul
     f16, f32 = options.allow_fp16_accumulation, torch.get_float32_matmul_precision()

@@ -16,6 +16,7 @@ from stepladder.mlir.bindings import ir
 
 _MAX_NOTES = 3
 _MAX_TEXT = 300
+_CALL_SITE = re.compile(r'(?:"([^"]*)"\()?"([^"]*)":(\d+):\d+')
 _FILE_LOCATION = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 
@@ -45,6 +46,12 @@ def location_text(location: ir.Location | str) -> str:
     name, line, column = found.groups()
     name = _payload_name.get() if name == "-" else name
     return f"{name}:{line}:{column}" if line != "0" else name  # a module as a whole has no line
+
+
+def call_site(location: ir.Location | str) -> tuple[str, str, int]:
+    """Returns file, function and line of the innermost place that a location is made of, which its text says first."""
+    found = _CALL_SITE.search(str(location))
+    return (found[2], found[1] or "(unknown)", int(found[3])) if found else ("(unknown)", "(unknown)", 0)
 
 
 def shorten(text: str) -> str:

@@ -43,7 +43,12 @@ def _in_parentheses(text: str, start: int) -> str:
 
 
 def restore(module: ir.Module, text: str) -> None:
-    """Gives the functions' arguments in a parsed module the names that they have in its text."""
+    """Gives the functions' arguments in a parsed module the names that they have in its text.
+
+    Args:
+        module: parsed from `text`.
+        text: MLIR.
+    """
     written = {found[1]: _ARGUMENT.findall(_in_parentheses(text, found.end())) for found in _SIGNATURE.finditer(text)}
     for function in walk(module, *_FUNCTIONS):
         names = written.get(function.attributes["sym_name"].value, [])

@@ -1,7 +1,7 @@
-"""Types and attributes that the bindings have no accessors for: address spaces, and those of `gpu`, `nvgpu` and `nvvm`.
+"""Types that the bindings have no accessors for: those of `gpu`, `nvgpu` and `nvvm`, and GPU address spaces.
 
-The text of such a type or attribute is its only interface. This module writes and reads it; all others use the
-functions here. A text that has another form than MLIR prints raises `ValueError`.
+The text of such a type is its only interface. This module writes and reads it; all others use the functions here
+(those of `printed` for attributes). A text that has another form than MLIR prints raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,28 @@ _DIMENSION = re.compile(r"#gpu<dim ([xyz])>")
 _TENSOR_MAP = re.compile(r"!nvgpu\.tensormap\.descriptor<.*\bswizzle = (?:none|swizzle_(\d+)b)\b.*>")
 _ACCUMULATOR = re.compile(r"!nvgpu\.warpgroup\.accumulator<fragmented = (vector<.*>)>")
 _MATRIX_DESCRIPTOR = re.compile(r"!nvgpu\.warpgroup\.descriptor<tensor = (memref<.*>)>")
+_TILE = re.compile(r"!nvgpu\.warpgroup\.\w+<.*?(?:memref|vector)<(\d+)x(\d+)x(\w+)\W.*")
+_MBARRIERS = re.compile(r"num_barriers = (\d+)")
+_MMA_MATRIX = re.compile(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">')
 
 
 def bit_width(type_: ir.Type) -> int:
-    """Returns the bits of an integer or floating-point type."""
+    """Returns the bits of an integer or floating-point type.
+
+    Raises:
+        ValueError: the type is neither.
+    """
     match type_:
         case ir.IntegerType() | ir.FloatType():
             return type_.width
     raise ValueError(f"{type_} has no width")
+
+
+def is_number(type_: ir.Type) -> bool:
+    """Tells whether a type is that of a signless integer, an index or a floating-point number."""
+    if isinstance(type_, ir.IntegerType):
+        return type_.is_signless
+    return isinstance(type_, (ir.IndexType, ir.FloatType))
 
 
 def byte_width(type_: ir.Type) -> int:
@@ -85,9 +99,31 @@ def is_tensor_map(type_: ir.Type) -> bool:
     return _TENSOR_MAP.fullmatch(str(type_)) is not None
 
 
-def tensor_map_swizzle(type_: ir.Type) -> int:
+def tensor_map_swizzle(type_: ir.Type | str) -> int:
     """Returns the bytes that the boxes of a TMA descriptor's type are swizzled over, or 0."""
     return int(_match(_TENSOR_MAP, type_)[1] or 0)
+
+
+def mbarrier_count(type_: ir.Type | str) -> int:
+    """Returns the number of mbarriers of a group's type."""
+    found = _MBARRIERS.search(str(type_))
+    return int(found[1]) if found else 1
+
+
+def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
+    """Returns rows, columns, the element type's name and the operand ("AOp", "BOp", "COp") of a `!gpu.mma_matrix`.
+
+    Raises:
+        ValueError: another type.
+    """
+    found = _match(_MMA_MATRIX, type_)
+    return int(found[1]), int(found[2]), found[3], found[4]
+
+
+def warpgroup_tile(type_: ir.Type | str) -> tuple[int, int, str]:
+    """Returns rows, columns and the element type's name of a warpgroup's accumulator or matrix descriptor."""
+    found = _match(_TILE, type_)
+    return int(found[1]), int(found[2]), found[3]
 
 
 def accumulator(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
@@ -116,7 +152,7 @@ def matrix_descriptor_tile(type_: ir.Type) -> ir.MemRefType:
     return ir.MemRefType(ir.Type.parse(_match(_MATRIX_DESCRIPTOR, type_)[1]))
 
 
-def _match(pattern: re.Pattern[str], printed: ir.Type | ir.Attribute) -> re.Match[str]:
+def _match(pattern: re.Pattern[str], printed: ir.Type | ir.Attribute | str) -> re.Match[str]:
     found = pattern.fullmatch(str(printed))
     if found is None:
         raise ValueError(f"'{printed}' is not of the form {pattern.pattern}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.payload.facts import problem_facts
 from stepladder.payload.rule import check_form
@@ -92,7 +93,12 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
 
 
 def check_sizes(m: int, n: int, k: int, location: str | None = None) -> None:
-    """Raises StepladderError for a matmul of which one extent is below 1."""
+    """Raises StepladderError for a matmul of which one extent is below 1.
+
+    Args:
+        m, n, k: extents, in elements.
+        location: of the matmul, for the error.
+    """
     empty = [f"{name} = {size}" for name, size in (("m", m), ("n", n), ("k", k)) if size < 1]
     if empty:
         raise StepladderError(
@@ -132,5 +138,5 @@ def _layouts(matmul: ir.Operation, location: str) -> tuple[str, str]:
 
 def _check_signed(matmul: ir.Operation, location: str) -> None:
     """Raises StepladderError for a matmul that casts its inputs as unsigned integers."""
-    if "cast" in matmul.attributes and "unsigned" in str(matmul.attributes["cast"]):
+    if "cast" in matmul.attributes and keyword(matmul.attributes["cast"]) == "cast_unsigned":
         raise StepladderError("linalg.matmul takes A and B for unsigned; integers must be signed", location=location)

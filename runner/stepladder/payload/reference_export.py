@@ -6,12 +6,12 @@ is computed here, and the numbers differ. Reads and writes of buffers become val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import is_number, name_of
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import (
     Argument,
@@ -26,8 +26,6 @@ from stepladder.runtime.reference import (
     Slice,
 )
 from stepladder.runtime.reference_operations import OPERATIONS, PREDICATES, unsupported_reduction
-
-_ELEMENT = re.compile(r"i\d+|index|f\d\w*|bf16|tf32")
 
 
 def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
@@ -106,9 +104,9 @@ class _Export:
         if isinstance(type_, (ir.MemRefType, ir.RankedTensorType)):
             element, shape = type_.element_type, tuple(type_.shape)
         is_static = not shape or ir.ShapedType(type_).has_static_shape
-        if list(value.uses) and not (is_static and _ELEMENT.fullmatch(str(element))):
+        if list(value.uses) and not (is_static and is_number(element)):
             raise _refusal(op, f"a value of type {type_}")
-        return str(element), shape if is_static else ()
+        return name_of(element), shape if is_static else ()
 
     def _op(self, op: ir.Operation) -> None:
         match op.name:

@@ -14,5 +14,11 @@ ACCEPTED = (
 
 
 def refuse(op: ir.Operation | ir.Value, message: str, *notes: str) -> StepladderError:
-    """Returns the refusal of a payload for one of its ops or arguments; a note lists what is accepted."""
+    """Returns the refusal of a payload for one of its ops or arguments; a note lists what is accepted.
+
+    Args:
+        op: whose location the error has.
+        message: what is refused.
+        notes: what is accepted; ACCEPTED unless given.
+    """
     return StepladderError(message, location=diagnostics.location_text(op.location), notes=notes or (ACCEPTED,))

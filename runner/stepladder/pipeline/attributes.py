@@ -113,6 +113,10 @@ OF_OPS = {
 def check_step(sequence: ir.Operation, name: str) -> None:
     """Checks the attributes of a step's sequence and of the ops in it.
 
+    Args:
+        sequence: the step's `transform.named_sequence`.
+        name: the step's, for the error.
+
     Raises:
         StepladderError: an attribute that steps do not have, or a value of another kind; with its place and what is
             accepted.

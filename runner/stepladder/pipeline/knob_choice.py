@@ -83,7 +83,12 @@ class Query:
 
 
 def space_of(pipeline: Pipeline, without: tuple[str, ...]) -> Space:
-    """Returns a pipeline's knobs, and what its steps require of them, as the cost model takes them."""
+    """Returns a pipeline's knobs, and what its steps require of them, as the cost model takes them.
+
+    Args:
+        pipeline: whose knobs are to be chosen.
+        without: names of steps that are left out.
+    """
     steps = [step for step in pipeline.steps if step.name not in without]
     rules = [Rule(requirement.condition, _runs_if(step)) for step in steps for requirement in step.requires]
     return Space(

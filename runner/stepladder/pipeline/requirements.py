@@ -38,7 +38,13 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
 
 
 def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[str]:
-    """Returns notes on which options of single knobs would meet a condition; where none would, on the knobs tried."""
+    """Returns notes on which options of single knobs would meet a condition; where none would, on the knobs tried.
+
+    Args:
+        pipeline: which has the knobs.
+        scope: values of all names of the condition, for which it does not hold.
+        condition: an expression of knobs and facts.
+    """
     hints, hopeless = [], []
     for name in scope.roots(condition):
         knob = pipeline.knobs.get(name)

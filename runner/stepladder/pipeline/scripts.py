@@ -41,7 +41,12 @@ def _folders(near: Path) -> list[Path]:
 
 
 def find(name: str, near: Path) -> Path | None:
-    """Returns the file that defines a sequence which the script `near` includes, None where there is none."""
+    """Returns the file that defines a sequence which the script `near` includes, None where there is none.
+
+    Args:
+        name: of the sequence, without `@`.
+        near: path of the script; its folder is searched first.
+    """
     for folder in _folders(near):
         for path in (folder / f"{name}.mlir", folder / "tc" / f"{name}.mlir"):
             if path.is_file() and path != near:
@@ -51,6 +56,10 @@ def find(name: str, near: Path) -> Path | None:
 
 def path_of(name: str, near: Path) -> Path:
     """Returns the file that defines a sequence which the script `near` includes.
+
+    Args:
+        name: of the sequence, without `@`.
+        near: path of the script; its folder is searched first.
 
     Raises:
         StepladderError: there is none; lists the folders that are searched.

@@ -12,6 +12,10 @@ from stepladder.runtime.errors import StepladderError
 def step_span(pipeline: Pipeline, request: Request) -> tuple[int, int]:
     """Returns the numbers of the first and the last step that a request asks for.
 
+    Args:
+        pipeline: which has the steps.
+        request: whose `start` and `through` name the first and the last step; None for the first and the last of all.
+
     Raises:
         StepladderError: an unknown step, or a first step that comes after the last.
     """

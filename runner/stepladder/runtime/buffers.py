@@ -19,13 +19,13 @@ class Buffer:
         session: the open GPU.
         size: bytes.
 
-    Raises:
-        CudaError: the GPU has too little memory left.
-
     Attributes:
         session: as given.
         size: as given.
         address: device address.
+
+    Raises:
+        CudaError: the GPU has too little memory left.
     """
 
     def __init__(self, session: Session, size: int) -> None:

@@ -59,15 +59,15 @@ class Device:
         ordinal: which GPU; `device_ordinal()` if None.
         cuda: the CUDA packages; the installed ones if None.
 
-    Raises:
-        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
-
     Attributes:
         session: the open GPU.
         name: the GPU's name.
         capability: (major, minor) compute capability.
         ordinal: which GPU.
         stream: handle of the stream on which all work is enqueued.
+
+    Raises:
+        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
     """
 
     def __init__(self, ordinal: int | None = None, cuda: Cuda | None = None) -> None:
@@ -96,7 +96,7 @@ class Device:
 
     def describe(self) -> dict[str, Any]:
         """Returns what identifies the GPU in a result: name, capability, driver, multiprocessors, clocks, caches."""
-        version: int = self.session.cuda.call("cuDriverGetVersion")
+        version = self.session.cuda.query("cuDriverGetVersion")
         properties = self.session.gpu.properties
         return {
             "name": self.name,
@@ -107,7 +107,7 @@ class Device:
             "max_sm_clock_khz": properties.clock_rate,
             "max_memory_clock_khz": properties.memory_clock_rate,
             "l2_bytes": properties.l2_cache_size,
-            "memory_bytes": self.session.cuda.call("cuDeviceTotalMem", self.ordinal),
+            "memory_bytes": self.session.cuda.query("cuDeviceTotalMem", self.ordinal),
             "max_shared_memory_per_block_bytes": self.shared_memory_limit,
         }
 
@@ -207,5 +207,13 @@ class Device:
         return self.session.elapsed_ms(start, end)
 
     def capture(self, enqueue: Callable[[], None], launches: int) -> Graph:
-        """Returns a graph of `launches` calls of `enqueue`, which enqueues on this device's stream."""
+        """Returns a graph of `launches` calls of `enqueue`, which enqueues on this device's stream.
+
+        Args:
+            enqueue: is called `launches` times while the stream is captured.
+            launches: of one replay.
+
+        Raises:
+            CudaError: the driver cannot capture what is enqueued.
+        """
         return Graph(self.session, enqueue, launches)

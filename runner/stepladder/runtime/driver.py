@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from types import ModuleType
+from typing import Protocol, SupportsInt, cast
 
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 
@@ -39,13 +40,13 @@ class CudaError(StepladderError):
 class CoreEvent(Protocol):
     """The part of `cuda.core.Event` in use: the difference of two events is the milliseconds between them."""
 
-    def __sub__(self, other: Any, /) -> float: ...
+    def __sub__(self, other: CoreEvent, /) -> float: ...
 
 
 class CoreGraph(Protocol):
     """The part of `cuda.core.graph.Graph` in use."""
 
-    def launch(self, stream: Any, /) -> None: ...
+    def launch(self, stream: CoreStream, /) -> None: ...
 
     def close(self) -> None: ...
 
@@ -53,22 +54,28 @@ class CoreGraph(Protocol):
 class CoreGraphBuilder(Protocol):
     """The part of `cuda.core.graph.GraphBuilder` in use."""
 
-    def begin_building(self, mode: str, /) -> Any: ...
+    def begin_building(self, mode: str, /) -> object: ...
 
-    def end_building(self) -> Any: ...
+    def end_building(self) -> object: ...
 
-    def complete(self, options: Any, /) -> CoreGraph: ...
+    def complete(self, options: object, /) -> CoreGraph: ...
 
     def close(self) -> None: ...
+
+
+class CoreGraphs(Protocol):
+    """The part of the module `cuda.core.graph` in use."""
+
+    def GraphCompleteOptions(self, *, upload_stream: CoreStream) -> object: ...
 
 
 class CoreStream(Protocol):
     """The part of `cuda.core.Stream` in use."""
 
     @property
-    def handle(self) -> Any: ...
+    def handle(self) -> SupportsInt: ...
 
-    def record(self, *, options: Any) -> CoreEvent: ...
+    def record(self, *, options: object) -> CoreEvent: ...
 
     def create_graph_builder(self) -> CoreGraphBuilder: ...
 
@@ -81,24 +88,85 @@ class CoreBuffer(Protocol):
     """The part of `cuda.core.Buffer` in use."""
 
     @property
-    def handle(self) -> Any: ...
+    def handle(self) -> SupportsInt: ...
 
-    def copy_from(self, source: Any, /, *, stream: Any) -> None: ...
+    def copy_from(self, source: CoreBuffer, /, *, stream: CoreStream) -> None: ...
 
     def close(self) -> None: ...
+
+
+class CoreKernelAttributes(Protocol):
+    """The part of `cuda.core.KernelAttributes` in use: registers, bytes of memory, extents of the cluster."""
+
+    @property
+    def num_regs(self) -> int: ...
+
+    @property
+    def local_size_bytes(self) -> int: ...
+
+    @property
+    def shared_size_bytes(self) -> int: ...
+
+    @property
+    def required_cluster_width(self) -> int: ...
+
+    @property
+    def required_cluster_height(self) -> int: ...
+
+    @property
+    def required_cluster_depth(self) -> int: ...
+
+
+class CoreOccupancy(Protocol):
+    """The part of `cuda.core.KernelOccupancy` in use."""
+
+    def max_active_clusters(self, config: object, /, *, stream: CoreStream) -> int: ...
 
 
 class CoreKernel(Protocol):
     """The part of `cuda.core.Kernel` in use."""
 
     @property
-    def handle(self) -> Any: ...
+    def handle(self) -> SupportsInt: ...
 
     @property
-    def attributes(self) -> Any: ...
+    def attributes(self) -> CoreKernelAttributes: ...
 
     @property
-    def occupancy(self) -> Any: ...
+    def occupancy(self) -> CoreOccupancy: ...
+
+
+class CoreImage(Protocol):
+    """The part of an instance of `cuda.core.ObjectCode` in use."""
+
+    def get_kernel(self, name: str, /) -> CoreKernel: ...
+
+
+class CoreObjectCode(Protocol):
+    """The part of the class `cuda.core.ObjectCode` in use."""
+
+    def from_cubin(self, image: bytes, /) -> CoreImage: ...
+
+    def from_ptx(self, image: bytes, /) -> CoreImage: ...
+
+
+class CoreProperties(Protocol):
+    """The part of `cuda.core.DeviceProperties` in use: clocks in kHz, sizes in bytes."""
+
+    @property
+    def multiprocessor_count(self) -> int: ...
+
+    @property
+    def max_shared_memory_per_block_optin(self) -> int: ...
+
+    @property
+    def clock_rate(self) -> int: ...
+
+    @property
+    def memory_clock_rate(self) -> int: ...
+
+    @property
+    def l2_cache_size(self) -> int: ...
 
 
 class CoreDevice(Protocol):
@@ -111,13 +179,13 @@ class CoreDevice(Protocol):
     def compute_capability(self) -> Sequence[int]: ...
 
     @property
-    def properties(self) -> Any: ...
+    def properties(self) -> CoreProperties: ...
 
-    def set_current(self) -> Any: ...
+    def set_current(self) -> object: ...
 
-    def create_stream(self, *, options: Any) -> CoreStream: ...
+    def create_stream(self, *, options: object) -> CoreStream: ...
 
-    def allocate(self, size: int, /, *, stream: Any) -> CoreBuffer: ...
+    def allocate(self, size: int, /, *, stream: CoreStream) -> CoreBuffer: ...
 
     def sync(self) -> None: ...
 
@@ -126,16 +194,16 @@ class Core(Protocol):
     """The part of the package `cuda.core` in use."""
 
     @property
-    def graph(self) -> Any: ...
+    def graph(self) -> CoreGraphs: ...
 
     @property
-    def ObjectCode(self) -> Any: ...
+    def ObjectCode(self) -> CoreObjectCode: ...
 
     def Device(self, ordinal: int, /) -> CoreDevice: ...
 
-    def EventOptions(self, *, timing_enabled: bool) -> Any: ...
+    def EventOptions(self, *, timing_enabled: bool) -> object: ...
 
-    def StreamOptions(self, *, nonblocking: bool) -> Any: ...
+    def StreamOptions(self, *, nonblocking: bool) -> object: ...
 
     def LaunchConfig(
         self,
@@ -144,9 +212,9 @@ class Core(Protocol):
         block: tuple[int, ...],
         shmem_size: int,
         programmatic_stream_serialization: bool = False,
-    ) -> Any: ...
+    ) -> object: ...
 
-    def launch(self, stream: Any, config: Any, kernel: Any, /, *arguments: Any) -> None: ...
+    def launch(self, stream: CoreStream, config: object, kernel: CoreKernel, /, *arguments: SupportsInt) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -159,26 +227,28 @@ class Cuda:
     """
 
     core: Core
-    driver: Any
+    driver: ModuleType
 
-    def call(self, function: str, *arguments: object) -> Any:
-        """Calls a function of the driver by its name.
+    def call(self, function: str, *arguments: object) -> None:
+        """Calls a function of the driver that has no result.
 
         Args:
             function: the name, for example `cuMemcpyHtoD`.
             arguments: what `cuda.bindings.driver` takes.
 
-        Returns:
-            The function's first result; None where it has none.
-
         Raises:
             CudaError: the function fails.
         """
+        error, *_ = getattr(self.driver, function)(*arguments)
+        self.check(function, error)
+
+    def query(self, function: str, *arguments: object) -> int:
+        """Returns the first result, a number, of a function of the driver; arguments and errors as of `call`."""
         error, *results = getattr(self.driver, function)(*arguments)
         self.check(function, error)
-        return results[0] if results else None
+        return results[0]
 
-    def check(self, action: str, error: Any) -> None:
+    def check(self, action: str, error: object) -> None:
         """Checks an error code of the driver.
 
         Args:
@@ -193,7 +263,7 @@ class Cuda:
                 action, self._error_text("cuGetErrorName", error), self._error_text("cuGetErrorString", error)
             )
 
-    def _error_text(self, function: str, error: Any) -> str:
+    def _error_text(self, function: str, error: object) -> str:
         status, text = getattr(self.driver, function)(error)
         return text.decode() if status == self.driver.CUresult.CUDA_SUCCESS else str(error)
 

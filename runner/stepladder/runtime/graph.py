@@ -15,11 +15,11 @@ class Graph:
         enqueue: enqueues work on that stream.
         launches: how many times `enqueue` is called.
 
-    Raises:
-        CudaError: the capture fails.
-
     Attributes:
         launches: as given.
+
+    Raises:
+        CudaError: the capture fails.
     """
 
     def __init__(self, session: Session, enqueue: Callable[[], None], launches: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,15 +36,15 @@ class Kernel:
         source: `cubin` or `ptx`: what `image` is.
         dynamic_shared_memory: bytes a block at launch.
 
-    Raises:
-        CudaError: the driver does not load the image.
-
     Attributes:
         session: as given.
         source: as given.
         dynamic_shared_memory: as given.
         registers: registers a thread, as loaded.
         local_memory: bytes a thread, as loaded: not zero where registers spill.
+
+    Raises:
+        CudaError: the driver does not load the image.
     """
 
     def __init__(self, session: Session, image: bytes, name: str, source: str, dynamic_shared_memory: int) -> None:
@@ -163,7 +162,7 @@ class Kernel:
 
         return enqueue
 
-    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> Any:
+    def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> object:
         return self.session.cuda.core.LaunchConfig(
             grid=tuple(grid),
             block=tuple(block),

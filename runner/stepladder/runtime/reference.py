@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
+
+_T = TypeVar("_T")
 
 VERSION = 1
 REFERENCE = "reference.json"
@@ -211,6 +213,10 @@ class Program:
 def from_text(text: str, location: str) -> Program:
     """Returns the program in the text of a `reference.json`.
 
+    Args:
+        text: JSON.
+        location: path of the file, for the error.
+
     Raises:
         StepladderError: not JSON, of another version, or not a program; names `location`, the file.
     """
@@ -233,12 +239,12 @@ def from_text(text: str, location: str) -> Program:
         ) from None
 
 
-def _made(class_: type, data: Mapping[str, Any]) -> Any:
+def _made(class_: Callable[..., _T], data: Mapping[str, object]) -> _T:
     """Returns an object with the fields in JSON data, of which lists become tuples."""
     return class_(**{name: _tuples(value) for name, value in data.items()})
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 

@@ -16,15 +16,15 @@ class Session:
         ordinal: which GPU.
         cuda: the CUDA packages; the installed ones if None.
 
-    Raises:
-        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
-
     Attributes:
         ordinal: as given.
         cuda: the CUDA packages.
         gpu: the GPU as cuda.core sees it.
         stream: the stream. It does not synchronize with the legacy default stream, so that work of libraries there
             does not enter a capture.
+
+    Raises:
+        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
     """
 
     def __init__(self, ordinal: int, cuda: Cuda | None = None) -> None:
@@ -35,7 +35,7 @@ class Session:
             self.gpu.set_current()
             self.stream = self.gpu.create_stream(options=self.cuda.core.StreamOptions(nonblocking=True))
         except ValueError as failure:  # the ordinal is out of range
-            count = self.cuda.call("cuDeviceGetCount")
+            count = self.cuda.query("cuDeviceGetCount")
             raise not_executed(f"there is no GPU {ordinal}: the driver shows {count}") from failure
         except Exception as failure:  # the bindings raise errors of their own where there is no driver library
             if code := error_code(failure):

@@ -93,7 +93,7 @@ def encode(descriptor: TmaDescriptor, buffer: Buffer) -> TensorMap:
     """
     check(descriptor, buffer.address, buffer.size)
     cuda = buffer.session.cuda
-    function = cuda.call("cuGetProcAddress", b"cuTensorMapEncodeTiled", ENCODE_VERSION, 0)
+    function = cuda.query("cuGetProcAddress", b"cuTensorMapEncodeTiled", ENCODE_VERSION, 0)
     if not function:
         raise not_executed(
             "the driver has no TMA descriptors (cuTensorMapEncodeTiled), which drivers for CUDA 12 and later have"

@@ -89,7 +89,11 @@ def check_matmul(
 
 
 def check_exact(problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
-    """Runs the exact check alone; arguments as for `check_matmul`."""
+    """Runs the exact check alone; arguments as for `check_matmul`.
+
+    Raises:
+        StepladderError: the executor fails.
+    """
     a, b, c = exact_inputs(problem, seed)
     executor.load(a, b)
     # Below 2^24 in magnitude, float32 has the sums of one product exactly, at twice the speed.

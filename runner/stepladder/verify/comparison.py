@@ -117,7 +117,11 @@ def _text(value: Array | float) -> str:
 
 
 def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
-    """Compares the bits of C after two launches on the same inputs."""
+    """Compares the bits of C after two launches on the same inputs.
+
+    Args:
+        first, second: C, m x n, of the same type.
+    """
     bits = np.dtype(f"u{first.itemsize}")
     # Bits are compared: NaN is like itself.
     differ = first.view(bits) != second.view(bits)

@@ -49,7 +49,15 @@ def _exact_limit(problem: Problem) -> int:
 
 
 def exact_inputs(problem: Problem, seed: int) -> Operands:
-    """Returns A, B and the C to add to, of their storage types and in their layouts, for the exact check."""
+    """Returns A, B and the C to add to, of their storage types and in their layouts, for the exact check.
+
+    Args:
+        problem: types, shapes and layouts.
+        seed: of the random numbers.
+
+    Returns:
+        A of `problem.a_shape`, B of `problem.b_shape`, C of m x n.
+    """
     density = exact_density(problem)
 
     def signs(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -83,6 +91,13 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
 
     Standard normal, rounded to the storage types; integers are uniform, those of A and B over `integer_range`, those of
     C up to INTEGER_C.
+
+    Args:
+        problem: types, shapes and layouts.
+        seed: of the random numbers.
+
+    Returns:
+        A of `problem.a_shape`, B of `problem.b_shape`, C of m x n.
     """
     if element_type(problem.acc_type).is_integer:
         bound = integer_range(problem)
@@ -133,7 +148,12 @@ def _draw(
 
 
 def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
-    """What C holds before a launch: the summand, or poison where the kernel must not read it."""
+    """What C holds before a launch: the summand, or poison where the kernel must not read it.
+
+    Args:
+        problem: what the kernel computes.
+        c: the summand, m x n.
+    """
     if problem.accumulate:
         return c
     return np.full_like(c, np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan)

@@ -56,7 +56,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns the exit status.
+
+    Raises:
+        StepladderError: A and B are of different types, a size is below 1, or the file cannot be written.
+    """
     from stepladder.payload.writing import matmul_text
 
     if args.a_type != args.b_type:

@@ -96,7 +96,9 @@ def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
         _Flattened(builder, blocks, results)
         return
     end = builder.block(blocks[0])
-    if end is not None and end.name in ENDS:
+    if end is None:
+        return
+    if end.name in ENDS:
         builder.lower(end)
     elif results:
         builder.emit(end.name, move, builder.used(end.operands), results)
@@ -221,7 +223,7 @@ class _Flattened:
         if results is not None:
             self.starts[self.exit] = builder.here
             if self.exit in joins:
-                builder.emit(builder.op.name, join)
+                builder.emit(builder.lowered.name, join)
             self.spans[self.exit] = self.starts[self.exit], builder.here
         for instruction, target in self.jumps:
             instruction.attributes["to"] = self.starts[target]
@@ -276,7 +278,7 @@ class _Flattened:
 
     def _part(self, number: int, condition: int, go: Callable[[], None]) -> None:
         """Emits a branch, and the way of those for whom the condition holds."""
-        way = self.builder.emit(self.builder.op.name, branch, (condition,))
+        way = self.builder.emit(self.builder.lowered.name, branch, (condition,))
         self.branches.append((way, number))
         go()
         way.attributes["otherwise"] = self.builder.here
@@ -285,6 +287,7 @@ class _Flattened:
         builder = self.builder
         if way.operands:
             to = self.results if way.target == self.exit else builder.used(blocks[way.target].arguments)
+            assert to is not None, "threads end there, and hand nothing on"
             builder.emit(op.name, move, builder.used(way.operands), to)
         self.jumps.append((builder.emit(op.name, jump), way.target))
 

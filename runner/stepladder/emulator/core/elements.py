@@ -26,7 +26,12 @@ def plain(value: Value) -> Value:
 
 
 def wrapped(value: Value, element: Scalar) -> Value:
-    """Returns an integer, or an array of them, as one of a type: wrapped to its width, in its NumPy type."""
+    """Returns an integer, or an array of them, as one of a type: wrapped to its width, in its NumPy type.
+
+    Args:
+        value: int, or an integer array of any shape.
+        element: an integer type or index.
+    """
     if not isinstance(value, np.ndarray):
         return values.wrap(int(value), element.width)
     if element.width == 1:
@@ -55,7 +60,15 @@ def number(value: Value, element: Scalar) -> Value:
 
 
 def rounded(value: Value, element: Scalar) -> Value:
-    """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near."""
+    """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near.
+
+    Args:
+        value: float64 or narrower, a number or an array of any shape.
+        element: the floating-point type to round to.
+
+    Returns:
+        An array of `value`'s shape in the type's NumPy type, or a NumPy scalar for a number.
+    """
     value = np.asarray(value)
     if value.dtype == np.float64 and element.name not in ("f16", "f32", "f64"):
         # NumPy has no cast of its own: it goes by way of float32, and would round twice.
@@ -66,7 +79,12 @@ def rounded(value: Value, element: Scalar) -> Value:
 
 
 def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
-    """Returns the sum of two float64 rounded once to a narrower type."""
+    """Returns the sum of two float64 rounded once to a narrower type.
+
+    Args:
+        left, right: float64, numbers or arrays that broadcast.
+        element: the floating-point type to round to.
+    """
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
     # What rounding took away, exactly (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
@@ -76,7 +94,13 @@ def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
 
 
 def factor(value: Value, element: Scalar, dtype: np.dtype) -> np.ndarray:
-    """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped."""
+    """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped.
+
+    Args:
+        value: numbers of type `element`, of any shape.
+        element: their type.
+        dtype: NumPy type that has products of two such numbers exactly.
+    """
     value = np.asarray(value).astype(dtype, copy=False)
     if element.name == "tf32":
         bits = value.astype(np.float32).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED
@@ -106,7 +130,12 @@ def _to_tf32(value: np.ndarray) -> np.ndarray:
 
 
 def reinterpreted(value: Value, source: Scalar, target: Scalar) -> Value:
-    """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes."""
+    """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes.
+
+    Args:
+        value: numbers of type `source`, of any shape.
+        source, target: types; where their widths differ, the last dimension has as many bits after as before.
+    """
     array = np.asarray(value, source.dtype)
     if source.width == target.width == 1:
         return plain(array.astype(target.dtype))

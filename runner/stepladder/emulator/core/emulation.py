@@ -21,6 +21,7 @@ from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.mlir.bindings import ir
 
 
@@ -85,10 +86,11 @@ class Emulation:
                     f"argument {number} of @{self.function.name} has no static shape: give the inputs",
                     location=self.function.location,
                 )
+            shape = type_.static_shape
             if type_.element.is_float:
-                arrays.append(generator.standard_normal(type_.shape, np.float32).astype(type_.element.dtype))
+                arrays.append(generator.standard_normal(shape, np.float32).astype(type_.element.dtype))
             else:
-                arrays.append(generator.integers(-8, 9, type_.shape).astype(type_.element.dtype))
+                arrays.append(generator.integers(-8, 9, shape).astype(type_.element.dtype))
         return arrays
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -105,6 +107,12 @@ class Emulation:
             )
         checked = []
         for number, (array, type_) in enumerate(zip(inputs, wanted)):
+            if isinstance(type_, types.Opaque):
+                raise StepladderError(
+                    f"argument {number} of @{self.function.name} is of type {type_.text}, which no input can be given "
+                    "for",
+                    location=self.function.location,
+                )
             shape = "x".join("?" if size is None else str(size) for size in type_.shape)
             fits = len(array.shape) == len(type_.shape) and all(
                 size in (None, given) for size, given in zip(type_.shape, array.shape)
@@ -130,23 +138,25 @@ class Emulation:
 
     def run(
         self,
-        inputs: Sequence[np.ndarray],
+        inputs: Sequence[np.ndarray | int],
         *,
         sanitize: bool = True,
         count: bool = True,
         max_steps: int = MAX_STEPS,
         stops_at_assertions: bool = True,
         progress: Callable[[int, int], None] | None = None,
+        timeline: Timeline | None = None,
     ) -> Outcome:
         """Runs the function.
 
         Args:
-            inputs: an array for each argument, of its shape and type; they are not changed.
+            inputs: for each argument an array of its shape and type, or a number; they are not changed.
             sanitize: look for what a program must not do.
             count: count memory traffic and instructions.
             max_steps: stop after so many instructions.
             stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
+            timeline: takes down what is executed and what is in flight.
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -160,16 +170,18 @@ class Emulation:
             granule=_granule(self.program),
             progress=progress,
             stops_at_assertions=stops_at_assertions,
+            timeline=timeline,
         )
         arguments, views = [], []
-        for number, (array, type_) in enumerate(zip(inputs, self.function.argument_types)):
+        for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):
             if isinstance(type_, types.Buffer):
+                array = np.asarray(given)
                 allocation = machine.heap.array(array, f"argument {number}")
                 views.append(memory.contiguous(allocation, type_.element, array.shape))
                 arguments.append(views[-1])
             else:
                 views.append(None)
-                arguments.append(array)
+                arguments.append(given)
         results = machine.run(self.function, arguments)
         held = [None if view is None else memory.content(view) for view in views]
         return Outcome(
@@ -189,10 +201,10 @@ def _granule(program: Program) -> int:
     sizes = [4]
     for op in program.instructions:
         for type_ in (*op.operand_types, *op.result_types):
-            if isinstance(type_, types.Buffer) and type_.element and op.name not in _BYTES:
+            if isinstance(type_, types.Buffer) and op.name not in _BYTES:
                 sizes.append(type_.element.bytes)
             elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
-                size = math.prod(type_.shape) * type_.element.bytes
+                size = math.prod(type_.static_shape) * type_.element.bytes
                 sizes.append(min(size, op.attributes.get("alignment", size)))
     return min(sizes)
 

@@ -69,7 +69,13 @@ class Convergence:
         group.convergences.append(self)
 
     def arrive(self, fiber: Fiber, mask: np.ndarray, arrived: list) -> None:
-        """Lets lanes of a fiber arrive, with their values; goes on with all when the last are here."""
+        """Lets lanes of a fiber arrive, with their values; goes on with all when the last are here.
+
+        Args:
+            fiber: whose lanes arrive.
+            mask: bool array (T,) of those lanes.
+            arrived: their values, one for each of `slots`.
+        """
         self.arrived |= mask
         self.parts.append((mask, arrived))
         self.last = fiber
@@ -147,13 +153,19 @@ class Fiber:
     def narrow(self, mask: np.ndarray | None) -> None:
         """Makes these lanes the active ones."""
         self.mask = None if mask is None or mask.all() else mask
-        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(mask)
+        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(self.mask)
         self.warps = np.unique(self.group.warp_of_lane[self.lanes])
 
     @property
     def active(self) -> np.ndarray:
         """The active lanes as a bool array (T,)."""
         return np.ones(self.count, bool) if self.mask is None else self.mask
+
+    @property
+    def wait(self) -> Blocked:
+        """What the fiber, one that is blocked, waits for."""
+        assert self.blocked is not None
+        return self.blocked
 
     def split(self, mask: np.ndarray) -> Fiber:
         """Parts from these lanes; returns the fiber that they are."""
@@ -180,7 +192,15 @@ class Fiber:
         return own[0].item() if (own == own[0]).all() else value
 
     def evaluate(self, body: Body, arguments: Sequence) -> list:
-        """Returns what a body without control flow yields for values of its arguments."""
+        """Returns what a body without control flow yields for values of its arguments.
+
+        Args:
+            body: a region, whose instructions may not wait or part threads.
+            arguments: one for each of its arguments; arrays of any shapes that broadcast.
+
+        Returns:
+            One value for each that the body yields.
+        """
         env = self.env
         for slot, value in zip(body.arguments, arguments):
             env[slot] = value

@@ -132,6 +132,18 @@ class Group:
         block, number = divmod(int(warp), self.warps_per_block)
         return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
 
+    # What the timeline takes down, where there is one.
+
+    def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
+        """Notes that an asynchronous operation begins; args as for `Timeline.begins`."""
+        if self.machine.timeline is not None:
+            self.machine.timeline.begins(self, row, op, flight, what)
+
+    def ends(self, flight: object) -> None:
+        """Notes that an asynchronous operation is done."""
+        if self.machine.timeline is not None:
+            self.machine.timeline.ends(flight)
+
     # What instructions ask.
 
     def rank_of(self, slot: int) -> int:
@@ -178,7 +190,7 @@ class Group:
     def _part(self) -> bool:
         """Lets warps that could go on leave those behind that cannot; returns whether there are any."""
         for fiber in self.blocked:
-            ready = fiber.blocked.ready
+            ready = fiber.wait.ready
             if ready is None:
                 continue
             stays = np.zeros(self.warps, bool)
@@ -194,6 +206,8 @@ class Group:
         code, env, machine = fiber.code, fiber.env, self.machine
         done = 0
         allowed = machine.max_steps - machine.steps
+        timeline = machine.timeline
+        began, first = (timeline.now, code[fiber.place]) if timeline is not None else (0, None)
         fiber.blocked = None
         try:
             while True:
@@ -207,6 +221,8 @@ class Group:
                     for slot, value in zip(results, result):
                         env[slot] = value
                 done += 1
+                if timeline is not None:
+                    timeline.now += 1
                 if done > allowed:
                     raise StepladderError(
                         f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?",
@@ -234,6 +250,9 @@ class Group:
                 self.convergences.clear()
         finally:
             machine.steps += done
+            if timeline is not None and first is not None:
+                reason = fiber.blocked.reason if fiber.blocked is not None else None
+                timeline.executed(fiber, began, first, op, reason)
         return done > 0
 
     def waiting(self) -> list[str]:
@@ -243,5 +262,5 @@ class Group:
             op = fiber.code[fiber.place]
             names = ", ".join(self.warp_name(warp) for warp in fiber.warps[:4])
             more = f" and {len(fiber.warps) - 4} more" if len(fiber.warps) > 4 else ""
-            lines.append(f"{names}{more} at {op.describe()}: {fiber.blocked.reason}")
+            lines.append(f"{names}{more} at {op.describe()}: {fiber.wait.reason}")
         return lines

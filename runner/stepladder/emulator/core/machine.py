@@ -17,6 +17,7 @@ from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
 
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
@@ -36,6 +37,7 @@ class Machine:
         views: memrefs that are elements of memory, by the number that stands for each there.
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
+        timeline: notes what is executed and what is in flight, or None.
         stopped: whether the program has ended before its end, as `abort` does.
     """
 
@@ -49,8 +51,10 @@ class Machine:
         granule: int = 2,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
+        timeline: Timeline | None = None,
     ) -> None:
         self.program = program
+        self.timeline = timeline
         self.heap = Heap()
         self.globals: dict = {}
         self.published: dict = {}
@@ -83,7 +87,16 @@ class Machine:
         )
 
     def call(self, function: Function, arguments: Sequence) -> list:
-        """Runs a function on the host and returns its results."""
+        """Runs a function on the host and returns its results.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            Stopped: the program ended itself, as `abort` does.
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
@@ -98,7 +111,15 @@ class Machine:
         return group.state.get("returned", [])
 
     def run(self, function: Function, arguments: Sequence) -> list:
-        """Runs the program from a function of the host to its end; returns the results, none where it stopped."""
+        """Runs the program from a function of the host to its end; returns the results, none where it stopped.
+
+        Args:
+            function: of the host.
+            arguments: a value for each of its arguments, in the forms of `values`.
+
+        Raises:
+            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+        """
         try:
             results = self.call(function, arguments)
         except Stopped:
@@ -150,7 +171,7 @@ class Machine:
         """Waits for all launches: blocks that still cannot end are a deadlock. What follows is behind all of them."""
         active, self.unfinished = self.unfinished, []
         for _ in range(_SPINS):
-            if not any(fiber.blocked.pauses for group in active for fiber in group.blocked):
+            if not any(fiber.wait.pauses for group in active for fiber in group.blocked):
                 break
             for group in active:
                 group.run()

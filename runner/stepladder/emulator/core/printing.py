@@ -51,7 +51,12 @@ def memref_head(address: int, offset: int, sizes: Sequence[int], strides: Sequen
 
 
 def memref_data(array: np.ndarray, text: Callable) -> str:
-    """Returns a memref's elements as the runner libraries print them, one row a line."""
+    """Returns a memref's elements as the runner libraries print them, one row a line.
+
+    Args:
+        array: of any rank.
+        text: returns the text of one element.
+    """
 
     def part(array: np.ndarray) -> str:
         if array.ndim == 0:

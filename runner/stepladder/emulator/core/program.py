@@ -7,7 +7,6 @@ cannot. So regions with control flow are flattened, and every SSA value gets a s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import numpy as np
 
 from stepladder.emulator.core import types, values
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
-from stepladder.mlir import diagnostics
+from stepladder.mlir import diagnostics, printed
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime import host_memory
@@ -91,7 +90,7 @@ class Body:
     """A region of one block without control flow: slots of its arguments, its instructions, slots that it yields."""
 
     arguments: tuple[int, ...]
-    argument_types: tuple
+    argument_types: tuple[types.Type, ...]
     code: list[Instruction]
     yields: tuple[int, ...]
 
@@ -102,7 +101,7 @@ class Function:
 
     name: str
     arguments: tuple[int, ...]
-    argument_types: tuple
+    argument_types: tuple[types.Type, ...]
     code: list[Instruction] = field(default_factory=list)
     attributes: dict = field(default_factory=dict)
     location: str = ""
@@ -113,7 +112,7 @@ class Program:
     """A module: its functions by name, the types of all slots, its globals by name."""
 
     functions: dict[str, Function]
-    slot_types: list
+    slot_types: list[types.Type]
     globals: dict[str, dict]
     instructions: list[Instruction]
 
@@ -136,7 +135,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.slots = _Slots()
-        self.slot_types: list = []
+        self.slot_types: list[types.Type] = []
         self.instructions: list[Instruction] = []
         self.code: list[Instruction] = []
         self.functions: dict[str, Function] = {}
@@ -147,6 +146,12 @@ class Builder:
         self.in_kernel = False  # whether what is lowered runs in a kernel
         self.callees: list[str] = []  # functions that are being put in place of calls, from the outside in
         self.errors: list[StepladderError] = []
+
+    @property
+    def lowered(self) -> ir.Operation:
+        """The op that is being lowered."""
+        assert self.op is not None
+        return self.op
 
     # Slots.
 
@@ -160,8 +165,11 @@ class Builder:
 
         Raises:
             StepladderError: its type is larger than the memory of this machine.
+            ValueError: a vector or a tensor whose elements are of an unknown type.
         """
         type_ = types.decode(value.type)
+        if isinstance(type_, types.Opaque) and isinstance(value.type, (ir.VectorType, ir.RankedTensorType)):
+            raise ValueError(f"{value.type} has elements of an unknown type")
         if isinstance(type_, types.Shaped) and None not in type_.shape:
             host_memory.require(
                 type_.count * type_.element.bytes, f"a value of type {value.type}", location=self.location
@@ -222,7 +230,7 @@ class Builder:
             if name in LOWERED:
                 LOWERED[name](self, op)
             elif name in EXECUTED:
-                regions = [self.body(region) for region in op.regions]
+                regions = [self.body(region) for region in op.regions if len(region.blocks)]
                 operands = self.used(op.operands)
                 self.emit(name, EXECUTED[name], operands, self.defined(op.results), decode_attributes(op), regions)
             else:
@@ -256,14 +264,23 @@ class Builder:
             self.lower(op)
         return operations[-1] if operations else None
 
-    def body(self, region: ir.Region) -> Body | None:
-        """Returns a region of one block as a Body; None for an empty one."""
+    def to_terminator(self, block: ir.Block) -> ir.Operation:
+        """Emits the instructions of a block that has a terminator, which is not emitted; returns that."""
+        terminator = self.block(block)
+        assert terminator is not None, "the block is empty"
+        return terminator
+
+    def body(self, region: ir.Region) -> Body:
+        """Returns a region of one block as a Body.
+
+        Raises:
+            StepladderError: it has several blocks.
+        """
         blocks = list(region.blocks)
-        if not blocks:
-            return None
         if len(blocks) > 1:
             raise StepladderError(
-                f"the emulator does not know {self.op.name} with a region of several blocks", location=self.location
+                f"the emulator does not know {self.lowered.name} with a region of several blocks",
+                location=self.location,
             )
         arguments = self.defined(blocks[0].arguments)
         outer, self.code = self.code, []
@@ -359,30 +376,22 @@ def decode_attribute(attribute: ir.Attribute) -> Value:
 
 def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
     type_ = types.decode(attribute.type)
-    if not isinstance(type_, types.Shaped) or type_.element is None:
+    if not isinstance(type_, types.Shaped):
         return str(attribute)
+    shape = type_.static_shape
     if type_.element.is_integer and type_.element.width not in (1, 8, 16, 32, 64):  # has no buffer protocol either
-        found = [int(number) for number in re.findall(r"-?\d+", _inside(str(attribute)))]
-        made = np.array([values.wrap(number, type_.element.width) for number in found], type_.element.dtype)
-        return np.full(type_.shape, made[0]) if attribute.is_splat else made.reshape(type_.shape)
+        found = [values.wrap(number, type_.element.width) for number in printed.dense_integers(attribute)]
+        made = np.array(found, type_.element.dtype)
+        return np.full(shape, made[0]) if attribute.is_splat else made.reshape(shape)
     if attribute.is_splat:
         value = attribute.get_splat_value().value
-        return np.full(type_.shape, value, type_.element.dtype)
+        return np.full(shape, value, type_.element.dtype)
     if type_.element.is_float and type_.element.name not in ("f16", "f32", "f64"):  # has no buffer protocol
-        return np.array([float(text) for text in _numbers(str(attribute))], type_.element.dtype).reshape(type_.shape)
-    return np.array(attribute).astype(type_.element.dtype).reshape(type_.shape)
+        return np.array(printed.dense_floats(attribute), type_.element.dtype).reshape(shape)
+    return np.array(attribute).astype(type_.element.dtype).reshape(shape)
 
 
-def complex_numbers(text: str, type_: types.Shaped) -> np.ndarray:
-    """Returns the complex numbers that a constant's text says, in the shape of a type."""
-    pairs = re.findall(r"\(([^(),<>]+),([^(),<>]+)\)", text)
-    found = np.array([complex(float(real), float(imaginary)) for real, imaginary in pairs], type_.element.dtype)
-    return np.full(type_.shape, found[0]) if len(found) == 1 else found.reshape(type_.shape)
-
-
-def _inside(text: str) -> str:
-    return text[text.index("<") + 1 : text.rindex("> :")]
-
-
-def _numbers(text: str) -> list[str]:
-    return re.findall(r"[-+]?\d[\d.eE+-]*", _inside(text))
+def complex_array(constant: ir.Operation, type_: types.Scalar | types.Shaped) -> np.ndarray:
+    """Returns the complex numbers of a constant op, in the shape of its type."""
+    found = np.array(printed.complex_numbers(constant), type_.element.dtype)
+    return np.full(type_.static_shape, found[0]) if len(found) == 1 else found.reshape(type_.static_shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +11,8 @@ import ml_dtypes
 import numpy as np
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import memory_space
+from stepladder.mlir.types import name_of
 
 _FLOATS = {
     "f16": np.float16,
@@ -51,7 +52,7 @@ class Scalar:
     width: int
 
     rank = 0
-    shape = ()
+    shape = static_shape = ()
 
     @property
     def bytes(self) -> int:
@@ -91,9 +92,21 @@ class Shaped:
         return len(self.shape)
 
     @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape, all of which is static.
+
+        Raises:
+            ValueError: a size is dynamic.
+        """
+        sizes = tuple(size for size in self.shape if size is not None)
+        if len(sizes) != len(self.shape):
+            raise ValueError("the shape is not static")
+        return sizes
+
+    @property
     def count(self) -> int:
         """Number of elements of a static shape."""
-        return math.prod(self.shape)
+        return math.prod(self.static_shape)
 
 
 class Vector(Shaped):
@@ -112,8 +125,6 @@ class Buffer(Shaped):
     offset: int | None
     space: str
 
-    rank = property(lambda self: len(self.shape))
-
     @property
     def is_static(self) -> bool:
         """Whether the shape and the layout are known."""
@@ -121,12 +132,17 @@ class Buffer(Shaped):
 
     @property
     def extent(self) -> int:
-        """Number of elements that a static layout reaches over, those in between included."""
-        return (
-            0
-            if 0 in self.shape
-            else self.offset + 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
-        )
+        """Number of elements that a static layout reaches over, those in between included.
+
+        Raises:
+            ValueError: the shape or the layout is dynamic.
+        """
+        if 0 in self.shape:
+            return 0
+        strides = [stride for stride in self.strides if stride is not None]
+        if self.offset is None or len(strides) != len(self.strides):
+            raise ValueError("the layout is not static")
+        return self.offset + 1 + sum((size - 1) * stride for size, stride in zip(self.static_shape, strides))
 
 
 @dataclass(frozen=True)
@@ -144,50 +160,44 @@ Type: TypeAlias = Scalar | Shaped | Opaque
 
 
 def _scalar(type_: ir.Type) -> Scalar | None:
-    name = str(type_)
+    name = name_of(type_)
     if name in ("index", "i1"):
         return INDEX if name == "index" else BOOL
     if name in _FLOATS:
         dtype = np.dtype(_FLOATS[name])
-        narrow = re.match(r"f([46])E", name)
-        return Scalar(name, dtype, int(narrow[1]) if narrow else dtype.itemsize * 8)
+        width = dtype.itemsize * 8
+        # Each of fewer bits fills a byte of memory.
+        return Scalar(name, dtype, type_.width if isinstance(type_, ir.FloatType) and type_.width < 8 else width)
     if isinstance(type_, ir.IntegerType) and type_.width <= 64:
         # An odd width lives in the next larger one.
         width = next(width for width in _INTEGERS if type_.width <= width)
         return Scalar(name, np.dtype(_INTEGERS[width]), type_.width)
     if isinstance(type_, ir.ComplexType):
-        part = str(type_.element_type)
+        part = name_of(type_.element_type)
         if part in _COMPLEX:
             dtype = np.dtype(_COMPLEX[part])
             return Scalar(name, dtype, dtype.itemsize * 8)
     return None
 
 
-def _sizes(type_: ir.Type) -> tuple[int | None, ...]:
+def _sizes(type_: ir.ShapedType) -> tuple[int | None, ...]:
     return tuple(None if type_.is_dynamic_dim(axis) else type_.get_dim_size(axis) for axis in range(type_.rank))
 
 
-def memory_space(attribute: ir.Attribute | None) -> str:
-    """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none."""
-    text = "" if attribute is None else str(attribute)
-    if "workgroup" in text or text.startswith("3"):
-        return "shared"
-    if "private" in text or text.startswith("5"):
-        return "private"
-    return "global"
-
-
-def _buffer_of_shaped(type_: ir.Type) -> Buffer | Opaque:
-    """Returns the type of a memref of vectors, whose elements are rows of bytes, or of memrefs, which are numbers."""
-    inner = type_.element_type
-    if isinstance(inner, ir.VectorType):
-        vector = _decode(inner)
+def _held(type_: ir.Type) -> Scalar | None:
+    """Returns the elements of a memref: vectors are rows of bytes, and memrefs are numbers; None for unknown ones."""
+    if isinstance(type_, ir.VectorType):
+        vector = _decode(type_)
+        if not isinstance(vector, Vector):
+            return None
         size = vector.count * vector.element.bytes
-        element = Scalar(str(inner), np.dtype(f"V{size}"), 8 * size)
-    elif isinstance(inner, (ir.MemRefType, ir.UnrankedMemRefType)):
-        element = Scalar(str(inner), np.dtype(np.int64), 64)
-    else:
-        return Opaque(str(type_))
+        return Scalar(name_of(type_), np.dtype(f"V{size}"), 8 * size)
+    if isinstance(type_, (ir.MemRefType, ir.UnrankedMemRefType)):
+        return Scalar(name_of(type_), np.dtype(np.int64), 64)
+    return _scalar(type_)
+
+
+def _buffer(type_: ir.MemRefType, element: Scalar) -> Buffer:
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     strides, offset = type_.get_strides_and_offset()
     return Buffer(
@@ -201,30 +211,27 @@ def _buffer_of_shaped(type_: ir.Type) -> Buffer | Opaque:
 
 @functools.lru_cache(maxsize=4096)
 def _decode(type_: ir.Type) -> Type:
-    scalar = _scalar(type_)
-    if scalar is not None:
-        return scalar
-    if isinstance(type_, ir.VectorType):
-        return Vector(_sizes(type_), _scalar(type_.element_type))
-    if isinstance(type_, ir.RankedTensorType):
-        return Tensor(_sizes(type_), _scalar(type_.element_type))
-    if isinstance(type_, ir.UnrankedTensorType):
-        return Tensor((), _scalar(type_.element_type))
-    if isinstance(type_, ir.MemRefType) and _scalar(type_.element_type) is None:
-        return _buffer_of_shaped(type_)
+    found = _scalar(type_) or _shaped(type_)
+    return Opaque(name_of(type_)) if found is None else found
+
+
+def _shaped(type_: ir.Type) -> Shaped | None:
+    """Returns a vector, tensor or memref; None for another type, and for elements that are unknown."""
     if isinstance(type_, ir.MemRefType):
-        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-        strides, offset = type_.get_strides_and_offset()
-        return Buffer(
-            _sizes(type_),
-            _scalar(type_.element_type),
-            tuple(None if s == unknown else s for s in strides),
-            None if offset == unknown else offset,
-            memory_space(type_.memory_space),
-        )
-    if isinstance(type_, ir.UnrankedMemRefType):
-        return Buffer((), _scalar(type_.element_type), (), 0, memory_space(type_.memory_space))
-    return Opaque(str(type_))
+        element = _held(type_.element_type)
+        return None if element is None else _buffer(type_, element)
+    if not isinstance(type_, (ir.VectorType, ir.RankedTensorType, ir.UnrankedTensorType, ir.UnrankedMemRefType)):
+        return None
+    element = _scalar(type_.element_type)
+    if element is None:
+        return None
+    if isinstance(type_, ir.VectorType):
+        return Vector(_sizes(type_), element)
+    if isinstance(type_, ir.RankedTensorType):
+        return Tensor(_sizes(type_), element)
+    if isinstance(type_, ir.UnrankedTensorType):
+        return Tensor((), element)
+    return Buffer((), element, (), 0, memory_space(type_.memory_space))
 
 
 def decode(type_: ir.Type) -> Type:
@@ -233,6 +240,16 @@ def decode(type_: ir.Type) -> Type:
     Needs the context of the type to be alive; `forget` before another one takes its place.
     """
     return _decode(type_)
+
+
+def text_of(type_: Type) -> str:
+    """Returns the text of a decoded number, vector or type of another kind."""
+    if isinstance(type_, Opaque):
+        return type_.text
+    if isinstance(type_, Vector):
+        return f"vector<{'x'.join(map(str, type_.shape))}x{type_.element.name}>"
+    assert isinstance(type_, Scalar)
+    return type_.name
 
 
 def forget() -> None:

@@ -43,7 +43,13 @@ def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
 
 
 def same(left: Value, right: Value, rank: int = 0) -> tuple:
-    """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane."""
+    """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane.
+
+    Args:
+        left: a number or a vector of `rank` dimensions, uniform or with lanes in front.
+        right: the same, or a number, uniform or (T,).
+        rank: dimensions of the vector.
+    """
     if is_uniform(left, rank) or is_uniform(right, 0):
         return left, right
     return left, np.asarray(right).reshape(np.shape(right) + (1,) * (rank + 1 - np.ndim(right)))
@@ -161,7 +167,13 @@ def with_rank(value: Value, rank: int, to: int) -> np.ndarray:
 
 
 def in_lanes(values: Sequence[Value], ranks: Sequence[int], count: int) -> list[np.ndarray]:
-    """Returns vectors as arrays that all have lanes in front, or none of which has."""
+    """Returns vectors as arrays that all have lanes in front, or none of which has.
+
+    Args:
+        values: numbers or vectors, each uniform or with lanes in front.
+        ranks: dimensions of each without lanes.
+        count: number of lanes, T.
+    """
     if all(is_uniform(value, rank) for value, rank in zip(values, ranks)):
         return [np.asarray(value) for value in values]
     return [lanes(value, count, rank) for value, rank in zip(values, ranks)]

@@ -25,6 +25,7 @@ def _source(expression: ir.AffineExpr) -> str:
             return f"s{expression.position}"
         case ir.AffineConstantExpr():
             return f"({expression.value})"
+    assert isinstance(expression, ir.AffineBinaryExpr)
     left, right = _source(expression.lhs), _source(expression.rhs)
     match expression:
         case ir.AffineAddExpr():
@@ -38,6 +39,13 @@ def _source(expression: ir.AffineExpr) -> str:
         case ir.AffineCeilDivExpr():
             return f"(-(-{left} // {right}))"
     raise AssertionError(expression)
+
+
+def dimensions_of(expression: ir.AffineExpr) -> set[int]:
+    """Returns the numbers of the dimensions that an expression depends on."""
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return dimensions_of(expression.lhs) | dimensions_of(expression.rhs)
+    return {expression.position} if isinstance(expression, ir.AffineDimExpr) else set()
 
 
 def compiled(affine_map: ir.AffineMap) -> Callable[..., tuple]:

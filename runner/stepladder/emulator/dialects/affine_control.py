@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +19,7 @@ from stepladder.emulator.dialects.vector_memory import contiguous_places
 from stepladder.emulator.hardware.reductions import SAME, atomic_kind, combined
 from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import integer_set
 
 
 def _bound(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
@@ -101,7 +101,7 @@ def lower_parallel(builder: Builder, op: ir.Operation) -> None:
         builder.emit(op.name, _initial, (), (slot,), {"kind": kind})
 
     def body() -> None:
-        end = builder.block(block)
+        end = builder.to_terminator(block)
         for slot, kind, value in zip(results, kinds, builder.used(end.operands)):
             builder.emit(op.name, _combine, (slot, value), (slot,), {"kind": kind})
 
@@ -133,7 +133,7 @@ def _initial(fiber: Fiber, op: Instruction) -> Value:
 
 
 def _combine(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    kind = op.attributes["kind"]
+    kind: str = op.attributes["kind"]
     return combined(SAME.get(kind, kind), op.result_types[0].element, left, right)
 
 
@@ -145,19 +145,10 @@ def _holds(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     return result if isinstance(result, np.ndarray) else bool(result)
 
 
-def _conditions(attribute: Value) -> tuple[ir.AffineMap, list[bool]]:
-    """Returns the expressions of an integer set as a map, and which of them must be 0; others must not be less."""
-    inside = re.fullmatch(r"affine_set<(.*?) : \((.*)\)>", str(attribute))
-    constraints = [part.strip() for part in inside[2].split(",")]
-    equalities = ["==" in constraint for constraint in constraints]
-    expressions = ", ".join(re.split("==|>=", constraint)[0] for constraint in constraints)
-    return ir.AffineMapAttr(ir.Attribute.parse(f"affine_map<{inside[1]} -> ({expressions})>")).value, equalities
-
-
 @lowers("affine.if")
 def lower_if(builder: Builder, op: ir.Operation) -> None:
     """`affine.if`: one region or the other, by an integer set."""
-    affine_map, equalities = _conditions(op.attributes["condition"])
+    affine_map, equalities = integer_set(op.attributes["condition"])
     condition = builder.new_slot(BOOL)
     builder.emit(
         op.name,
@@ -174,7 +165,7 @@ def lower_if(builder: Builder, op: ir.Operation) -> None:
             end = builder.emit(op.name, jump)
             way.attributes["otherwise"] = builder.here
         if len(region.blocks):
-            last = builder.block(region.blocks[0])
+            last = builder.to_terminator(region.blocks[0])
             if results:
                 builder.emit(op.name, move, builder.used(last.operands), results)
     if end is not None:

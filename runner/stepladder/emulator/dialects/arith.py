@@ -19,7 +19,7 @@ from stepladder.emulator.core.elements import (
     wrapped,
 )
 from stepladder.emulator.core.fibers import Fiber
-from stepladder.emulator.core.program import Builder, Instruction, complex_numbers, decode_attributes
+from stepladder.emulator.core.program import Builder, Instruction, complex_array, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Opaque, Scalar, Vector
 from stepladder.emulator.core.values import Value
@@ -32,13 +32,11 @@ def lower_constant(builder: Builder, op: ir.Operation) -> None:
     """`arith.constant`: its value; one of complex numbers is read from its text, which the bindings do not take."""
     results = builder.defined(op.results)
     type_ = builder.slot_types[results[0]]
-    if isinstance(type_, Opaque) or type_.element is None:
+    if isinstance(type_, Opaque):
         raise StepladderError(
             f"the emulator does not know {op.name} of {op.results[0].type}", location=builder.location
         )
-    attributes = (
-        {"value": complex_numbers(str(op), type_)} if type_.element.dtype.kind == "c" else decode_attributes(op)
-    )
+    attributes = {"value": complex_array(op, type_)} if type_.element.dtype.kind == "c" else decode_attributes(op)
     builder.emit(op.name, constant, (), results, attributes)
 
 

@@ -18,7 +18,7 @@ def lower_execute(builder: Builder, op: ir.Operation) -> None:
     arguments = builder.defined(block.arguments)
     if arguments:
         builder.emit(op.name, move, builder.used(list(op.operands)[waited:]), arguments)
-    end = builder.block(block)
+    end = builder.to_terminator(block)
     token, *results = builder.defined(op.results)
     builder.emit(op.name, _token, (), (token,))
     if results:

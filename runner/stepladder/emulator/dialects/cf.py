@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber, Left, Stopped
@@ -13,6 +11,7 @@ from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.warps import narrowed
+from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 
 
@@ -20,14 +19,8 @@ from stepladder.mlir.bindings import ir
 def lower_assert(builder: Builder, op: ir.Operation) -> None:
     """`cf.assert`: ends the program, or the threads of a kernel, for which it does not hold."""
     attributes = decode_attributes(op)
-    attributes["place"] = _call_site(op.location)
+    attributes["place"] = diagnostics.call_site(op.location)
     builder.emit(op.name, assert_, builder.used(op.operands), (), attributes)
-
-
-def _call_site(location: Value) -> tuple[str, str, int]:
-    """Returns file, function and line of the innermost place that a location is made of, which its text says first."""
-    found = re.search(r'(?:"([^"]*)"\()?"([^"]*)":(\d+):\d+', str(location))
-    return (found[2], found[1] or "(unknown)", int(found[3])) if found else ("(unknown)", "(unknown)", 0)
 
 
 def assert_(fiber: Fiber, op: Instruction, condition: Value) -> None:

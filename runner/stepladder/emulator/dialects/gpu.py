@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +11,16 @@ from stepladder.emulator.core import control_flow, values
 from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
 from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
-from stepladder.emulator.core.types import Opaque, decode
+from stepladder.emulator.core.types import Buffer, Opaque, decode
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware.launch_limits import check_launch
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import keyword
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -28,7 +29,7 @@ _AXES = "xyz"
 
 
 def _axis(op: Instruction) -> int:
-    return _AXES.index(re.search(r"([xyz])>?$", op.attributes["dimension"]).group(1))
+    return _AXES.index(keyword(op.attributes["dimension"]))
 
 
 # Numbers.
@@ -92,7 +93,7 @@ def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: V
     group = fiber.group
     lane = group.thread_of_lane % WARP
     size = int(fiber.first(width))
-    mode = re.search(r"(xor|up|down|idx)", op.attributes["mode"]).group(1)
+    mode = keyword(op.attributes["mode"])
     within = lane % size
     other = {
         "xor": lambda: within ^ offset,
@@ -136,10 +137,11 @@ def lower_gpu_func(builder: Builder, op: ir.Operation) -> None:
     builder.in_kernel = outer
 
 
-def _emit_attributions(builder: Builder, arguments: Sequence[Value]) -> None:
+def _emit_attributions(builder: Builder, arguments: Sequence[ir.Value]) -> None:
     """Emits the memory that a kernel has as arguments: a block's, or a thread's own."""
     for argument in arguments:
-        name = "memref.alloc" if decode(argument.type).space == "shared" else "memref.alloca"
+        type_ = decode(argument.type)
+        name = "memref.alloc" if isinstance(type_, Buffer) and type_.space == "shared" else "memref.alloca"
         builder.emit(name, alloc, (), builder.defined([argument]))
 
 
@@ -185,9 +187,14 @@ def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
 
 
 def _start(
-    fiber: Fiber, op: Instruction, code: Sequence[Instruction], env_of: Callable[[Group], list], parts: Value
+    fiber: Fiber,
+    op: Instruction,
+    code: list[Instruction],
+    env_of: Callable[[Group], list],
+    parts: Value,
+    attributes: Mapping[str, object],
 ) -> None:
-    """Runs a grid: `parts` are the segments of a launch's operands."""
+    """Runs a grid: `parts` are the segments of a launch's operands, `attributes` those of the kernel."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
     window, layout = _lay_out(code, dynamic)
@@ -195,6 +202,8 @@ def _start(
     machine = fiber.group.machine
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
+    if machine.sanitize:
+        check_launch(machine.findings, op, grid, block, cluster, window, attributes)
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))
@@ -234,7 +243,7 @@ def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             env[slot] = value
         return env
 
-    _start(fiber, op, op.cache["code"], env_of, _segments(op, operands))
+    _start(fiber, op, op.cache["code"], env_of, _segments(op, operands), {})
 
 
 def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
@@ -271,4 +280,4 @@ def launch_func(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             env[slot] = value
         return env
 
-    _start(fiber, op, kernel.code, env_of, parts)
+    _start(fiber, op, kernel.code, env_of, parts, kernel.attributes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.memory import memory
+from stepladder.mlir.printed import keyword
+from stepladder.mlir.types import mma_matrix
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -42,10 +43,10 @@ class WarpMatrix:
 
 def _matrix(op: Instruction, type_: Opaque) -> tuple[int, int, str, str]:
     """Returns rows, columns, element type and operand of a `!gpu.mma_matrix` type."""
-    found = re.fullmatch(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">', type_.text)
-    if not found:
-        raise Unsupported(op, f"of {type_.text}")
-    return int(found[1]), int(found[2]), found[3], found[4]
+    try:
+        return mma_matrix(type_.text)
+    except ValueError:
+        raise Unsupported(op, f"of {type_.text}") from None
 
 
 def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], type_: Opaque) -> tuple:
@@ -135,7 +136,7 @@ _ELEMENTWISE = {
 @executes("gpu.subgroup_mma_elementwise")
 def elementwise(fiber: Fiber, op: Instruction, *matrices: Value) -> Value:
     """The same operation on all elements."""
-    name = re.search(r"(\w+)>?$", op.attributes["opType"]).group(1).lower()
+    name = keyword(op.attributes["opType"]).lower()
     arrays = [matrix.array for matrix in matrices]
     if name in ("extf", "truncf"):
         element = _matrix(op, op.result_types[0])[2]

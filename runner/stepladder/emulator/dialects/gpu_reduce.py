@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -16,10 +15,11 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.mlir.printed import keyword
 
 
 def _kind(op: Instruction) -> str:
-    return re.search(r"(\w+)>?$", op.attributes["op"])[1]
+    return keyword(op.attributes["op"])
 
 
 def _pairwise(fiber: Fiber, op: Instruction) -> Callable:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.arith import compare_integers
+from stepladder.mlir.printed import keyword
 
 _BITS = 64
 
@@ -29,5 +28,5 @@ def sizeof(fiber: Fiber, op: Instruction) -> Value:
 def cmp(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     """Compares indices."""
     if "predicate" not in op.cache:
-        op.cache["predicate"] = re.search(r"cmp_predicate (\w+)", op.attributes["pred"])[1]
+        op.cache["predicate"] = keyword(op.attributes["pred"])
     return compare_integers(op.cache["predicate"], left, right, _BITS)

@@ -7,7 +7,6 @@ NumPy broadcasts. Reduction loops run one iteration after another, in order, so 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Scalar, Type
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.dialects.affine import compiled
+from stepladder.emulator.dialects.affine import compiled, dimensions_of
 from stepladder.emulator.dialects.bufferization import everywhere
 from stepladder.emulator.hardware.warps import (
     is_of_block,
@@ -179,7 +178,7 @@ class _Loops:
             _Operand(
                 number,
                 compiled(map_),
-                {int(loop) for loop in re.findall(r"d(\d+)", str(list(map_.results)))},
+                {loop for expression in map_.results for loop in dimensions_of(expression)},
                 [
                     (axis, expression.position)
                     for axis, expression in enumerate(map_.results)
@@ -208,9 +207,10 @@ class _Loops:
                         status=FAILED,
                     )
                 sizes[loop] = size
-        if None in sizes:
+        found = [size for size in sizes if size is not None]
+        if len(found) < self.count:
             raise Unsupported(op, f"whose loop {sizes.index(None)} no operand gives a size")
-        return sizes
+        return found
 
 
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:

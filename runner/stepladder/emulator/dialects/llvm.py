@@ -7,6 +7,8 @@ wgmma gives and takes them. Any other is a `Struct` of values. A pointer is an a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 
@@ -14,11 +16,11 @@ from stepladder.emulator.core import elements, values
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import BOOL, Opaque, Shaped
+from stepladder.emulator.core.types import BOOL, Opaque, Shaped, text_of
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
-from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.llvm_layouts import Layout, layout
 
 _NUMBERS = {
     "f16": np.float16,
@@ -86,7 +88,7 @@ def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
 def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
     type_ = op.result_types[0]
     if isinstance(type_, Shaped):
-        return np.full((*type_.shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
+        return np.full((*type_.static_shape, type_.element.bytes), byte, np.uint8).view(type_.element.dtype)[..., 0]
     return _filled(op, layout(text_of(type_)), fiber.count, byte)
 
 
@@ -125,14 +127,18 @@ def _array(value: np.ndarray, form: Layout, count: int) -> Value:
 @lowers("llvm.extractvalue")
 def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
     """`llvm.extractvalue`: what only goes into PTX in text is not read by that."""
-    stays = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
-    builder.emit(
-        op.name,
-        _held if stays else extractvalue,
-        builder.used(op.operands),
-        builder.defined(op.results),
-        decode_attributes(op),
-    )
+    attributes = decode_attributes(op)
+    if not all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses):
+        builder.emit(op.name, extractvalue, builder.used(op.operands), builder.defined(op.results), attributes)
+        return
+    # A product has up to 128 of them in a row, which are executed as one.
+    used, defined, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
+    last = builder.code[-1] if builder.code else None
+    if last is None or last.execute is not _held or last.operands != tuple(used) or last.cache.get("block") != block:
+        last = builder.emit(op.name, _held, used, (), {"positions": []})
+        last.cache["block"] = block
+    last.attributes["positions"].append(attributes["position"])
+    last.results = (*last.results, *defined)
 
 
 def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
@@ -143,7 +149,17 @@ def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
 
 
 def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
-    for place in op.attributes["position"]:
+    """Fields that PTX takes as they are."""
+    positions = op.attributes["positions"]
+    if isinstance(struct, AccumulatorRegisters):
+        fields: list[Value] = [Held(struct, place) for (place,) in positions]
+    else:
+        fields = [_field(struct, position) for position in positions]
+    return fields if len(fields) > 1 else fields[0]
+
+
+def _field(struct: Value, position: Sequence[int]) -> Value:
+    for place in position:
         struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct
 

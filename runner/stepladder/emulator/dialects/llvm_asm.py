@@ -37,17 +37,19 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     text = " ".join(attributes["asm_string"].split())
     constraints = [constraint for constraint in attributes["constraints"].split(",") if constraint[:1] != "~"]
     outputs = sum(1 for constraint in constraints if constraint.startswith("="))
+    mnemonic = _MNEMONIC.search(text)
     product = _PRODUCT.fullmatch(text)
     if product:
         run = _multiplication(product, constraints, outputs)
     else:
         run = nvvm_text.run_text(_OPERAND.sub(lambda found: _renamed(int(found[1]), outputs), text))
-    if run is None or (outputs > 1 and not product) or len(constraints) - outputs != len(op.operands):
+    is_one_result = outputs <= 1 or product is not None
+    if run is None or mnemonic is None or not is_one_result or len(constraints) - outputs != len(op.operands):
         raise StepladderError(
             f"the emulator does not know the PTX of {op.name}: {text[:200]}", location=builder.location
         )
     # Messages and counters say which instruction it is.
-    name = f"{op.name} {_MNEMONIC.search(text)[0]}"
+    name = f"{op.name} {mnemonic[0]}"
     builder.emit(name, run, builder.used(op.operands), builder.defined(op.results), attributes)
 
 
@@ -80,8 +82,8 @@ def _multiplication(found: re.Match, constraints: list[str], outputs: int) -> Ca
                 found["a"],
                 found["b"],
                 found["sums"],
-                tuple(not number for number in transposed),
-                tuple(number < 0 for number in numbers[:2]),
+                (not transposed[0], not transposed[1]),
+                (numbers[0] < 0, numbers[1] < 0),
                 bool(operands[keeps]),
                 bool(found["saturates"]),
             )

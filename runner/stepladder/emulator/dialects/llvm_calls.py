@@ -16,14 +16,14 @@ from stepladder.emulator.core.fibers import Fiber, Left
 from stepladder.emulator.core.printing import formatted
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import EXECUTED, executes, lowers
-from stepladder.emulator.core.types import Scalar
+from stepladder.emulator.core.types import Scalar, text_of
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import cf, math  # noqa: F401  (registers what is looked up)
 from stepladder.emulator.dialects.func import call, define, find, put_in_place
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.memory import pointers
-from stepladder.emulator.memory.llvm_layouts import layout, text_of
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.llvm_layouts import layout
 from stepladder.runtime.errors import StepladderError
 
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)

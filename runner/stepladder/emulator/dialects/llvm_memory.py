@@ -7,13 +7,13 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import Opaque, Scalar, Type, decode
+from stepladder.emulator.core.types import Opaque, Scalar, Type, decode, text_of
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import llvm_atomic
 from stepladder.emulator.memory import pointers
-from stepladder.emulator.memory.llvm_layouts import Layout, layout, text_of
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.llvm_layouts import Layout, layout
 from stepladder.runtime.errors import StepladderError
 
 _DYNAMIC = -(1 << 31)  # an index that is an operand

@@ -5,7 +5,6 @@ A group of mbarriers is the address of its first. Tokens are nothing: the ops be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from stepladder.emulator.hardware import (
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import Access
+from stepladder.mlir.types import mbarrier_count
 
 if TYPE_CHECKING:
     pass
@@ -149,6 +149,7 @@ def load_matrices(
     check_alignment(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
+    assert access.valid is not None
     given = access.valid[:, 0]
     if group.counters is not None and given.any():
         thread = fiber.lanes[given]
@@ -223,8 +224,7 @@ def mma_sync(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Val
 
 @shared("nvgpu.mbarrier.create")
 def _mbarrier_shared(op: Instruction) -> tuple[int | None, int, object] | None:
-    found = re.search(r"num_barriers = (\d+)", op.result_types[0].text)
-    return MBARRIER_BYTES * (int(found.group(1)) if found else 1), MBARRIER_BYTES, None
+    return MBARRIER_BYTES * mbarrier_count(op.result_types[0].text), MBARRIER_BYTES, None
 
 
 @executes("nvgpu.mbarrier.create")

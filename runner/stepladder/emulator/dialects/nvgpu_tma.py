@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from stepladder.emulator.hardware import (
     mbarriers,
     tma,
 )
+from stepladder.mlir.types import tensor_map_swizzle
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.mbarriers import MBarrier
@@ -26,7 +26,6 @@ from stepladder.emulator.dialects.nvgpu import MBARRIER_BYTES, address_of, of_la
 def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Value) -> Value:
     """A descriptor of a tensor; what the hardware does not take is a finding."""
     text = op.result_types[0].text
-    swizzle = re.search(r"swizzle = swizzle_(\d+)b", text)
     for setting in ("interleave = none", "oob = zero"):
         if setting not in text:
             raise Unsupported(op, f"of {text}: only with {setting}")
@@ -38,7 +37,7 @@ def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Val
         tuple(int(size) for size in view.sizes),
         tuple(int(stride) for stride in view.strides),
         tuple(int(size) for size in box),
-        int(swizzle.group(1)) if swizzle else 0,
+        tensor_map_swizzle(text),
     )
     for problem in descriptor.problems():
         fiber.group.sanitizer.report("descriptor", problem, op)
@@ -95,7 +94,7 @@ def load_boxes(
             blocks = [target for target in blocks if target < group.blocks]
         place = of_lane(barrier, lane)
         warp = [group.warp_of_lane[lane]]
-        found = [(target, mbarriers.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
+        found = {target: mbarriers.find_mbarrier(fiber, op, target, place, warp) for target in blocks}
         tma.load(
             fiber,
             op,
@@ -103,7 +102,7 @@ def load_boxes(
             [of_lane(at, lane) for at in reversed(coordinates)],
             lane=int(lane),
             address=of_lane(address, lane),
-            barriers=[pair for pair in found if pair[1] is not None],
+            barriers=[(target, barrier) for target, barrier in found.items() if barrier is not None],
         )
 
 

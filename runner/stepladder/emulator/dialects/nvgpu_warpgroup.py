@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
 from stepladder.emulator.memory import memory
+from stepladder.mlir.types import warpgroup_tile
 
 # PTX's names of element types.
 _PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
@@ -51,17 +51,12 @@ class Tile:
         )
 
 
-def _matrix_type(text: str) -> tuple[int, int, str]:
-    rows, columns, element = re.search(r"(?:memref|vector)<(\d+)x(\d+)x(\w+)", text).groups()
-    return int(rows), int(columns), element
-
-
 @executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
 def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, descriptor: Value) -> Value:
     """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
     if not descriptor.swizzle:
         raise Unsupported(op, "of a tile without a swizzle")
-    element = _matrix_type(op.result_types[0].text)[2]
+    element = warpgroup_tile(op.result_types[0].text)[2]
     box = view.strides[0] * view.element.bytes if view.rank == 3 else view.sizes[0] * descriptor.swizzle
     return Tile(address_of(view), int(box), descriptor.swizzle, _PTX_TYPES.get(element, element))
 
@@ -69,7 +64,7 @@ def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, d
 @executes("nvgpu.warpgroup.mma.init.accumulator")
 def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
     """AccumulatorRegisters of zero."""
-    rows, columns, element = _matrix_type(op.result_types[0].text)
+    rows, columns, element = warpgroup_tile(op.result_types[0].text)
     kind = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[element]
     return AccumulatorRegisters(np.zeros((fiber.count, rows // ROWS, columns // 2), kind))
 
@@ -77,8 +72,8 @@ def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
 @executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
 def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: AccumulatorRegisters) -> Value:
     """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
-    rows, k, _ = _matrix_type(op.operand_types[0].text)
-    columns = _matrix_type(op.operand_types[1].text)[1]
+    rows, k, _ = warpgroup_tile(op.operand_types[0].text)
+    columns = warpgroup_tile(op.operand_types[1].text)[1]
     steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
     result = AccumulatorRegisters(sums.array.copy(), sums.products)
     groups = asynchronous.warpgroups(fiber, op)

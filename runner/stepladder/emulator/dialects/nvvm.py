@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,16 +15,12 @@ from stepladder.emulator.dialects import nvgpu, nvgpu_tma
 from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
+from stepladder.mlir.printed import keyword
 
 _MBARRIER_BYTES = 8
 _CLUSTER = 7  # address space of shared memory of the cluster
 _REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
-
-
-def keyword(attribute: str) -> str:
-    """Returns what an attribute of nvvm says: `#nvvm.mma_layout<row>` is "row"."""
-    return re.search(r"(\w[\w.]*)>$", attribute).group(1)
 
 
 # Barriers and fences.

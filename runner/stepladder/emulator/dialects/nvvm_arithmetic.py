@@ -5,7 +5,6 @@ Approximations (`ex2`, `sin`, ...) are computed exactly and rounded once: hardwa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -16,14 +15,15 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import math
+from stepladder.mlir.printed import keyword
 
-_NEAREST = re.compile(r"none|rn")
+_NEAREST = ("none", "rn")
 
 
 def _only_nearest(op: Instruction) -> None:
-    rounding = re.search(r"(\w+)>?$", str(op.attributes.get("rnd", op.attributes.get("rndMode", "none"))))
-    if rounding and not _NEAREST.fullmatch(rounding[1]):
-        raise Unsupported(op, f"with the rounding {rounding[1]}")
+    rounding = keyword(op.attributes.get("rnd", op.attributes.get("rndMode", "none")))
+    if rounding not in _NEAREST:
+        raise Unsupported(op, f"with the rounding {rounding}")
 
 
 def _floats(function: Callable) -> Callable:
@@ -73,7 +73,7 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
     b_type = op.operand_types[1]
     left, right = (np.asarray(operand) for operand in (left, right))
     for name, place in (("a_type", 0), ("b_type", 1)):
-        if "unsigned" in str(op.attributes.get(name, "")):
+        if keyword(op.attributes.get(name, "signed")) == "unsigned":
             part = (left, right)[place]
             changed = part.view(f"u{part.dtype.itemsize}")
             left, right = (changed, right) if place == 0 else (left, changed)
@@ -87,7 +87,7 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
 @executes("nvvm.prmt")
 def prmt(fiber: Fiber, op: Instruction, low: Value, selector: Value, *high: Value) -> Value:
     """Bytes of two numbers, each chosen by four bits; the highest of the four repeats the byte's sign."""
-    if "default" not in str(op.attributes.get("mode", "default")):
+    if keyword(op.attributes.get("mode", "default")) != "default":
         raise Unsupported(op, f"of {op.attributes['mode']}")
     both = [lanes(np.asarray(part), fiber.count).astype(np.int64) & 0xFFFFFFFF for part in (low, *(high or (0,)))]
     chosen = lanes(np.asarray(selector), fiber.count).astype(np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber, Unsupported
@@ -13,12 +11,12 @@ from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import fragments, warpgroups
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.mlir.printed import keyword, shape_numbers
 
 _B16 = Scalar("i16", np.dtype(np.int16), 16)
 
@@ -82,7 +80,7 @@ def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -
 @executes("nvvm.mma.sync")
 def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product of a warp, of fragments in registers."""
-    rows, columns, k = map(int, re.findall(r"= (\d+)", op.attributes["shape"]))
+    rows, columns, k = shape_numbers(op.attributes["shape"])
     kinds = [
         keyword(op.attributes[name]) if name in op.attributes else None
         for name in ("multiplicandAPtxType", "multiplicandBPtxType")
@@ -98,7 +96,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         c.reshape(fiber.count, -1, 2),
         (rows, columns, k),
         tf32=kinds[0] == "tf32",
-        saturates="satfinite" in op.attributes.get("intOverflowBehavior", ""),
+        saturates=keyword(op.attributes.get("intOverflowBehavior", "wrapped")) == "satfinite",
     )
     if c.shape[2] == 2:  # two sums of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))

@@ -36,17 +36,21 @@ def _add_box(fiber: Fiber, op: Instruction, descriptor: Descriptor, *operands: V
     nvgpu_tma.store_boxes(fiber, op, descriptor, coordinates, address, add=True)
 
 
-def _number_at(fiber: Fiber, op: Instruction, address: int) -> tuple[Value, ...]:
-    """Returns global memory as 32-bit integers, and which of them an address is; a finding where it is none."""
+def _number_at(fiber: Fiber, op: Instruction, address: int) -> tuple[np.ndarray, int] | None:
+    """Returns global memory as 32-bit integers, and which of them an address is; None and a finding for none."""
     allocation = fiber.group.machine.heap.find(address)
     if allocation is None or address % _INT.bytes or address + _INT.bytes > allocation.address + allocation.size:
         fiber.group.sanitizer.report("out-of-bounds", f"there is no number in global memory at {address:#x}", op)
-        return None, 0
+        return None
     return allocation.typed(_INT.dtype), (address - allocation.address) // _INT.bytes
 
 
 def _acquire(
-    fiber: Fiber, op: Instruction, address: Value, is_there: Callable[[int, int], bool], wanted: Callable[[int], str]
+    fiber: Fiber,
+    op: Instruction,
+    address: Value,
+    is_there: Callable[[int | np.integer, int], bool],
+    wanted: Callable[[int | np.integer], str],
 ) -> None:
     """Waits until a number at an address is as it should be, and knows then what those knew who wrote it.
 
@@ -58,10 +62,11 @@ def _acquire(
     missing = ""
     for lane in fiber.lanes:
         place = of_lane(address, lane)
-        numbers, index = _number_at(fiber, op, place)
-        ready[lane] = numbers is None or is_there(lane, int(numbers[index]))
+        found = _number_at(fiber, op, place)
+        number = 0 if found is None else int(found[0][found[1]])
+        ready[lane] = found is None or is_there(lane, number)
         if not ready[lane]:
-            missing = f"the number at {place:#x} to be {wanted(lane)}, where {numbers[index]} stands"
+            missing = f"the number at {place:#x} to be {wanted(lane)}, where {number} stands"
     if not ready[fiber.lanes].all():
         raise Blocked(missing, ready if ready.any() else None)
     group = fiber.group
@@ -90,7 +95,7 @@ def _acquire_number(fiber: Fiber, op: Instruction, address: Value, number: Value
 def _acquire_half(fiber: Fiber, op: Instruction, address: Value, before: Value, half: Value) -> None:
     """Waits until a number at an address is in the other half than it was before: below `half`, or not."""
 
-    def was_below(lane: int) -> bool:
+    def was_below(lane: int | np.integer) -> bool:
         return of_lane(before, lane) < of_lane(half, lane)
 
     _acquire(
@@ -106,9 +111,10 @@ def _release_number(fiber: Fiber, op: Instruction, address: Value, number: Value
     """Writes a number, for those who acquire it to know what the writer knows."""
     for lane in fiber.lanes:
         place = of_lane(address, lane)
-        numbers, index = _number_at(fiber, op, place)
-        if numbers is None:
+        found = _number_at(fiber, op, place)
+        if found is None:
             continue
+        numbers, index = found
         numbers[index] = of_lane(number, lane)
         fiber.group.machine.published.pop(place, None)
         _publish(fiber, lane, place)
@@ -120,9 +126,10 @@ def _count_up(fiber: Fiber, op: Instruction, address: Value, last: Value) -> Val
     before = np.zeros(fiber.count, op.result_types[0].dtype)
     for lane in fiber.lanes:
         place = of_lane(address, lane)
-        numbers, index = _number_at(fiber, op, place)
-        if numbers is None:
+        found = _number_at(fiber, op, place)
+        if found is None:
             continue
+        numbers, index = found
         before[lane] = numbers[index]
         numbers[index] = 0 if numbers[index] >= of_lane(last, lane) else numbers[index] + 1
         _publish(fiber, lane, place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.mlir.printed import constant_range, keyword
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -36,7 +36,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     segment = (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
-    mode = re.search(r"(bfly|up|down|idx)", op.attributes["kind"]).group(1)
+    mode = keyword(op.attributes["kind"])
     other = {
         "bfly": thread ^ offset,
         "up": thread - offset,
@@ -118,7 +118,7 @@ def _special_register(fiber: Fiber, op: Instruction) -> Value:
 def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
     """Reports a number that is not in the range that LLVM is told that it is in."""
     if "range" not in op.cache:
-        op.cache["range"] = [int(number) for number in re.findall(r"-?\d+", op.attributes["range"].split(",", 1)[1])]
+        op.cache["range"] = constant_range(op.attributes["range"])
     low, high = op.cache["range"]
     least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
     if least < low or most >= high:

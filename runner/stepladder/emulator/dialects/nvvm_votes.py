@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber, Unsupported
@@ -14,6 +12,7 @@ from stepladder.emulator.dialects.gpu_reduce import ballots, over_groups
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory.sanitizer import WARP
+from stepladder.mlir.printed import keyword
 
 _REDUX = {
     "add": "add",
@@ -56,8 +55,7 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
 def vote(fiber: Fiber, op: Instruction, members: Value, predicate: Value) -> Value:
     """The bits of the threads for which a predicate holds, or whether it holds for all, for any, or is the same."""
     check_members(fiber, op, members)
-    found = re.search(r"(any|all|ballot|uni)", str(op.attributes.get("kind", "ballot")))
-    kind = found[1] if found else "ballot"
+    kind = keyword(op.attributes.get("kind", "ballot"))
     bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count))
     here = ballots(fiber, np.ones(fiber.count, bool))
     if kind == "ballot":
@@ -76,7 +74,7 @@ def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
         mine = fiber.lanes[group.warp_of_lane[fiber.lanes] == warp]
         same = own[mine][:, None] == own[mine][None, :]
         bits[mine] = (same.astype(np.int64) << (group.thread_of_lane[mine] % WARP)[None, :]).sum(axis=1)
-    if "any" in str(op.attributes["kind"]):
+    if keyword(op.attributes["kind"]) == "any":
         return bits.astype(np.int32)
     here = ballots(fiber, np.ones(fiber.count, bool))
     agreed = bits == here
@@ -87,7 +85,7 @@ def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
 def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
     """What the threads of a warp have together."""
     check_members(fiber, op, members)
-    kind = re.search(r"(\w+)>?$", str(op.attributes["kind"]))[1]
+    kind = keyword(op.attributes["kind"])
     if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):
         raise Unsupported(op, f"of {kind} with these flags")
     element = op.result_types[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,11 @@ from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.dialects.nvvm import keyword
 from stepladder.emulator.hardware import asynchronous, warpgroups
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, Operand
+from stepladder.mlir.printed import keyword, shape_numbers
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.asynchronous import Warpgroup
@@ -46,7 +45,7 @@ def wgmma_wait(fiber: Fiber, op: Instruction) -> None:
 def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a: Value, b: Value) -> Value:
     """Begins a product of operands in shared memory."""
     attributes = op.attributes
-    rows, columns, k = map(int, re.findall(r"= (\d+)", attributes["shape"]))
+    rows, columns, k = shape_numbers(attributes["shape"])
     types = [keyword(attributes[f"type{name}"]) for name in "ABD"]
     form = Product(
         rows,
@@ -56,9 +55,9 @@ def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a
         types[1],
         types[2],
         (keyword(attributes["layoutA"]) == "row", keyword(attributes["layoutB"]) == "col"),
-        tuple(keyword(attributes[f"scale{name}"]) == "neg" for name in "AB"),
+        (keyword(attributes["scaleA"]) == "neg", keyword(attributes["scaleB"]) == "neg"),
         keyword(attributes["scaleD"]) == "one",
-        "satfinite" in str(attributes.get("satfinite", "")),
+        keyword(attributes.get("satfinite", "wrapped")) == "satfinite",
     )
     check_product(op, form)
     return multiply(fiber, op, form, sums, a, b)

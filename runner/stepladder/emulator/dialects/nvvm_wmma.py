@@ -8,7 +8,6 @@ is loaded by columns, which the product must say too.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +22,7 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import memory, pointers
+from stepladder.mlir.printed import keyword
 
 _REGISTER_BYTES = 4
 _F16_REGISTERS = 8  # of A and B, for every shape
@@ -77,10 +77,6 @@ class _Fragment:
         return flat.reshape(len(held), self.rows, self.columns)
 
 
-def _word(text: str) -> str:
-    return re.search(r"(\w+)>$", text).group(1)
-
-
 def _fragment(op: Instruction, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
     m, n, k = (op.attributes[name] for name in "mnk")
     rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[operand]
@@ -95,7 +91,7 @@ def _fragment(op: Instruction, operand: str, type_: str, *, by_columns: bool) ->
 def _of_access(op: Instruction, operand: str) -> _Fragment:
     if "fragment" not in op.cache:
         op.cache["fragment"] = _fragment(
-            op, operand, _word(op.attributes["eltype"]), by_columns=_word(op.attributes["layout"]) == "col"
+            op, operand, keyword(op.attributes["eltype"]), by_columns=keyword(op.attributes["layout"]) == "col"
         )
     return op.cache["fragment"]
 
@@ -144,7 +140,7 @@ def _elements(
         )
     shape = fragment.rows, fragment.columns
     row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]
-    offsets = column * stride + row if _word(op.attributes["layout"]) == "col" else row * stride + column
+    offsets = column * stride + row if keyword(op.attributes["layout"]) == "col" else row * stride + column
     element = Scalar(fragment.type, fragment.dtype, 8 * item)
     found = []
     for part, allocation, start in pointers.parts(
@@ -159,7 +155,7 @@ def _elements(
 @executes("nvvm.wmma.load")
 def load(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
     """A matrix from memory."""
-    fragment = _of_access(op, _word(op.attributes["frag"]))
+    fragment = _of_access(op, keyword(op.attributes["frag"]))
     threads = nvgpu.warps_of(fiber, op)
     group = fiber.group
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
@@ -185,8 +181,8 @@ def store(fiber: Fiber, op: Instruction, pointer: Value, *operands: Value) -> No
 def mma(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product added to a matrix."""
     if "fragments" not in op.cache:
-        types = [_word(op.attributes[name]) for name in ("eltypeA", "eltypeA", "eltypeB")]
-        columns = [_word(op.attributes["layoutA"]) == "col", _word(op.attributes["layoutB"]) == "col", False]
+        types = [keyword(op.attributes[name]) for name in ("eltypeA", "eltypeA", "eltypeB")]
+        columns = [keyword(op.attributes["layoutA"]) == "col", keyword(op.attributes["layoutB"]) == "col", False]
         op.cache["fragments"] = [
             _fragment(op, operand, type_, by_columns=by_columns)
             for operand, type_, by_columns in zip("abc", types, columns)

@@ -93,7 +93,7 @@ def emit_loop(
     goes_on = _i1(builder)
     builder.emit(op.name, compare, (number, bound), (goes_on,))
     leave = builder.emit(op.name, leave_unless, (goes_on, *carried), attributes={"slots": results})
-    end = builder.block(block)
+    end = builder.to_terminator(block)
     yielded = builder.used(end.operands)
     builder.emit(op.name, _advance, (number, stride, *yielded), (number, *carried))
     builder.emit(op.name, jump, attributes={"to": test})
@@ -112,7 +112,7 @@ def lower_if(builder: Builder, op: ir.Operation) -> None:
             ends.append(builder.emit("scf.if", jump))
             way.attributes["otherwise"] = builder.here
         if len(region.blocks):
-            end = builder.block(region.blocks[0])
+            end = builder.to_terminator(region.blocks[0])
             if results:
                 builder.emit("scf.if", move, builder.used(end.operands), results)
     for end in ends:
@@ -131,11 +131,11 @@ def lower_while(builder: Builder, op: ir.Operation) -> None:
     results = builder.defined(op.results)
     builder.emit("scf.while", move, builder.used(op.operands), carried)
     test = builder.here
-    condition = builder.block(before)
+    condition = builder.to_terminator(before)
     decided = builder.used(condition.operands)
     leave = builder.emit("scf.while", leave_unless, decided, attributes={"slots": results})
     builder.emit("scf.while", move, decided[1:], passed)
-    end = builder.block(after)
+    end = builder.to_terminator(after)
     builder.emit("scf.while", move, builder.used(end.operands), carried)
     builder.emit("scf.while", jump, attributes={"to": test})
     leave.attributes["exit"] = builder.here
@@ -157,7 +157,7 @@ def lower_index_switch(builder: Builder, op: ir.Operation) -> None:
     ends, ways = [], []
 
     def emit_region(region: ir.Region) -> None:
-        last = builder.block(region.blocks[0])
+        last = builder.to_terminator(region.blocks[0])
         if results:
             builder.emit(op.name, move, builder.used(last.operands), results)
         ends.append(builder.emit(op.name, jump))
@@ -270,12 +270,12 @@ def lower_parallel(builder: Builder, op: ir.Operation) -> None:
         builder.emit(op.name, move, slots[3 * rank :], results)
 
     def body() -> None:
-        end = builder.block(block)
+        end = builder.to_terminator(block)
         for result, value, region in zip(results, end.operands, end.regions):
             combine = region.blocks[0]
             arguments = builder.defined(combine.arguments)
             builder.emit(op.name, move, (result, *builder.used([value])), arguments)
-            last = builder.block(combine)
+            last = builder.to_terminator(combine)
             builder.emit(op.name, move, builder.used(last.operands), (result,))
 
     nest(builder, op.name, bounds, numbers, body)

@@ -32,4 +32,4 @@ def poison(fiber: Fiber, op: Instruction) -> Value:
     type_ = op.result_types[0]
     if not isinstance(type_, (Scalar, Shaped)) or None in type_.shape:
         raise Unsupported(op, "of this type")
-    return plain(poison_of(type_.element, type_.shape))
+    return plain(poison_of(type_.element, type_.static_shape))

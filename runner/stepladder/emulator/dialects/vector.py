@@ -7,7 +7,6 @@ the dimensions in front of a vector's own: () or (T,).
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +21,7 @@ from stepladder.emulator.dialects import math
 from stepladder.emulator.dialects.vector_memory import mask_of
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import keyword
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _POISON = -1  # in place of a position: the element is poison
@@ -34,7 +34,7 @@ executes("vector.fma")(math.fma)
 def kind_of(op: Instruction) -> str:
     """Returns the combining kind of a reduction, such as `add`."""
     if "kind" not in op.cache:
-        op.cache["kind"] = re.search(r"kind<(\w+)>", op.attributes["kind"])[1]
+        op.cache["kind"] = keyword(op.attributes["kind"])
     return op.cache["kind"]
 
 

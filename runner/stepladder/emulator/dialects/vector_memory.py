@@ -24,7 +24,7 @@ def offset_by(start: Value, along: Value, rank: int) -> Value:
     return start + along
 
 
-def along(shape: tuple[int, ...], axis: int) -> np.ndarray:
+def along(shape: Sequence[int], axis: int) -> np.ndarray:
     """Returns the coordinates along one axis of a shape, to be broadcast along the others."""
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
@@ -151,7 +151,7 @@ def transfer_read(fiber: Fiber, op: Instruction, source: Value, *operands: Value
     count = op.attributes["operandSegmentSizes"][1]
     starts, fill, *masks = operands[:count], *operands[count:]
     transfer = _Transfer.of(op, shape)
-    mask, mask_rank = mask_of(op, *(masks or [None]), op.operand_types[-1] if masks else None)
+    mask, mask_rank = mask_of(op, masks[0] if masks else None, op.operand_types[-1] if masks else None)
     leader = None
     if rank > 1 and isinstance(source, MemRef):
         fiber, leader = once_a_warp(fiber, varying(fiber, [source], [*starts, fill, mask]))
@@ -168,7 +168,7 @@ def transfer_write(fiber: Fiber, op: Instruction, value: Value, target: Value, *
     count = op.attributes["operandSegmentSizes"][2]
     starts, masks = operands[:count], operands[count:]
     transfer = _Transfer.of(op, shape)
-    mask, mask_rank = mask_of(op, *(masks or [None]), op.operand_types[-1] if masks else None)
+    mask, mask_rank = mask_of(op, masks[0] if masks else None, op.operand_types[-1] if masks else None)
     if len(shape) > 1 and isinstance(target, MemRef):
         numbers = [*starts, mask] if is_uniform(value, len(shape)) else [*starts, mask, value]
         fiber, _ = once_a_warp(fiber, varying(fiber, [target], numbers))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber
@@ -13,6 +11,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
+from stepladder.mlir.printed import keyword
 
 _PUNCTUATION = {"newline": "\n", "comma": ", ", "open": "( ", "close": " )", "no_punctuation": ""}
 
@@ -24,8 +23,7 @@ def print_(fiber: Fiber, op: Instruction, *values: Value) -> None:
     if "stringLiteral" in op.attributes:
         say(fiber, op.attributes["stringLiteral"])
         return
-    kind = re.search(r"(\w+)>?$", str(op.attributes.get("punctuation", "newline")))
-    end = _PUNCTUATION[kind[1]] if kind else "\n"
+    end = _PUNCTUATION[keyword(op.attributes.get("punctuation", "newline"))]
     for lane in fiber.lanes:
         if values:
             type_ = op.operand_types[0]

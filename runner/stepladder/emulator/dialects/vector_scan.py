@@ -20,12 +20,12 @@ def outerproduct(fiber: Fiber, op: Instruction, left: Value, right: Value, *init
     """Each element of a vector by each of another, or by a number; added to (or otherwise combined with) a third."""
     element = op.result_types[0].element
     ranks = [type_.rank for type_ in op.operand_types]
-    left, right, *initial = in_lanes([left, right, *initial], ranks, fiber.count)
+    left, right, *sums = in_lanes([left, right, *initial], ranks, fiber.count)
     if ranks[1]:
         product = combined("mul", element, left[..., :, None], right[..., None, :])
     else:
         product = combined("mul", element, left, np.reshape(right, (*np.shape(right), 1)))
-    return plain(np.asarray(combined(kind_of(op), element, initial[0], product) if initial else product))
+    return plain(np.asarray(combined(kind_of(op), element, sums[0], product) if sums else product))
 
 
 @executes("vector.scan")

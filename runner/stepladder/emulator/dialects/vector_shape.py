@@ -141,7 +141,7 @@ def to_elements(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A vector's numbers."""
     value = np.reshape(value, (*leading(value, op.operand_types[0].rank), -1))
     results = tuple(plain(value[..., number]) for number in range(value.shape[-1]))
-    return results if len(results) > 1 else results[0]
+    return results[0] if len(results) == 1 else results
 
 
 @executes("vector.shuffle")

@@ -37,9 +37,9 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     if not group.sanitizer.enabled or not starts.size:
         return None
     granule = group.sanitizer.granule
-    starts = starts.reshape(-1, 1)
-    places = (starts + np.arange(0, size, granule)) // granule if size > granule else np.unique(starts // granule)
-    return Touch(space, np.full(places.size, actor, np.int64), places.reshape(-1))
+    first = starts.reshape(-1, 1) // granule
+    places = first + np.arange(size // granule) if size >= granule else np.unique(first)
+    return Touch.once(space, int(actor), places.reshape(-1))
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
@@ -97,6 +97,8 @@ class _Copy:
         if touch is not None:
             sanitizer.end_write(self.op, touch, proxy=False)
         self.pending &= ~mask
+        if not self.pending.any():
+            fiber.group.ends(self)
 
 
 class _Copies:
@@ -130,13 +132,19 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     """Lets each active thread begin a copy of its row of `source` to its row of `target`.
 
     Both have a dimension of lanes; elements of `source` that are not valid become zero.
+
+    Args:
+        source: of global memory, (L, elements) for the L active lanes.
+        target: of shared memory, of the same shape.
     """
     group = fiber.group
     group.sanitizer.read(fiber, op, source)
     touch = group.sanitizer.touch(fiber, target)
     if touch is not None:
         group.sanitizer.begin_write(op, touch)
-    _kept(group, "cp.async", _Copies).waiting.append(_Copy(fiber, op, source, target))
+    begun = _Copy(fiber, op, source, target)
+    _kept(group, "cp.async", _Copies).waiting.append(begun)
+    group.begins("cp.async", op, begun, f"{len(fiber.lanes)} threads")
 
 
 def commit_copies(fiber: Fiber) -> None:
@@ -211,6 +219,7 @@ class _BulkStores:
                         "unwaited", "still reads shared memory when the block ends: nothing has waited for it", store.op
                     )
                 store.finish()
+                self.group.ends(store)
 
 
 def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
@@ -219,6 +228,7 @@ def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
 
 def store_in_bulk(fiber: Fiber, lane: int, store: BulkStore) -> None:
     """Lets a thread begin a store by TMA."""
+    fiber.group.begins("TMA stores", store.op, store)
     _bulk(fiber, lane).open.append(store)
 
 
@@ -237,6 +247,8 @@ def wait_for_bulk(fiber: Fiber, latest: int, *, read: bool) -> None:
         done = bulk.groups[: max(0, len(bulk.groups) - latest)]
         for store in (store for stores in done for store in stores):
             store.finish_reading() if read else store.finish()
+            if not read:
+                fiber.group.ends(store)
         if not read:
             bulk.groups = bulk.groups[len(done) :]
 
@@ -283,6 +295,7 @@ class Warpgroup:
         for touch in touches:
             self.group.sanitizer.begin_read(op, touch)
         self.open.append(Product(op, self.lanes, touches))
+        self.group.begins("wgmma", op, self.open[-1], f"threads from {self.lanes.start}")
         return self.open[-1]
 
     def commit(self) -> None:
@@ -298,6 +311,7 @@ class Warpgroup:
         self.groups = self.groups[len(done) :]
         for product in (product for products in done for product in products):
             product.is_done = True
+            self.group.ends(product)
             for touch in product.touches:
                 sanitizer.end_read(product.op, touch)
         if done:
@@ -323,7 +337,12 @@ class _Warpgroups:
 
 
 def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
-    """Returns the warpgroups of the active threads; those of which some are missing become findings."""
+    """Returns the warpgroups of the active threads; those of which some are missing become findings.
+
+    Args:
+        fiber: whose active threads come to the op.
+        op: for the finding.
+    """
     group = fiber.group
     known = _kept(group, "warpgroups", _Warpgroups).of_number
     found = []

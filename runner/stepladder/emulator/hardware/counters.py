@@ -65,7 +65,14 @@ class Counters:
     blocks: int = 0
 
     def access(self, fiber: Fiber, op: Instruction, access: Access, kind: str) -> None:
-        """Counts an access of threads."""
+        """Counts an access of threads.
+
+        Args:
+            fiber: the threads.
+            op: which the numbers are for.
+            access: what they touch.
+            kind: "load" or "store".
+        """
         memory = access.memory
         if fiber.group.is_host or memory.space == "private":
             return
@@ -146,7 +153,13 @@ class Counters:
         self.rows(row, positions * item, item)
 
     def rows(self, row: Traffic, addresses: np.ndarray, item: int) -> None:
-        """Counts rows of 16 bytes, eight below each other to a pass: `addresses` (matrices, rows, columns)."""
+        """Counts rows of 16 bytes, eight below each other to a pass: `addresses` (matrices, rows, columns).
+
+        Args:
+            row: which is counted in.
+            addresses: of elements in shared memory, in bytes.
+            item: bytes of an element.
+        """
         count, height, width = addresses.shape
         per = max(1, ROW // item)
         starts = addresses[:, :, ::per]
@@ -169,7 +182,14 @@ class Counters:
         self._wavefronts(row, np.repeat(phases.astype(np.int64), ROW // BANK), words.reshape(-1))
 
     def bulk(self, op: Instruction, space: str, kind: str, size: int) -> None:
-        """Counts bytes that a copy engine moves for one op."""
+        """Counts bytes that a copy engine moves for one op.
+
+        Args:
+            op: which the numbers are for.
+            space: "global" or "shared".
+            kind: "load" or "store".
+            size: bytes.
+        """
         row = self._row(op, space, kind)
         row.executions += 1
         row.bytes += size
@@ -177,7 +197,14 @@ class Counters:
 
     def products(self, fiber: Fiber, op: Instruction, multiply_adds: int, warps: int = 1) -> None:
         """Counts an instruction of the matrix units, of so many multiplications and additions each, by all active
-        warps (`warps` of them make one instruction)."""
+        warps (`warps` of them make one instruction).
+
+        Args:
+            fiber: the threads.
+            op: which the numbers are for.
+            multiply_adds: of one instruction.
+            warps: that make one instruction: 1, or 4 for a warpgroup.
+        """
         executions = len(fiber.warps) // warps
         self.instructions[op.name] = self.instructions.get(op.name, 0) + executions
         self.multiply_adds += multiply_adds * executions

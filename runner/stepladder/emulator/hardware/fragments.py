@@ -57,7 +57,12 @@ def _per_register(bits: int) -> int:
 
 @functools.cache
 def mma_a(rows: int, k: int, bits: int) -> Fragment:
-    """Returns how a warp holds A of mma.sync: (32, registers, elements of a register)."""
+    """Returns how a warp holds A of mma.sync: (32, registers, elements of a register).
+
+    Args:
+        rows, k: of A, in elements.
+        bits: of an element.
+    """
     four, place = _in_warp()
     per = _per_register(bits)
     halves = rows // MATRIX_ROWS
@@ -70,7 +75,12 @@ def mma_a(rows: int, k: int, bits: int) -> Fragment:
 
 @functools.cache
 def mma_b(k: int, columns: int, bits: int) -> Fragment:
-    """Returns how a warp holds B of mma.sync, which is k x columns: (32, registers, elements of a register)."""
+    """Returns how a warp holds B of mma.sync, which is k x columns: (32, registers, elements of a register).
+
+    Args:
+        k, columns: of B, in elements.
+        bits: of an element.
+    """
     four, place = _in_warp()
     per = _per_register(bits)
     register = np.arange(columns * k // WARP // per).reshape(1, -1, 1)

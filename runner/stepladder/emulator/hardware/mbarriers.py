@@ -36,18 +36,25 @@ class MBarrier:
 
     count: int
     pending: int
+    made_by: np.ndarray
     transaction: int = 0
     phase: int = 0
     known: np.ndarray | None = None
     known_before: np.ndarray | None = None
     made: np.ndarray | None = None
-    made_by: np.ndarray | None = None
     is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
-        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here."""
+        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
+
+        Args:
+            arrivals: threads that arrive, or copies that count as one.
+            expected: bytes that are announced.
+            came: bytes that copies have brought.
+            known: what those who arrive know: clocks (actors,), or None where nobody checks.
+        """
         self.transaction += expected - came
         self.pending -= arrivals
         self.known = together(self.known, known)
@@ -68,6 +75,13 @@ def find_mbarrier(
     """Returns an mbarrier that some warps use; None where nobody has initialized one.
 
     That, and one that is used unordered, is a finding.
+
+    Args:
+        fiber: of the group that has the mbarrier.
+        op: for the finding.
+        block: number of the block in its cluster.
+        address: byte in the block's shared memory.
+        warps: numbers of the warps that use it.
     """
     sanitizer = fiber.group.sanitizer
     found = mbarriers(fiber.group).get((block, address))
@@ -88,7 +102,14 @@ def find_mbarrier(
 
 
 def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
-    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block."""
+    """Initializes mbarriers, at one address (uniform or (T,)) in each lane's block.
+
+    Args:
+        fiber: whose active lanes each initialize one.
+        op: for findings.
+        address: byte in the lane's block's shared memory, uniform or (T,).
+        count: arrivals that end a phase, uniform or (T,).
+    """
     group = fiber.group
     if not mbarriers(group):
         group.on_deadlock.append(lambda: _explain(group))
@@ -96,9 +117,7 @@ def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> N
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
         agent = sanitizer.agent() if sanitizer.enabled else 0
         warps = warps_of(fiber, mask)
-        mbarriers(group)[block, place] = MBarrier(
-            arrivals, arrivals, made=sanitizer.release(warps), made_by=warps, agent=agent
-        )
+        mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, warps, made=sanitizer.release(warps), agent=agent)
 
 
 def fence_initialization(fiber: Fiber) -> None:
@@ -156,7 +175,17 @@ def arrive_at(
 
 
 def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> None:
-    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop."""
+    """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop.
+
+    Args:
+        fiber: whose active lanes each wait.
+        op: for findings.
+        address: byte in the lane's block's shared memory, uniform or (T,).
+        parity: 0 or 1, uniform or (T,).
+
+    Raises:
+        Blocked: the phase of a lane has not ended.
+    """
     group = fiber.group
     ready = np.zeros(fiber.count, bool)
     reasons, passed = set(), []

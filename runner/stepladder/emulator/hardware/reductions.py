@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from stepladder.emulator.core.elements import unsigned, wrapped
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value
+from stepladder.mlir.printed import keyword
 
 COMBINE: dict[str, Callable] = {
     "add": np.add,
@@ -76,9 +76,9 @@ ATOMIC_KINDS = (
 )
 
 
-def atomic_kind(attribute: object) -> str:
+def atomic_kind(attribute: int | str) -> str:
     """Returns the name of an `arith::AtomicRMWKind`, given its number or its text."""
-    return ATOMIC_KINDS[attribute] if isinstance(attribute, int) else re.search(r"(\w+)>?$", str(attribute))[1]
+    return ATOMIC_KINDS[attribute] if isinstance(attribute, int) else keyword(attribute)
 
 
 def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:

@@ -26,7 +26,9 @@ _BARRIERS = 16  # of a block, by number
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
-    return np.unique(fiber.group.warp_of_lane[mask])
+    present = np.zeros(fiber.group.warps, bool)
+    present[fiber.group.warp_of_lane[mask]] = True
+    return np.flatnonzero(present)
 
 
 def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
@@ -62,7 +64,13 @@ class Meeting:
     is_for_all: bool = False
 
     def arrive(self, count: int, expected: int, known: np.ndarray | None) -> int:
-        """Lets threads arrive; returns the generation that they wait for."""
+        """Lets threads arrive; returns the generation that they wait for.
+
+        Args:
+            count: threads that arrive.
+            expected: threads that meet.
+            known: what those who arrive know: clocks (actors,), or None where nobody checks.
+        """
         generation = self.generation
         self.arrived += count
         self.known = together(self.known, known)
@@ -122,7 +130,18 @@ def _join(
 
 
 def meet(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None, *, at_one_op: bool = False) -> None:
-    """Arrives at a block's barrier and waits there for the others; with `at_one_op` all must come to the same op."""
+    """Arrives at a block's barrier and waits there for the others; with `at_one_op` all must come to the same op.
+
+    Args:
+        fiber: whose active lanes meet others.
+        op: for findings.
+        number: of the block's barrier, uniform or (T,).
+        threads: that meet there, uniform or (T,); None for all of the block that have not ended.
+        at_one_op: whether who comes to another op is a finding.
+
+    Raises:
+        Blocked: some have not arrived.
+    """
 
     def arrivals() -> list:
         made = []

@@ -82,8 +82,8 @@ class Descriptor:
         Args:
             origin: of the box in the tensor; may lie outside.
         """
-        positions = np.int64(self.start // self.element.bytes)
-        inside = np.True_
+        positions = np.asarray(self.start // self.element.bytes, np.int64)
+        inside = np.ones((), bool)
         for axis, (first, size) in enumerate(zip(origin, self.box)):
             place = first + np.arange(size, dtype=np.int64)
             shape = (-1, *(1,) * (len(self.box) - 1 - axis))
@@ -198,7 +198,9 @@ def load(
             sanitizer.begin_read(op, source)
         if written is not None:
             sanitizer.begin_write(op, written)
-        barrier.copies.append(_Landing(box, op, target, barrier, written))
+        landing = _Landing(box, op, target, barrier, written)
+        barrier.copies.append(landing)
+        group.begins("TMA loads", op, landing, f"box at {list(origin)} to block {target}")
 
 
 class _Landing:
@@ -214,6 +216,7 @@ class _Landing:
         if self.written is not None:
             sanitizer.end_write(self.op, self.written)
         self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
+        self.box.group.ends(self)
 
 
 def _report_unwaited(group: Group) -> None:

@@ -55,6 +55,11 @@ def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) ->
 
     The hardware does not say in which order it adds the products of one instruction, nor with how many bits where they
     are of 8 bits: here they are added in float32, and the whole is rounded once to the type of the sums.
+
+    Args:
+        sums: of any shape, in their own type.
+        products: of the same shape, float32 or int32.
+        saturates: whether integers stop at the limits of their type; else they wrap around.
     """
     if products.dtype.kind == "f":
         return (sums.astype(np.float32) + products).astype(sums.dtype)

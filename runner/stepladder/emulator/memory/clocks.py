@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.shadow import SharedShadow, together
+from stepladder.emulator.memory.shadow import SharedShadow, joined
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -77,7 +77,12 @@ class Clocks:
         return known
 
     def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
-        """Tells actors of a past that `release` returned."""
+        """Tells actors of a past that `release` returned.
+
+        Args:
+            actors: numbers of those who are told.
+            known: clocks, an int array (actors,); None tells them nothing.
+        """
         if known is None:
             return
         actors = np.asarray(actors)
@@ -88,7 +93,7 @@ class Clocks:
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past."""
-        return (self.clocks[np.asarray(actors), : len(past)] >= past).all(axis=1)
+        return np.logical_and.reduce(self.clocks[np.asarray(actors), : len(past)] >= past, axis=1)
 
     def meet(self, actors: Sequence[int] | np.ndarray) -> None:
         """Lets actors know of each other's past: a barrier among them."""
@@ -101,10 +106,16 @@ class Clocks:
         self.clocks[warps, warps] += 1
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
-        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it."""
+        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it.
+
+        Args:
+            warp: number of the warp that acquired.
+            known: by number of a group, the clocks of its actors.
+        """
         self.clocks[warp, warp] += 1  # fences before this are none behind it
         for group, clocks in known.items():
-            more = together(self.known.get(group), clocks)
-            if not np.array_equal(more, self.known.get(group)):
+            before = self.known.get(group)
+            more = clocks if before is None else joined(before, clocks)
+            if before is None or not np.array_equal(more, before):
                 self.known[group] = more
                 self.told[group] = warp, self.clocks[warp, warp]

@@ -65,7 +65,14 @@ class Findings:
     left_out: int = 0
 
     def add(self, kind: str, message: str, op: Instruction | None = None, other: Instruction | None = None) -> None:
-        """Adds a finding about an instruction, and the one that it is at odds with."""
+        """Adds a finding about an instruction, and the one that it is at odds with.
+
+        Args:
+            kind: of `Finding.kind`.
+            message: what happens; the text of the first of its kind at an instruction is kept.
+            op: the instruction, or None for what no instruction does.
+            other: the one that it is at odds with.
+        """
         key = kind, op.number if op is not None else message, other.number if other is not None else -1
         if key in self.found:
             self.found[key].count += 1
@@ -96,5 +103,5 @@ class NoSanitizer:
         return _nothing
 
 
-def _nothing(*args: Value, **kwargs) -> None:
+def _nothing(*args: Value, **kwargs: Value) -> None:
     return None

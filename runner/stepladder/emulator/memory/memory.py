@@ -107,7 +107,14 @@ class Heap:
 
 
 def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
-    """Returns a view of an allocation as a row-major array."""
+    """Returns a view of an allocation as a row-major array.
+
+    Args:
+        memory: the allocation.
+        element: type of an element.
+        shape: in elements.
+        start: byte of the first element in the allocation.
+    """
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return MemRef(memory, element, start, 0, shape, strides)
 
@@ -228,8 +235,36 @@ def locate(
     return Access(memory, view.element, positions, inside, per_lane)
 
 
+def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -> int | None:
+    """Returns the position of one element that the host touches; None for `locate` to find it, or what is wrong.
+
+    Loops of the host touch one element at a time, for which arrays are slow.
+    """
+    memory = view.memory
+    item = view.element.dtype.itemsize
+    position = view.offset
+    if not (fiber.group.is_host and type(position) is int) or memory.freed is not None or view.start % item:
+        return None
+    for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
+        if type(coordinate) is not int or type(size) is not int or type(stride) is not int:
+            return None
+        if not 0 <= coordinate < size:
+            return None
+        position += coordinate * stride
+    position += view.start // item
+    return position if 0 <= position < len(memory.data) // item else None
+
+
 def gather(access: Access, fill: Value = None) -> np.ndarray:
-    """Returns the elements of an access; those that are not touched are `fill`."""
+    """Returns the elements of an access; those that are not touched are `fill`.
+
+    Args:
+        access: what is read.
+        fill: a number, or an array that matches the elements that are not touched; zero unless given.
+
+    Returns:
+        An array in the shape of `access.positions`.
+    """
     typed = access.memory.typed(access.element.dtype)
     if access.valid is None:
         return np.asarray(typed[access.positions])
@@ -249,7 +284,15 @@ def scatter(access: Access, values: Value) -> None:
 
 
 def take(fiber: Fiber, op: Instruction, access: Access, *, fill: Value = None, is_matrix: bool = False) -> np.ndarray:
-    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads."""
+    """Returns the elements of an access, checked and counted: as a warp's matrix, or as what each thread reads.
+
+    Args:
+        fiber: the threads that read.
+        op: for findings and counters.
+        access: what they read.
+        fill: as for `gather`.
+        is_matrix: whether `access` is one matrix a warp.
+    """
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
     if group.counters is not None:
@@ -268,7 +311,15 @@ def put(fiber: Fiber, op: Instruction, access: Access, values: np.ndarray, *, is
 
 
 def spread(fiber: Fiber, values: np.ndarray) -> np.ndarray:
-    """Returns what the active lanes have as an array for all lanes."""
+    """Returns what the active lanes have as an array for all lanes.
+
+    Args:
+        fiber: with L active lanes.
+        values: (L, ...).
+
+    Returns:
+        (T, ...), zeros for the others; `values` themselves where all lanes are active.
+    """
     if fiber.mask is None:
         return values
     whole = np.zeros((fiber.count, *values.shape[1:]), values.dtype)
@@ -289,6 +340,9 @@ def read(
 
     Args as for `locate`; elements that are not touched are `fill`.
     """
+    position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
+    if position is not None:
+        return np.asarray(view.memory.typed(view.element.dtype)[position])
     access = locate(fiber, op, view, coordinates, shape, valid)
     if isinstance(fill, np.ndarray) and access.per_lane and access.valid is not None:
         fill = np.broadcast_to(
@@ -309,6 +363,10 @@ def write(
     valid: np.ndarray | None = None,
 ) -> None:
     """Writes `value`, uniform or with lanes, to the elements at `coordinates` of a view; args as for `locate`."""
+    position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
+    if position is not None and (not isinstance(value, np.ndarray) or value.ndim == 0):
+        view.memory.typed(view.element.dtype)[position] = value
+        return
     access = locate(fiber, op, view, coordinates, shape, valid)
     value = np.asarray(value, view.element.dtype)
     value = _restricted(fiber, value, len(shape))

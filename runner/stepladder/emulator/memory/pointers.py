@@ -71,7 +71,19 @@ def view_at(
     sizes: Sequence[Value],
     strides: Sequence[Value],
 ) -> MemRef:
-    """Returns the view that a descriptor's aligned address, offset, sizes and strides describe."""
+    """Returns the view that a descriptor's aligned address, offset, sizes and strides describe.
+
+    Args:
+        fiber: whose active lanes use the view.
+        op: for the error.
+        address: in bytes, uniform or (T,).
+        element: type of an element.
+        offset: elements from the address to the view's first, uniform or (T,).
+        sizes, strides: of each dimension in elements, each uniform or (T,).
+
+    Raises:
+        Unsupported: there is no memory at the address.
+    """
     low = address if values.is_uniform(address) else address[fiber.lanes].min()
     allocation = _nearest(fiber, int(low))
     if allocation is None:
@@ -140,7 +152,16 @@ def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Val
 def read(
     fiber: Fiber, op: Instruction, pointer: Value, element: Scalar, shape: tuple[int, ...] = (), *, shared: bool = False
 ) -> Value:
-    """Returns the neighbours that threads read, (*shape,) or (T, *shape)."""
+    """Returns the neighbours that threads read, (*shape,) or (T, *shape).
+
+    Args:
+        fiber: whose active lanes read.
+        op: for findings.
+        pointer: address of the first element, uniform or (T,).
+        element: type of an element.
+        shape: of what each lane reads.
+        shared: whether addresses are of shared memory, from its first byte.
+    """
     rank, offsets = len(shape), _offsets(shape)
     found, masks = [], []
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
@@ -166,7 +187,14 @@ def write(
     *,
     shared: bool = False,
 ) -> None:
-    """Writes neighbours, (*shape,) or (T, *shape)."""
+    """Writes neighbours, (*shape,) or (T, *shape).
+
+    Args:
+        value: uniform or with lanes in front; the others as for `read`.
+
+    Raises:
+        Unsupported: the memory is the shared memory of another block.
+    """
     rank, offsets = len(shape), _offsets(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
         if allocation is part.group.window and not shared and _is_of_others(part, start):
@@ -209,5 +237,5 @@ def _read_in_cluster(
     return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
 
 
-def _offsets(shape: tuple[int, ...]) -> np.ndarray:
+def _offsets(shape: tuple[int, ...]) -> np.ndarray | int:
     return np.arange(int(np.prod(shape))).reshape(shape) if shape else 0

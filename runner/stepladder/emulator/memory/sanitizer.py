@@ -69,8 +69,7 @@ class Sanitizer(Clocks):
             return
         shadow = self._shadow(touch.memory)
         after_update = shadow.atomically[touch.places]
-        rest = Touch(touch.memory, touch.actors[~after_update], touch.places[~after_update])
-        updated = Touch(touch.memory, touch.actors[after_update], touch.places[after_update])
+        rest, updated = touch.where(~after_update), touch.where(after_update)
         if rest.places.size:
             if isinstance(shadow, SharedShadow):
                 self._check_initialized(op, rest, shadow)
@@ -120,14 +119,14 @@ class Sanitizer(Clocks):
         if positions.size == 0:
             return None
         if item <= self.granule:
-            return Touch(access.memory, actors, positions * item // self.granule)
+            return Touch.by(access.memory, actors, positions * item // self.granule)
         per = item // self.granule
-        return Touch(access.memory, np.repeat(actors, per), ((positions * per)[:, None] + np.arange(per)).reshape(-1))
+        granules = (positions * per)[:, None] + np.arange(per)
+        return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1))
 
     def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
         """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
-        places = np.unique(addresses // self.granule)
-        return Touch(memory, np.full(places.shape, actor), places)
+        return Touch.once(memory, actor, np.unique(addresses // self.granule))
 
     def _shadow(self, memory: Allocation) -> SharedShadow | GlobalShadow:
         if memory.shadow is None:
@@ -157,8 +156,8 @@ class Sanitizer(Clocks):
                 self._check_global(op, touch, shadow.read, writes, "read")
             return
         verb = "writes" if writes else "reads"
-        places = touch.places
-        busy = shadow.busy_writing[places] >= 0
+        places, index = touch.places, touch.index
+        busy = shadow.busy_writing[index] >= 0
         if busy.any():
             place = places[busy.argmax()]
             self._add(
@@ -169,7 +168,7 @@ class Sanitizer(Clocks):
                 int(shadow.busy_writing[place]),
             )
         if writes:
-            in_use = shadow.readers[places] > 0
+            in_use = shadow.readers[index] > 0
             if in_use.any():
                 place = places[in_use.argmax()]
                 self._add(
@@ -181,11 +180,11 @@ class Sanitizer(Clocks):
                 )
         else:
             self._check_initialized(op, touch, shadow)
-        writer = shadow.writer[places]
+        writer = shadow.writer[index]
         unordered = (
             (writer >= 0)
             & (writer != touch.actors)
-            & (self.clocks[touch.actors, writer] < shadow.written_at[places])
+            & (self.clocks[touch.actors, writer] < shadow.written_at[index])
             & ~busy
         )
         if unordered.any():
@@ -195,7 +194,7 @@ class Sanitizer(Clocks):
             self._check_readers(op, touch, shadow)
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        fresh = ~(shadow.initialized[touch.places] | (shadow.busy_writing[touch.places] >= 0))
+        fresh = ~(shadow.initialized[touch.index] | (shadow.busy_writing[touch.index] >= 0))
         if fresh.any():
             self._add(
                 "uninitialized",
@@ -204,8 +203,8 @@ class Sanitizer(Clocks):
             )
 
     def _check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        read = shadow.read_at[: self.actors, touch.places]
-        late = read > self.clocks[touch.actors, : self.actors].T
+        read = shadow.read_at[: self.actors, touch.index]
+        late = read > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
@@ -213,11 +212,11 @@ class Sanitizer(Clocks):
 
     def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
-        group = last["group"][touch.places]
+        group = last["group"][touch.index]
         own = group == self.group.number
         if own.any():
-            actor = last["actor"][touch.places]
-            unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.places])
+            actor = last["actor"][touch.index]
+            unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.index])
             if unordered.any():
                 first = int(unordered.argmax())
                 self._race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
@@ -225,9 +224,9 @@ class Sanitizer(Clocks):
         if foreign.any():
             for number in np.unique(group[foreign]):
                 known = self.known.get(int(number), np.zeros(1, np.int32))
-                actor = last["actor"][touch.places]
+                actor = last["actor"][touch.index]
                 told = np.where(actor < len(known), known[np.minimum(actor, len(known) - 1)], 0)
-                late = (group == number) & (last["at"][touch.places] > told)
+                late = (group == number) & (last["at"][touch.index] > told)
                 if late.any():
                     place = int(touch.places[late.argmax()])
                     self._add(
@@ -244,20 +243,20 @@ class Sanitizer(Clocks):
         shadow = self._shadow(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
         if writes:
-            shadow.atomically[touch.places] = False
+            shadow.atomically[touch.index] = False
         if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now), ("by", op.number)):
-                last[name][touch.places] = value
+                last[name][touch.index] = value
         elif writes:
-            shadow.initialized[touch.places] = True
-            shadow.writer[touch.places] = touch.actors
-            shadow.written_at[touch.places] = now
-            shadow.written_by[touch.places] = op.number
-            shadow.asynchronously[touch.places] = asynchronously
+            shadow.initialized[touch.index] = True
+            shadow.writer[touch.index] = touch.actors
+            shadow.written_at[touch.index] = now
+            shadow.written_by[touch.index] = op.number
+            shadow.asynchronously[touch.index] = asynchronously
         else:
-            shadow.read_at[touch.actors, touch.places] = now
-            shadow.read_by[touch.places] = op.number
+            shadow.read_at[touch.actors, touch.index] = now
+            shadow.read_by[touch.index] = op.number
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
@@ -267,12 +266,12 @@ class Sanitizer(Clocks):
         if touch.memory.space == "global":
             self._check_proxy(op, touch, "writes")
         else:
-            self._shared(touch.memory).busy_writing[touch.places] = op.number
+            self._shared(touch.memory).busy_writing[touch.index] = op.number
 
     def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shared(touch.memory).busy_writing[touch.places] = -1
+            self._shared(touch.memory).busy_writing[touch.index] = -1
         self.note(op, touch, writes=True, asynchronously=proxy)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
@@ -286,10 +285,10 @@ class Sanitizer(Clocks):
             self.note(op, touch, writes=False)
             return
         shadow = self._shared(touch.memory)
-        places = touch.places
+        places, index = touch.places, touch.index
         if proxy:
-            writer = shadow.writer[places]
-            unseen = (writer >= 0) & ~shadow.asynchronously[places] & (shadow.written_at[places] > self.fenced[writer])
+            writer = shadow.writer[index]
+            unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
             if unseen.any():
                 place = places[unseen.argmax()]
                 self._add(
@@ -299,18 +298,18 @@ class Sanitizer(Clocks):
                     op,
                     int(shadow.written_by[place]),
                 )
-        shadow.readers[places] += 1
-        shadow.busy_reading[places] = op.number
+        shadow.readers[index] += 1
+        shadow.busy_reading[index] = op.number
 
     def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shared(touch.memory).readers[touch.places] -= 1
+            self._shared(touch.memory).readers[touch.index] -= 1
             self.note(op, touch, writes=False)
 
     def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
         """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
-        groups = self._global(touch.memory).write["group"][touch.places]
+        groups = self._global(touch.memory).write["group"][touch.index]
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced[warp] < time:
@@ -362,7 +361,7 @@ class Sanitizer(Clocks):
             op,
         )
 
-    def report(self, kind: str, message: str, op: Instruction, other: Instruction | None = None) -> None:
+    def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 
@@ -372,7 +371,7 @@ class Sanitizer(Clocks):
     def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
         self._add(
             "race",
-            f"{self._actor(touch.actors[first])} {verb} {self.where(touch.memory, touch.places[first])}, "
+            f"{self._actor(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
             f"which {self._actor(actor)} {did}, and nothing orders them",
             op,
             by,

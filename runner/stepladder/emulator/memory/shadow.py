@@ -56,17 +56,53 @@ class GlobalShadow:
 
 @dataclass
 class Touch:
-    """What an access touches: for each pair of an actor and a granule, one entry in both arrays (1-D)."""
+    """What an access touches: pairs of an actor and a granule.
+
+    Attributes:
+        memory: the allocation.
+        actors: int array (pairs,), or the one actor of all pairs.
+        places: int array (pairs,), the granules.
+        index: the granules as an index of the shadow's arrays: a slice where they are neighbours, which makes a view
+            of what would be a copy.
+    """
 
     memory: Allocation
-    actors: np.ndarray
+    actors: np.ndarray | int
     places: np.ndarray
+    index: np.ndarray | slice
+
+    @classmethod
+    def by(cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray) -> Touch:
+        """Returns a touch of granules in any order; a granule may stand there more than once."""
+        return cls(memory, actors, places, places)
+
+    @classmethod
+    def once(cls, memory: Allocation, actor: int, places: np.ndarray) -> Touch:
+        """Returns one actor's touch of granules of which each stands there once, in any order."""
+        first, last = int(places.min()), int(places.max())
+        if last - first + 1 != places.size:
+            return cls(memory, actor, places, places)
+        return cls(memory, actor, np.arange(first, last + 1), slice(first, last + 1))
+
+    def where(self, mask: np.ndarray) -> Touch:
+        """Returns the pairs of a bool array (pairs,)."""
+        actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
+        return Touch.by(self.memory, actors, self.places[mask])
+
+    def actor(self, pair: int) -> int:
+        """Returns the actor of a pair."""
+        return self.actors if isinstance(self.actors, int) else int(self.actors[pair])
 
 
 def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
     """Returns what those with the one and those with the other past know together."""
     if left is None or right is None:
         return right if left is None else left
+    return joined(left, right)
+
+
+def joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Returns what those with two pasts know together."""
     if len(left) != len(right):
         size = max(len(left), len(right))
         left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))

@@ -87,6 +87,11 @@ def add_iter_args(
 ) -> tuple[ir.Operation, list[ir.BlockArgument]]:
     """Replaces an `scf.for` by one with more iter_args; the caller extends its `scf.yield`.
 
+    Args:
+        loop: the `scf.for`; it is erased.
+        initial: what the new iter_args hold at first.
+        rewriter: of the transform op.
+
     Returns:
         The new loop, and the block arguments of the new iter_args.
     """

@@ -18,6 +18,10 @@ def take_rows(fragment: ir.Value, rows: Sequence[int]) -> ir.Value:
     """Returns a vector of some rows of a fragment, in the given order, at the current insertion point.
 
     The rows of a fragment are registers of a thread, so that no data moves: the registers are renamed.
+
+    Args:
+        fragment: a vector rows x ....
+        rows: numbers of rows; one may come several times.
     """
     type_ = ir.VectorType(fragment.type)
     row_type = ir.VectorType.get(type_.shape[1:], type_.element_type)

@@ -50,7 +50,13 @@ def launch_sizes(launch: ir.Operation, segment: int) -> list[int]:
 
 
 def set_launch_sizes(launch: ir.Operation, segment: int, sizes: Sequence[int]) -> None:
-    """Sets the three extents of a launch's GRID or BLOCK to constants."""
+    """Sets the three extents of a launch's GRID or BLOCK to constants.
+
+    Args:
+        launch: a `gpu.launch`.
+        segment: GRID or BLOCK.
+        sizes: x, y and z.
+    """
     start = sum(_segments(launch)[:segment])
     with ir.InsertionPoint(launch), launch.location:
         for axis, size in enumerate(sizes):

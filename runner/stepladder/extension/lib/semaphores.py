@@ -34,7 +34,12 @@ class Semaphores:
 
 
 def acquire(address: ir.Value, value: ir.Value) -> None:
-    """Waits until a semaphore has a value; TMA operations after the wait see what was written before its release."""
+    """Waits until a semaphore has a value; TMA operations after the wait see what was written before its release.
+
+    Args:
+        address: of the semaphore in global memory, i64.
+        value: i32.
+    """
     nvvm.inline_ptx(
         [],
         [address, value],
@@ -47,7 +52,12 @@ def acquire(address: ir.Value, value: ir.Value) -> None:
 
 
 def release(address: ir.Value, value: ir.Value) -> None:
-    """Sets a semaphore; a thread that acquires it sees what was written before."""
+    """Sets a semaphore; a thread that acquires it sees what was written before.
+
+    Args:
+        address: of the semaphore in global memory, i64.
+        value: i32.
+    """
     nvvm.inline_ptx([], [address, value], [], "st.release.gpu.global.b32 [{$r0}], {$r1};", memory_clobber=True)
 
 
@@ -61,6 +71,10 @@ def arrive_and_wait(address: ir.Value, participants: int) -> None:
 
     The semaphore counts up to twice the number of participants and wraps to zero: a launch finds it at zero or at half
     of that, and waits until it is in the other half.
+
+    Args:
+        address: of the semaphore in global memory, i64.
+        participants: how many threads arrive at it.
     """
     i32 = ir.IntegerType.get_signless(32)
     before = nvvm.inline_ptx(

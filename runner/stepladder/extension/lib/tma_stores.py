@@ -36,7 +36,12 @@ def reduce_add(box: ir.Value, descriptor: ir.Value, column: ir.Value, row: ir.Va
 
 
 def shared_address(view: ir.Value, row: ir.Value | None = None, column: ir.Value | None = None) -> ir.Value:
-    """Returns the address in shared memory of an element of a view, or of its first element, as an i32."""
+    """Returns the address in shared memory of an element of a view, or of its first element, as an i32.
+
+    Args:
+        view: a memref of two dimensions in shared memory, with static strides.
+        row, column: of the element, as indices; without both, the first element.
+    """
     type_ = ir.MemRefType(view.type)
     strides, _ = type_.get_strides_and_offset()
     base, elements = strided_metadata(view)

@@ -73,18 +73,18 @@ def _is_b_along_k(matmul: ir.Operation) -> bool:
 class _Load:
     """A copy that becomes TMA loads.
 
-    Attributes:
-        tile: the alloc that the copy fills.
-        buffer: the stages that replace the tile: stages x boxes x rows x columns.
-        descriptor: of the matrix that is loaded.
-        bytes: of a stage.
-
     Args:
         copy: the `linalg.copy`.
         launch: the launch around it.
         first: the first of all copies.
         stages: of the pipeline.
         matmul: the `linalg.matmul` that reads the tile.
+
+    Attributes:
+        tile: the alloc that the copy fills.
+        buffer: the stages that replace the tile: stages x boxes x rows x columns.
+        descriptor: of the matrix that is loaded.
+        bytes: of a stage.
     """
 
     def __init__(

@@ -23,7 +23,8 @@ class MulticastTiles(Tc.Operation, name="multicast_tiles"):
 
     Operands: a handle to any op with one `gpu.launch` below, in clusters.
     Attributes: rows and columns of the cluster, in blocks.
-    Refuses: tiles that cannot be split into that many slices of 8 rows or more.
+    Refuses: tiles that cannot be split into that many slices of 8 rows or more; a launch without TMA loads of a shared
+        tile, or without an op that releases a stage.
     """
 
     target: Handle
@@ -32,7 +33,7 @@ class MulticastTiles(Tc.Operation, name="multicast_tiles"):
 
 
 _SWIZZLE_ROWS = 8
-_MARKS = ("operand_a", "operand_b")
+_MARKS = {"operand_a": "A", "operand_b": "B"}
 _MBARRIER_BYTES = 8
 
 
@@ -191,9 +192,14 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
     for issue in issues:
         for mark in _MARKS:
             if cluster.sharers(mark) > 1:
-                _split_loads(_loads(issue, mark), mark, cluster, rewriter)
+                loads = _loads(issue, mark)
+                if not loads:
+                    raise Refusal(launch, f"no TMA loads of the tile of {_MARKS[mark]}, which blocks share")
+                _split_loads(loads, mark, cluster, rewriter)
 
     releases = pipeline.releases_below(launch)
+    if not releases:
+        raise Refusal(launch, "no op releases a stage of the pipeline")
     empty = body_of(releases[0]).operations[0].operation.operands[0]
     _expect_arrivals_of_peers(empty, cluster.peers())
     barrier = pipeline.prologue_barrier(launch)

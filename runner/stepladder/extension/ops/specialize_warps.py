@@ -105,5 +105,4 @@ def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewri
     for inner in both:
         inner.move_before(end.operation)
     _keep_loads(leader.operation, rewriter)
-    for issue in pipeline.issues_below(launch):
-        rewriter.erase_op(issue)
+    rewriter.erase_op(issues[0])

@@ -1,7 +1,7 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
 from stepladder.extension.lib import launches, memory, threads
-from stepladder.extension.lib.arithmetic import apply, index, times
+from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogue import extents_of
@@ -54,7 +54,7 @@ def split_k(payload: ir.Operation, op: SplitK, rewriter: Rewriter) -> None:
         raise Refusal(launch, f"k has one step, which {splits} blocks cannot split")
     loop = loops[-1]
     lower, upper, step = bounds_over_k(loop)
-    steps = (upper - lower) // step
+    steps = -(-(upper - lower) // step)
     per_split = -(-steps // splits)
     if per_split * (splits - 1) >= steps:
         raise Refusal(loop, f"k has {steps} steps, and {splits} splits of {per_split} steps leave some splits empty")
@@ -67,7 +67,7 @@ def split_k(payload: ir.Operation, op: SplitK, rewriter: Rewriter) -> None:
     # The reduction uses all threads that the mapping to warpgroups will launch.
     launches.set_launch_sizes(workspace.launch, launches.BLOCK, [thread_count, 1, 1])
     with ir.InsertionPoint.after(defining_op(workspace.split)), workspace.launch.location:
-        begin = times(workspace.split, per_split * step)
+        begin = apply(lambda split: split * (per_split * step) + lower, workspace.split)
         end = affine.AffineMinOp(
             ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0) + per_split * step, ir.AffineExpr.get_constant(upper)]),
             [begin],

@@ -96,6 +96,11 @@ class _Recorder(DeviceExecutor):
 def measure(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str, object]:
     """Checks and measures the kernels of a problem.
 
+    Args:
+        folder: of the plan, which holds the bundles.
+        problem: of the plan.
+        excluded: names of kernels that are left out.
+
     Returns:
         The GPU's name, the winner's name, its time in us, the ratio to cuBLAS, and how many were measured.
 

@@ -11,6 +11,9 @@ from typing import Any, ClassVar, Generic, overload
 
 from typing_extensions import Self, TypeVar
 
+from .affine import *  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403
+from .affine import AffineMap
+
 __file__: str
 
 _T = TypeVar("_T", default=Any, covariant=True)
@@ -117,6 +120,7 @@ class _OperationBase:
     op_operands: Sequence[OpOperand]
     results: Sequence[OpResult]
     regions: Sequence[Region]
+    successors: Sequence[Block]
     location: Location
     context: Context
     @property
@@ -215,8 +219,12 @@ class IndexType(Type):
 
 class IntegerType(Type):
     width: int
+    is_signless: bool
     @staticmethod
     def get_signless(width: int, context: Context | None = None) -> IntegerType: ...
+
+class ComplexType(Type):
+    element_type: Any
 
 class FloatType(Type):
     width: int
@@ -233,6 +241,7 @@ class ShapedType(Type):
     element_type: Any
     has_static_shape: bool
     def is_dynamic_dim(self, dim: int) -> bool: ...
+    def get_dim_size(self, dim: int) -> int: ...
     @staticmethod
     def get_dynamic_size() -> int: ...
     @staticmethod
@@ -260,7 +269,12 @@ class MemRefType(ShapedType):
         memory_space: Attribute | None = None,
     ) -> MemRefType: ...
 
+class UnrankedTensorType(Type):
+    element_type: Any
+
 class UnrankedMemRefType(Type):
+    element_type: Any
+    memory_space: Attribute | None
     @staticmethod
     def get(element_type: Type, memory_space: Attribute | None) -> UnrankedMemRefType: ...
 
@@ -349,54 +363,6 @@ class AffineMapAttr(Attribute):
     value: AffineMap
     @staticmethod
     def get(affine_map: AffineMap) -> AffineMapAttr: ...
-
-class AffineExpr:
-    def __add__(self, other: AffineExpr | int) -> AffineExpr: ...
-    def __radd__(self, other: AffineExpr | int) -> AffineExpr: ...
-    def __sub__(self, other: AffineExpr | int) -> AffineExpr: ...
-    def __rsub__(self, other: AffineExpr | int) -> AffineExpr: ...
-    def __mul__(self, other: AffineExpr | int) -> AffineExpr: ...
-    def __rmul__(self, other: AffineExpr | int) -> AffineExpr: ...
-    @staticmethod
-    def get_constant(value: int, context: Context | None = None) -> AffineConstantExpr: ...
-    @staticmethod
-    def get_dim(position: int, context: Context | None = None) -> AffineDimExpr: ...
-    @staticmethod
-    def get_symbol(position: int, context: Context | None = None) -> AffineSymbolExpr: ...
-    @staticmethod
-    def get_mod(lhs: AffineExpr | int, rhs: AffineExpr | int) -> AffineExpr: ...
-    @staticmethod
-    def get_floor_div(lhs: AffineExpr | int, rhs: AffineExpr | int) -> AffineExpr: ...
-
-class AffineConstantExpr(AffineExpr):
-    value: int
-
-class AffineDimExpr(AffineExpr):
-    position: int
-
-class AffineSymbolExpr(AffineExpr):
-    position: int
-
-class AffineBinaryExpr(AffineExpr):
-    lhs: AffineExpr
-    rhs: AffineExpr
-
-class AffineAddExpr(AffineBinaryExpr): ...
-class AffineMulExpr(AffineBinaryExpr): ...
-class AffineModExpr(AffineBinaryExpr): ...
-class AffineFloorDivExpr(AffineBinaryExpr): ...
-class AffineCeilDivExpr(AffineBinaryExpr): ...
-
-class AffineMap:
-    n_dims: int
-    n_symbols: int
-    results: Sequence[AffineExpr]
-    @staticmethod
-    def get_identity(n_dims: int, context: Context | None = None) -> AffineMap: ...
-    @staticmethod
-    def get(
-        dim_count: int, symbol_count: int, exprs: Sequence[AffineExpr], context: Context | None = None
-    ) -> AffineMap: ...
 
 class MemoryEffectInstancesList: ...
 

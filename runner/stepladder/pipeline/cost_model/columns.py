@@ -97,6 +97,10 @@ class Columns:
     def column(self, name: str, default: Column | None = None) -> Column:
         """Returns the values of a knob, a fact or a derived name; `default` where there is no such name.
 
+        Args:
+            name: of a knob, a fact or a derived name.
+            default: for pipelines that lack it.
+
         Raises:
             UnknownName: there is no such name, and no default.
         """
@@ -105,7 +109,12 @@ class Columns:
         return self._named(name).value
 
     def floats(self, name: str, default: float | None = None) -> Array:
-        """Returns a column of numbers as floating-point numbers. Raises UnknownName as `column`."""
+        """Returns a column of numbers as floating-point numbers. Raises UnknownName as `column`.
+
+        Args:
+            name: of a knob, a fact or a derived name.
+            default: for pipelines that lack it.
+        """
         if name not in self and default is not None:
             return np.asarray(default, float)
         return np.asarray(self.column(name), float)

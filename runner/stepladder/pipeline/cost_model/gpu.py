@@ -71,7 +71,12 @@ class Gpu:
 
     def multiply_adds(self, family: str, sums: str) -> float:
         """Returns the multiply-adds of 16-bit operands that a multiprocessor computes a clock, by family of kernels and
-        accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts."""
+        accumulation type; the rate of f32 for a type that the table lacks, which no pipeline accepts.
+
+        Args:
+            family: WARP or WARPGROUP.
+            sums: accumulation type, such as "f32".
+        """
         rates = self.macs_per_clock[family]
         return rates.get(sums, rates["f32"])
 

@@ -132,7 +132,12 @@ def _number(facts: Mapping[str, Value], name: str) -> int:
 
 
 def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
-    """Returns a problem's size from the facts that expressions use."""
+    """Returns a problem's size from the facts that expressions use.
+
+    Args:
+        facts: with `m`, `n`, `k`, `a_bits`, `c_bits`, `acc_type`, `a_layout` and `b_layout`.
+        accumulate: whether C is added to.
+    """
     m, n, k, a_bits, c_bits = (_number(facts, name) for name in ("m", "n", "k", "a_bits", "c_bits"))
     return Size(
         m,
@@ -218,7 +223,18 @@ def _search(family: str, size: Size, gpu: Gpu) -> Search:
 
 
 def predict(family: str, space: Space, columns: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
-    """Returns the predicted times of settings, by name; see `warpgroup.predict`."""
+    """Returns the predicted times of settings, by name; see `warpgroup.predict`.
+
+    Args:
+        family: WARP or WARPGROUP.
+        space: the pipeline's knobs and steps.
+        columns: the settings, a row each.
+        size: of the problem.
+        gpu: that the times are for.
+
+    Returns:
+        By name of a part, the microseconds of each setting; `waves` is a number.
+    """
     if family == WARPGROUP:
         return warpgroup.predict(columns, size, gpu)
     return warp.predict(columns, size, gpu, "mma_sync" if "convert_to_mma_sync" in space.steps else "wmma")

@@ -97,7 +97,12 @@ class Tiles:
 
 
 def cut(size: Size, knobs: Columns) -> Tiles:
-    """Returns how C is cut into tiles, with a whole number of clusters along both sides."""
+    """Returns how C is cut into tiles, with a whole number of clusters along both sides.
+
+    Args:
+        size: of the problem.
+        knobs: the settings, a row each.
+    """
     block_m, block_n = knobs.floats("block_m"), knobs.floats("block_n")
     rows, columns = ceil_divide(size.m, block_m), ceil_divide(size.n, block_n)
     all_rows = ceil_divide(rows, knobs.floats("cluster_m", 1)) * knobs.floats("cluster_m", 1)

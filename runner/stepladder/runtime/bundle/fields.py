@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import TypeVar
 
 from stepladder.runtime.errors import StepladderError
 
+_T = TypeVar("_T")
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -23,7 +24,7 @@ class Fields:
         StepladderError: `data` is no object.
     """
 
-    def __init__(self, data: Any, location: str, prefix: str = "") -> None:
+    def __init__(self, data: object, location: str, prefix: str = "") -> None:
         self.location = location
         self.prefix = prefix
         if not isinstance(data, dict):
@@ -38,7 +39,11 @@ class Fields:
         return StepladderError(f"field '{self._path(name)}' {problem}", location=self.location)
 
     def string(self, name: str, accepted: Collection[str] = (), default: str | None = None) -> str:
-        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing."""
+        """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing.
+
+        Raises:
+            StepladderError: the field is missing, of another type, or not one of `accepted`.
+        """
         if default is not None and name not in self.data:
             return default
         value = self._get(name, str, "a string")
@@ -47,20 +52,32 @@ class Fields:
         return value
 
     def boolean(self, name: str, default: bool | None = None) -> bool:
-        """Returns true or false; `default`, if given, where the field is missing."""
+        """Returns true or false; `default`, if given, where the field is missing.
+
+        Raises:
+            StepladderError: the field is missing or of another type.
+        """
         if default is not None and name not in self.data:
             return default
         return self._get(name, bool, "true or false")
 
     def integer(self, name: str, minimum: int = 0) -> int:
-        """Returns an integer of at least `minimum`."""
+        """Returns an integer of at least `minimum`.
+
+        Raises:
+            StepladderError: the field is missing, of another type, or below `minimum`.
+        """
         value = self._get(name, int, "an integer")
         if value < minimum:
             raise self.error(name, f"must be at least {minimum}, got {show(value)}")
         return value
 
     def extents(self, name: str, count: int | None = None) -> tuple[int, ...]:
-        """Returns a list of positive integers, `count` of them if given."""
+        """Returns a list of positive integers, `count` of them if given.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
         value = self._get(name, list, "a list of positive integers")
         if any(type(item) is not int or item < 1 for item in value) or (count is not None and len(value) != count):
             wanted = "a list of positive integers" if count is None else f"{count} positive integers"
@@ -73,7 +90,11 @@ class Fields:
         return x, y, z
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Returns a list of strings."""
+        """Returns a list of strings.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
         value = self._get(name, list, "a list of strings")
         if not all(isinstance(item, str) for item in value):
             raise self.error(name, f"must be a list of strings, got {show(value)}")
@@ -96,7 +117,7 @@ class Fields:
     def _path(self, name: str) -> str:
         return f"{self.prefix}.{name}" if self.prefix else name
 
-    def _get(self, name: str, kind: type, description: str) -> Any:
+    def _get(self, name: str, kind: type[_T], description: str) -> _T:
         if name not in self.data:
             raise self.error(name, "is missing")
         value = self.data[name]
@@ -106,7 +127,7 @@ class Fields:
         return value
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """Returns `value` as JSON, cut to a length that fits a message."""
     text = json.dumps(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -5,12 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from stepladder.emulator.core.types import Opaque, Scalar, Vector
-
-if TYPE_CHECKING:
-    from stepladder.emulator.core.types import Type
 
 _FLOAT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
@@ -42,16 +36,6 @@ class Layout:
     def offset(self, number: int) -> int:
         """Returns the bytes before an element or a field."""
         return self.offsets[number] if self.kind == "struct" else number * self.parts[0].bytes
-
-
-def text_of(type_: Type) -> str:
-    """Returns the text of a decoded type."""
-    if isinstance(type_, Opaque):
-        return type_.text
-    if isinstance(type_, Vector):
-        return f"vector<{'x'.join(map(str, type_.shape))}x{type_.element.name}>"
-    assert isinstance(type_, Scalar)
-    return type_.name
 
 
 @functools.cache

@@ -1,0 +1,83 @@
+"""Attributes that the bindings have no accessors for, read from the text that MLIR prints.
+
+Each function takes an attribute or its text. A text that has another form than MLIR prints raises `ValueError`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepladder.mlir.bindings import ir
+
+_KEYWORD = re.compile(r"(\w+)>?$")
+_CHIP = re.compile(r'chip = "(\w+)"')
+_INTEGER_SET = re.compile(r"affine_set<(.*?) : \((.*)\)>")
+_COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
+
+
+def keyword(attribute: ir.Attribute | str) -> str:
+    """Returns the keyword of an enumeration: "row" of `#nvvm.mma_layout<row>`, "x" of `#gpu<dim x>`."""
+    found = _KEYWORD.search(str(attribute))
+    if found is None:
+        raise ValueError(f"'{attribute}' ends with no keyword")
+    return found[1]
+
+
+def shape_numbers(attribute: ir.Attribute | str) -> list[int]:
+    """Returns the numbers of a shape with named dimensions: 64, 8, 16 of `#nvvm.shape<m = 64, n = 8, k = 16>`."""
+    return [int(number) for number in re.findall(r"= (\d+)", str(attribute))]
+
+
+def constant_range(attribute: ir.Attribute | str) -> tuple[int, int]:
+    """Returns the first number of a `#llvm.constant_range<i32, 0, 8>`, and the one behind the last."""
+    numbers = re.findall(r"-?\d+", str(attribute).split(",", 1)[1])
+    return int(numbers[0]), int(numbers[1])
+
+
+def chip_of(targets: ir.Attribute | str) -> str | None:
+    """Returns the GPU, such as "sm_90a", that the targets of a `gpu.module` name; None where they name none."""
+    found = _CHIP.search(str(targets))
+    return found[1] if found else None
+
+
+def memory_space(attribute: ir.Attribute | None) -> str:
+    """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none."""
+    text = "" if attribute is None else str(attribute)
+    if "workgroup" in text or text.startswith("3"):
+        return "shared"
+    if "private" in text or text.startswith("5"):
+        return "private"
+    return "global"
+
+
+def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]]:
+    """Returns the expressions of an integer set as a map, and which of them must be 0; others must not be less."""
+    inside = _INTEGER_SET.fullmatch(str(attribute))
+    if inside is None:
+        raise ValueError(f"'{attribute}' is no integer set")
+    constraints = [part.strip() for part in inside[2].split(",")]
+    equalities = ["==" in constraint for constraint in constraints]
+    expressions = ", ".join(re.split("==|>=", constraint)[0] for constraint in constraints)
+    return ir.AffineMapAttr(ir.Attribute.parse(f"affine_map<{inside[1]} -> ({expressions})>")).value, equalities
+
+
+# Constants of element types that NumPy has no buffers of.
+
+
+def dense_integers(attribute: ir.Attribute | str) -> list[int]:
+    """Returns the numbers of a `dense` attribute of integers, in row-major order; one number for a splat."""
+    return [int(number) for number in re.findall(r"-?\d+", _inside(str(attribute)))]
+
+
+def dense_floats(attribute: ir.Attribute | str) -> list[float]:
+    """Returns the numbers of a `dense` attribute of floating-point type, in row-major order; one for a splat."""
+    return [float(number) for number in re.findall(r"[-+]?\d[\d.eE+-]*", _inside(str(attribute)))]
+
+
+def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]:
+    """Returns the complex numbers that a constant's text says, in row-major order; one for a splat."""
+    return [complex(float(real), float(imaginary)) for real, imaginary in _COMPLEX.findall(str(printed))]
+
+
+def _inside(text: str) -> str:
+    return text[text.index("<") + 1 : text.rindex("> :")]
