@@ -225,6 +225,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
             if kernel.pipeline in FAMILIES
             and not kernel.without
             and kernel.knobs.get("dependent_launch") is not False
+            and not kernel.knobs.get("swap_operands")
             and kernel.size not in held_out
         ]
     )

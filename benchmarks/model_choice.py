@@ -20,40 +20,35 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from choice_timing import Gpu
 from common import new_parser, run
 from draw import COUNT, Drawn, draw
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
-if TYPE_CHECKING:
-    import torch
-
-    from stepladder.measure.timing import Mode, Runner
-    from stepladder.runtime.device import Buffer
-    from stepladder.runtime.launch import MatmulBuffers
-
-# Element types of A and B, of the accumulator and of C.
-TYPES = {"bf16-bf16": ("bf16", "f32", "bf16"), "f16-f32": ("f16", "f32", "f32")}
+# Element types of A and B, of the accumulator and of C, and the layout of B.
+Types = tuple[str, str, str, str]
+TYPES: dict[str, Types] = {
+    "bf16-bf16": ("bf16", "f32", "bf16", "row"),
+    "f16-f32": ("f16", "f32", "f32", "row"),
+}
 PIPELINE, TARGET = "wgmma", "sm_90a"
 FACTOR = 1.5
+SWAPPED = 100
 GROUP = 30
-ROUNDS, SECONDS = 4, 0.004
-# Largest difference of C from that of cuBLAS, as a fraction of its largest element: the order of additions differs.
-TOLERANCE = {"bf16": 2e-2, "f32": 1e-3}
+WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
     "block_m",
     "block_n",
@@ -71,6 +66,7 @@ KNOBS = (
     "epilogue_stages",
     "tile_scheduler",
     "dependent_launch",
+    "swap_operands",
 )
 COLUMNS = (
     "m",
@@ -92,7 +88,7 @@ class Job:
     """A kernel to build: a problem, its place among the choices, its knobs (None: what `compile` takes)."""
 
     problem: Drawn
-    types: tuple[str, str, str]
+    types: Types
     place: int
     knobs: dict[str, int | str] | None
     predicted: float
@@ -113,18 +109,44 @@ class Built:
     source: str
     refused: str = ""
 
+    @property
+    def path(self) -> Path:
+        """Returns the folder of the bundle."""
+        return self.job.path
 
-def _payload(problem: Drawn, types: tuple[str, str, str]) -> str:
+    @property
+    def title(self) -> str:
+        """Returns the problem and the knobs, for messages."""
+        return f"{self.job.problem.name} {self.knobs}"
+
+
+def _payload(problem: Drawn, types: Types) -> str:
     from stepladder.payload.writing import matmul_text
 
-    element, accumulator, stored = types
+    element, accumulator, stored, b_layout = types
     return matmul_text(
-        *problem.size, a_type=element, b_type=element, acc_type=accumulator, c_type=stored, accumulate=False
+        *problem.size,
+        a_type=element,
+        b_type=element,
+        acc_type=accumulator,
+        c_type=stored,
+        b_layout=b_layout,
+        accumulate=False,
     )
 
 
-def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: Path) -> list[Job]:
-    """Returns what to build for a problem."""
+def plan(problem: Drawn, types: Types, everything: bool, folder: Path, swapped: bool = False) -> list[Job]:
+    """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
+    places from SWAPPED on."""
+    jobs = _candidates(problem, types, everything, folder)
+    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}) if swapped else []
+    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
+
+
+def _candidates(
+    problem: Drawn, types: Types, everything: bool, folder: Path, given: Mapping[str, int | str] | None = None
+) -> list[Job]:
+    """Returns the model's first settings for a problem, where some knobs are given."""
     from stepladder.pipeline import knob_choice, library
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.knob_query import read_query
@@ -132,15 +154,14 @@ def plan(problem: Drawn, types: tuple[str, str, str], everything: bool, folder: 
 
     with mlir_context():
         pipeline = library.load(PIPELINE)
-        request = Request(PIPELINE, {"target": TARGET}, tuned=True)
+        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True)
         ranked = knob_choice.rank(read_query(pipeline, request, _payload(problem, types), problem.name))
     candidates = ranked.first(MOST if everything else FIRST) if ranked is not None else []
     kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
-    jobs = [
-        Job(problem, types, place, candidate.knobs, candidate.microseconds, folder)
-        for place, candidate in enumerate(kept if everything else candidates)
+    return [
+        Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
+        for place, candidate in enumerate(kept if everything else candidates, SWAPPED if given else 0)
     ]
-    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs]
 
 
 def build_one(job: Job) -> Built:
@@ -161,88 +182,6 @@ def build_one(job: Job) -> Built:
     return Built(job, dict(built.manifest.knobs), built.run.knob_source.kind)
 
 
-class Gpu:
-    """The GPU: checks and times the kernels of one problem after another."""
-
-    def __init__(self) -> None:
-        import torch
-
-        from stepladder.runtime.device import Device
-
-        torch.zeros(1, device="cuda")
-        self.torch, self.device = torch, Device()
-
-    def _view(self, buffer: Buffer, shape: tuple[int, int], element: str) -> torch.Tensor:
-        """Returns a buffer as a tensor of its elements."""
-        forms = {"bf16": ("<i2", self.torch.bfloat16), "f16": ("<f2", None), "f32": ("<f4", None)}
-        form, viewed = forms[element]
-
-        interface = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
-        tensor = self.torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
-        return tensor if viewed is None else tensor.view(viewed)
-
-    def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
-        """Returns a copy of C, as f32."""
-        problem = buffers.problem
-        return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
-
-    def measure(self, built: Sequence[Built]) -> Iterator[tuple[Built, float, float]]:
-        """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us."""
-        from stepladder.measure.baselines import cublas
-        from stepladder.measure.timing import Contestant, Mode, Runner
-        from stepladder.runtime.bundle import read_bundle
-        from stepladder.runtime.errors import StepladderError
-        from stepladder.runtime.launch import MatmulBuffers
-
-        problem = read_bundle(built[0].job.path).manifest.problem
-        mode = Mode(SECONDS, 0.0)
-        with MatmulBuffers(self.device, problem) as buffers:
-            for buffer, shape, element in (
-                (buffers.a, problem.a_shape, problem.a_type),
-                (buffers.b, problem.b_shape, problem.b_type),
-            ):
-                self._view(buffer, shape, element).normal_()
-            self.torch.cuda.synchronize()
-            library = cublas(buffers)
-            library.enqueue()
-            self.device.synchronize()
-            expected = self._result(buffers)
-            limit = TOLERANCE[problem.c_type] * expected.abs().max().item()
-            reference = Runner(self.device, Contestant("cublas", problem.flops, library.enqueue))
-            for one in built:
-                try:
-                    bundle = read_bundle(one.job.path)
-                    enqueue = buffers.launcher(self.device.load(bundle), bundle)
-                    self._poison(buffers.c)
-                    enqueue()
-                    self.device.synchronize()
-                    error = (self._result(buffers) - expected).abs().max().item()
-                    if not error <= limit:
-                        print(f"{one.job.problem.name} {one.knobs}: WRONG by {error:.3g} of {limit:.3g}", flush=True)
-                        continue
-                    own = Runner(self.device, Contestant("own", problem.flops, enqueue))
-                    yield one, *self._times(own, reference, mode)
-                    own.free()
-                except StepladderError as error:
-                    print(f"{one.job.problem.name} {one.knobs}: {error.message}", flush=True)
-            reference.free()
-
-    def _poison(self, buffer: Buffer) -> None:
-        """Fills C with NaN."""
-        self.torch.as_tensor(buffer, device="cuda").fill_(0xFF)
-        self.torch.cuda.synchronize()
-
-    @staticmethod
-    def _times(own: Runner, reference: Runner, mode: Mode) -> tuple[float, float]:
-        """Returns the median times in us, after a first round that does not count."""
-        times: list[tuple[float, float]] = []
-        for _ in range(ROUNDS):
-            measured = [runner.measure(mode, lambda seconds: None) for runner in (own, reference)]
-            times.append(tuple(one["milliseconds"] / one["launches"] * 1e3 for one in measured))
-        first, second = zip(*times[1:])
-        return statistics.median(first), statistics.median(second)
-
-
 def _row(built: Built, own: float, cublas: float) -> list[Any]:
     problem, job = built.job.problem, built.job
     return [
@@ -258,14 +197,14 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
     ]
 
 
-def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
-    element, accumulator, stored = types
+def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
+    element, accumulator, stored, b_layout = types
     return {
         "schema_version": 1,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": [Path(word).name if Path(word).is_absolute() else word for word in sys.argv],
         "card": card,
-        "what": "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds",
+        "what": what,
         "problem": {
             "a_type": element,
             "b_type": element,
@@ -273,49 +212,106 @@ def _head(types: tuple[str, str, str], card: dict[str, Any]) -> dict[str, Any]:
             "c_type": stored,
             "accumulate": False,
             "a_layout": "row",
-            "b_layout": "row",
+            "b_layout": b_layout,
         },
         "pipeline": PIPELINE,
         "knobs": {"target": TARGET},
     }
 
 
-def measure(args: argparse.Namespace) -> None:
-    """Measures what the result does not have yet."""
+@dataclass(frozen=True)
+class Series:
+    """What to measure.
+
+    Attributes:
+        path: of the result, which is continued.
+        problems: all of the series.
+        types: element types and layout of all problems.
+        everything: whether up to MOST settings of a problem are measured, or the first four.
+        what: description of the measurement, for the result.
+        rotated_bytes: as in `choice_timing.Gpu`.
+        swapped: whether settings of exchanged operands are measured too.
+    """
+
+    path: Path
+    problems: list[Drawn]
+    types: Types
+    everything: bool = False
+    what: str = WHAT
+    rotated_bytes: float = 0.0
+    swapped: bool = False
+
+
+def measure_series(series: Series, args: argparse.Namespace) -> None:
+    """Measures the problems that the result does not have yet, a group after the other.
+
+    Args:
+        series: what to measure.
+        args: `jobs`, processes that build; `limit`, seconds after which no group starts; `build_only`, to build the
+            kernels and measure nothing.
+    """
     began = time.monotonic()
-    types = TYPES[args.types]
-    wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
-    wanted = wanted[: args.everything] if args.everything else wanted
-    path = Path(args.result)
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = json.loads(series.path.read_text())["rows"] if series.path.exists() else []
     done = {tuple(row[:3]) for row in rows}
-    wanted = [problem for problem in wanted if problem.size not in done]
+    wanted = [problem for problem in series.problems if problem.size not in done]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    size = max(1, GROUP * FIRST // MOST) if args.everything else GROUP
+    size = max(1, GROUP * FIRST // MOST) if series.everything else GROUP
     gpu: Gpu | None = None
+    head: dict[str, Any] = {}
     with ProcessPoolExecutor(args.jobs) as pool, tempfile.TemporaryDirectory() as temporary:
         # The pool's processes start before the GPU is opened in this one.
         groups = [wanted[start : start + size] for start in range(0, len(wanted), size)]
         for number, group in enumerate(groups):
             if time.monotonic() - began > args.limit:
-                print(f"out of time, {len(groups) - number} groups are left: the same command goes on")
+                print(f"out of time, {len(groups) - number} groups are left: the same command goes on", flush=True)
                 return
             folder = Path(temporary, str(number))
-            planned = list(
-                pool.map(plan, group, [types] * len(group), [bool(args.everything)] * len(group), [folder] * len(group))
-            )
-            built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
-            for one in built:
-                if one.refused:
-                    print(f"{one.job.problem.name} {one.knobs}: REFUSED: {one.refused}", flush=True)
+            built = _build(pool, series, group, folder)
             print(f"{len(built)} kernels built, {time.monotonic() - began:.0f} s", flush=True)
-            gpu = gpu or Gpu()
+            if args.build_only:
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            if gpu is None:
+                gpu = Gpu(series.rotated_bytes)
+                head = _head(series.types, gpu.device.describe(), series.what)
+                head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
                 own = [one for one in built if one.job.problem == problem and not one.refused]
                 rows += [_row(*measured) for measured in gpu.measure(own)] if own else []
-            write_table(path, _head(types, gpu.device.describe()), list(COLUMNS), rows)
+            write_table(series.path, head, list(COLUMNS), rows)
             shutil.rmtree(folder, ignore_errors=True)
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
+    """Builds the kernels of a group of problems; prints those that are refused."""
+    options = (series.types, series.everything, folder, series.swapped)
+    planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
+    built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
+    for one in built:
+        if one.refused:
+            print(f"{one.title}: REFUSED: {one.refused}", flush=True)
+    return built
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Measures what the result does not have yet."""
+    wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
+    wanted = wanted[: args.everything] if args.everything else wanted
+    measure_series(Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything)), args)
+
+
+def add_series_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `measure_series`."""
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=540,
+        metavar="SECONDS",
+        help="start no group of problems after these (default: 540)",
+    )
+    parser.add_argument("--build-only", action="store_true", help="build the kernels and measure nothing")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -332,14 +328,7 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument(
         "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"
     )
-    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
-    own.add_argument(
-        "--limit",
-        type=float,
-        default=540,
-        metavar="SECONDS",
-        help="start no group of problems after these (default: 540)",
-    )
+    add_series_options(own)
     own.set_defaults(run=measure)
     reporting = commands.add_parser("report", help="print how good the choices of results are")
     reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")

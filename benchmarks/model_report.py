@@ -16,14 +16,15 @@ DEFAULT = -1
 FIRST, MOST = 4, 48
 
 
-def _mean(values: Sequence[float]) -> float:
+def geometric_mean(values: Sequence[float]) -> float:
+    """Returns the geometric mean."""
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def _line(name: str, values: Sequence[float]) -> str:
     ordered = sorted(values)
     return (
-        f"{name:38} {len(values):4} problems: geometric mean {_mean(values):.3f}, least {ordered[0]:.3f}, "
+        f"{name:38} {len(values):4} problems: geometric mean {geometric_mean(values):.3f}, least {ordered[0]:.3f}, "
         f"nine in ten {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
     )
 

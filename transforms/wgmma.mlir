@@ -16,7 +16,12 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1",
-        stages_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+
+        // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
+        load_bits = "256 if block_n * a_bits <= 256 else 512",
+        load_n =
+          "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
+        stages_bytes = "stages * (block_m + load_n) * block_k * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -35,6 +40,15 @@ module attributes {transform.with_named_sequence} {
         // of setmaxnreg.
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+
+        // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows: blocks of a
+        // cluster load whole boxes or slices of their rows.
+        a_rows = "block_m if a_layout == 'row' else block_k",
+        b_rows = "block_n if b_layout == 'column' else block_k",
+        a_row_bytes = "(block_k if a_layout == 'row' else block_m) * a_bits // 8",
+        b_row_bytes = "(block_k if b_layout == 'column' else load_n) * a_bits // 8",
+        a_boxes = "a_row_bytes // (128 if a_row_bytes % 128 == 0 else 64 if a_row_bytes % 64 == 0 else 32)",
+        b_boxes = "b_row_bytes // (128 if b_row_bytes % 128 == 0 else 64 if b_row_bytes % 64 == 0 else 32)",
 
         // The bytes of a row of a TMA store box: the widest swizzle (128, 64 or 32 bytes) that divides a row of the
         // tile.
@@ -56,7 +70,9 @@ module attributes {transform.with_named_sequence} {
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 256 from options = [32, 64, 96, 128, 160, 192, 224, 256]
+    %block_n = transform.tune.knob<"block_n"> = 256
+      from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
+                      184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
       {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>
@@ -66,7 +82,7 @@ module attributes {transform.with_named_sequence} {
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two of them compute alternate tiles"}
       -> !transform.any_param
-    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8]
+    %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
       -> !transform.param<i64>
     %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
@@ -76,7 +92,8 @@ module attributes {transform.with_named_sequence} {
       {description = "thread blocks of a cluster along m; they share tiles of B by multicast"} -> !transform.param<i64>
     %cluster_n = transform.tune.knob<"cluster_n"> = 1 from options = [1, 2, 4]
       {description = "thread blocks of a cluster along n; they share tiles of A by multicast"} -> !transform.param<i64>
-    %split_k = transform.tune.knob<"split_k"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+    %split_k = transform.tune.knob<"split_k"> = 1
+      from options = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]
       {description = "thread blocks that split the k loop of a tile (split-K), for problems with few tiles"}
       -> !transform.param<i64>
     %split_k_workspace = transform.tune.knob<"split_k_workspace"> = "cluster" from options = ["cluster", "memory"]
@@ -98,12 +115,19 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
+    %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
+      {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"swap_operands"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "swap_operands"}} {
+    }, {
+      transform.include @swap_operands failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)

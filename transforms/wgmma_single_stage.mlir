@@ -12,14 +12,20 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1",
-        stages_bytes = "(block_m * block_k + block_k * block_n) * a_bits / 8",
+        // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
+        load_bits = "256 if block_n * a_bits <= 256 else 512",
+        load_n =
+          "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
+        stages_bytes = "(block_m + load_n) * block_k * a_bits / 8",
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         stages = "1", tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
-    %block_n = transform.tune.knob<"block_n"> = 128 from options = [32, 64, 96, 128, 160, 192, 224, 256]
+    %block_n = transform.tune.knob<"block_n"> = 128
+      from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
+                      184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
       {description = "columns of the tile of C that a block computes"} -> !transform.param<i64>
     %block_k = transform.tune.knob<"block_k"> = 64 from options = [16, 32, 64, 128]
       {description = "depth of one step of the k loop"} -> !transform.param<i64>

@@ -355,6 +355,35 @@ func.func @edges(%A: memref<100x104xf16>, %B: memref<64x64xf16>, %C: memref<100x
 // -----
 
 #space = #gpu.address_space<workgroup>
+// Rows of B's tile of 8 columns, 16 bytes, are loaded in a box of 32 bytes; the product reads 8 columns.
+// CHECK-LABEL: func.func @narrow_b(
+// CHECK: nvgpu.tma.create.descriptor {{.*}} box[%c64, %c16] {{.*}} -> <tensor = memref<64x16xf16, 3>, swizzle = swizzle_32b
+// CHECK: memref.alloc() {operand_b} : memref<3x1x64x16xf16, #gpu.address_space<workgroup>>
+// 128 x 64 + 64 x 16 elements of 2 bytes.
+// CHECK: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c18432
+// CHECK: !nvgpu.warpgroup.descriptor<tensor = memref<64x8xf16,
+func.func @narrow_b(%A: memref<128x64xf16>, %B: memref<64x8xf16>, %C: memref<128x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<128x8xf32, #space>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<128x8xf32, #space>)
+    %shared_a = memref.alloc() {operand_a} : memref<128x64xf16, #space>
+    %shared_b = memref.alloc() {operand_b} : memref<64x8xf16, #space>
+    linalg.copy {operand_a} ins(%A : memref<128x64xf16>) outs(%shared_a : memref<128x64xf16, #space>)
+    linalg.copy {operand_b} ins(%B : memref<64x8xf16>) outs(%shared_b : memref<64x8xf16, #space>)
+    linalg.matmul ins(%shared_a, %shared_b : memref<128x64xf16, #space>, memref<64x8xf16, #space>)
+        outs(%sums : memref<128x8xf32, #space>)
+    linalg.copy {operand_c} ins(%sums : memref<128x8xf32, #space>) outs(%C : memref<128x8xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
 func.func @pitch(%A: memref<128x100xf16>, %B: memref<32x64xf16>, %C: memref<128x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -375,21 +404,21 @@ func.func @pitch(%A: memref<128x100xf16>, %B: memref<32x64xf16>, %C: memref<128x
 // -----
 
 #space = #gpu.address_space<workgroup>
-func.func @no_swizzle(%A: memref<128x64xf16>, %B: memref<64x8xf16>, %C: memref<128x8xf32>) {
+func.func @no_swizzle(%A: memref<128x8xf16>, %B: memref<8x64xf16>, %C: memref<128x64xf32>) {
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
-    %sums = memref.alloc() {operand_c} : memref<128x8xf32, #space>
-    linalg.fill ins(%zero : f32) outs(%sums : memref<128x8xf32, #space>)
-    %shared_a = memref.alloc() {operand_a} : memref<128x64xf16, #space>
-    %shared_b = memref.alloc() {operand_b} : memref<64x8xf16, #space>
-    linalg.copy {operand_a} ins(%A : memref<128x64xf16>) outs(%shared_a : memref<128x64xf16, #space>)
-    // expected-error@+1 {{rows of the tile of B are 16 bytes, and TMA swizzles multiples of 32}}
-    linalg.copy {operand_b} ins(%B : memref<64x8xf16>) outs(%shared_b : memref<64x8xf16, #space>)
-    linalg.matmul ins(%shared_a, %shared_b : memref<128x64xf16, #space>, memref<64x8xf16, #space>)
-        outs(%sums : memref<128x8xf32, #space>)
-    linalg.copy {operand_c} ins(%sums : memref<128x8xf32, #space>) outs(%C : memref<128x8xf32>)
+    %sums = memref.alloc() {operand_c} : memref<128x64xf32, #space>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<128x64xf32, #space>)
+    %shared_a = memref.alloc() {operand_a} : memref<128x8xf16, #space>
+    %shared_b = memref.alloc() {operand_b} : memref<8x64xf16, #space>
+    // expected-error@+1 {{rows of the tile of A are 16 bytes, and TMA swizzles multiples of 32}}
+    linalg.copy {operand_a} ins(%A : memref<128x8xf16>) outs(%shared_a : memref<128x8xf16, #space>)
+    linalg.copy {operand_b} ins(%B : memref<8x64xf16>) outs(%shared_b : memref<8x64xf16, #space>)
+    linalg.matmul ins(%shared_a, %shared_b : memref<128x8xf16, #space>, memref<8x64xf16, #space>)
+        outs(%sums : memref<128x64xf32, #space>)
+    linalg.copy {operand_c} ins(%sums : memref<128x64xf32, #space>) outs(%C : memref<128x64xf32>)
     gpu.terminator
   }
   return

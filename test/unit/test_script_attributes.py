@@ -6,6 +6,7 @@ from stepladder.pipeline import library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.definition import Requirement
 from stepladder.pipeline.expressions import Scope, evaluate
+from stepladder.pipeline.knobs import evaluation_scope
 from stepladder.runtime.errors import StepladderError
 
 TEXT = """\
@@ -96,7 +97,7 @@ def test_attributes_of_pipelines_that_are_refused(load, attributes, message) -> 
 def test_the_known_ones_are_named(load) -> None:
     with pytest.raises(StepladderError) as error:
         load(step="optimisation")
-    assert error.value.notes == ("known are: optimization, needs, requires, when, left_out",)
+    assert error.value.notes == ("known are: optimization, needs, requires, when, left_out, facts",)
 
 
 def test_requirements_apply_in_the_case_that_when_names(load) -> None:
@@ -156,3 +157,20 @@ module attributes {{transform.with_named_sequence}} {{
     with pytest.raises(StepladderError, match="'optimization' stands on the declaration of step 'bufferize'") as error:
         load(text=declared)
     assert error.value.location.endswith("mine.mlir:2:3")
+
+
+def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
+    with mlir_context():
+        pipeline = library.load("wgmma")
+        defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
+    facts = {"m": 8, "n": 4096, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
+    facts |= {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "a_bits": 8, "b_bits": 8}
+    swapped = {**defaults, "swap_operands": True}
+    names = ("m", "n", "a_layout", "b_layout", "c_layout", "a_type")
+    plain, changed = (evaluation_scope(pipeline, knobs, facts, ()) for knobs in (defaults, swapped))
+    assert [plain[name] for name in names] == [8, 4096, "row", "row", "row", "f8E4M3FN"]
+    assert [changed[name] for name in names] == [4096, 8, "column", "column", "column", "f8E5M2"]
+    assert changed["tiles"] == 32 and plain["tiles"] == 16
+    # A dump has the exchanged matmul already.
+    dump = evaluation_scope(pipeline, swapped, {"a_layout": "column", "b_layout": "row"}, ())
+    assert dump["a_layout"] == "column" and "m" not in dump

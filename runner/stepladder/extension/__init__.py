@@ -50,6 +50,7 @@ from stepladder.extension.ops import (
     specialize_warps,
     split_k,
     stream_k_tail,
+    swap_operands,
     tma_store_epilogue,
 )
 from stepladder.mlir.bindings import ir

@@ -36,6 +36,8 @@ FACTS = (
     "a_layout",
     "b_layout",
     "has_consumer",
+    "has_elementwise",
+    "c_layout",
 )
 
 
@@ -52,6 +54,8 @@ def problem_facts(problem: Problem) -> Facts:
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
         "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
+        "has_elementwise": int(bool(problem.consumers)),
+        "c_layout": "row",
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -65,7 +69,8 @@ def type_facts(module: ir.Module) -> Facts:
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
     """
-    facts: Facts = {"has_consumer": int(any(map(_is_consumer, walk(module)))), "batched": 0}
+    has_consumer = int(any(map(_is_consumer, walk(module))))
+    facts: Facts = {"has_consumer": has_consumer, "has_elementwise": has_consumer, "batched": 0}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts

@@ -96,6 +96,9 @@ OF_STEPS = {
     ),
     "when": Attribute("an expression over knobs", 'when = "split_k > 1"', _is_text, _text),
     "left_out": Attribute("numbers, booleans or texts by knob", "left_out = {stages = 1 : i64}", _is_values_by_name),
+    "facts": Attribute(
+        "expressions by fact of the payload", 'facts = {m = "n", n = "m"}', _is_texts_by_name, _texts_by_name
+    ),
 }
 OF_PIPELINES = {
     "derived": Attribute(

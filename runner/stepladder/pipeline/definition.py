@@ -7,6 +7,7 @@ file under `steps/`. `library` reads them from the scripts.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +106,7 @@ class Step:
         requires: what must hold where it runs.
         needs: names of the steps without which it cannot run.
         left_out: knob values that hold where it is left out.
+        facts: fact of the payload -> expression of its value, in expressions of all steps, where this step runs.
         dialects: the Python-defined dialects that its ops belong to; empty for a step that a stock mlir-opt runs.
         condition: when it runs; None for always.
     """
@@ -115,6 +117,7 @@ class Step:
     requires: tuple[Requirement, ...]
     needs: tuple[str, ...]
     left_out: Knobs
+    facts: Mapping[str, str]
     dialects: tuple[str, ...]
     condition: Condition | None
 

@@ -58,6 +58,8 @@ class Query:
         measured: the measured knobs that apply to the pipeline.
         gpu: key of the GPU to choose for; None for the one that the model has for the target.
         location: of the payload's matmul, for messages.
+        changes_facts: whether a step that the given knobs run changes facts of the payload: knobs that were measured
+            without that step do not apply.
     """
 
     pipeline: Pipeline
@@ -69,6 +71,7 @@ class Query:
     measured: measured_knobs.Measured
     gpu: str | None = None
     location: str = ""
+    changes_facts: bool = False
 
     def found_gpu(self) -> Found:
         """Returns the GPU that knobs are chosen for, with a note where the model does not know it.
@@ -129,15 +132,16 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
         query: what they are for.
         database: a tuning database; None for none.
     """
-    if database is not None:
+    if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
     found = query.found_gpu()
-    for entry in measured_knobs.near(query.measured.source, query.problem) if query.measured.source else []:
+    source = None if query.changes_facts else query.measured.source
+    for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.measured_on == found.gpu.name:
             yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
     ranked = rank(query)
     if ranked is None:
-        alike = measured_knobs.candidates(query.measured.source, query.problem) if query.measured.source else []
+        alike = measured_knobs.candidates(source, query.problem) if source else []
         for knobs in alike:
             yield Choice(knobs, Source(MEASURED, "measured for the problem most like this one"))
         return

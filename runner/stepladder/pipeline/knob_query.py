@@ -12,7 +12,7 @@ from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Pipeline
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
-from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
+from stepladder.pipeline.knobs import changes_facts, choose_knobs, evaluation_scope
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
@@ -85,6 +85,7 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
         find_measured(pipeline),
         request.gpu,
         matmul.location,
+        changes_facts(pipeline, scope, request.without),
     )
 
 

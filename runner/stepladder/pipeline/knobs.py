@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, value_text
-from stepladder.pipeline.expressions import Scope, Value
+from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, value_text
+from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError, suggest
@@ -44,6 +44,9 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
 def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value], without: tuple[str, ...]) -> Scope:
     """Returns the names that expressions of a pipeline may use, with their values.
 
+    A step that changes facts changes them for the expressions of all steps. The facts of a dump are of what is left of
+    its matmul, and stay as they are.
+
     Args:
         pipeline: whose derived names are added.
         knobs: the value of every knob.
@@ -59,7 +62,25 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
         target = targets.find(str(knobs["target"]))
         known["shared_memory_limit"] = target.shared_memory
         known["max_threads_per_sm"] = target.threads_per_sm
-    return Scope({**known, **knobs}, pipeline.derived)
+    scope = Scope({**known, **knobs}, pipeline.derived)
+    for step in changing_steps(pipeline, without):
+        if set(step.facts) <= set(facts) and _runs(step, scope):
+            scope = scope.replace(**{name: evaluate(text, scope) for name, text in step.facts.items()})
+    return scope
+
+
+def changing_steps(pipeline: Pipeline, without: tuple[str, ...]) -> list[Step]:
+    """Returns the steps that change facts of the payload, in order."""
+    return [step for step in pipeline.steps if step.facts and step.name not in without]
+
+
+def changes_facts(pipeline: Pipeline, scope: Scope, without: tuple[str, ...]) -> bool:
+    """Returns whether a step that runs changes facts of the payload."""
+    return any(_runs(step, scope) for step in changing_steps(pipeline, without))
+
+
+def _runs(step: Step, scope: Scope) -> bool:
+    return step.condition is None or evaluate(step.condition.expression, scope) == step.condition.region
 
 
 def _knob_value(knob: Knob, given: KnobValue, pipeline: Pipeline) -> KnobValue:

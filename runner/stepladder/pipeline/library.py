@@ -12,6 +12,8 @@ What the runner needs to know of a sequence beyond its upstream ops, the text ho
                     when = "expression"                     the case in which `requires` applies; always without it
                     needs = ["step", ...]                   steps without which this one cannot run
                     left_out = {knob = value, ...}          knob values that hold when it is left out
+                    facts = {fact = "expression", ...}      facts of the payload that it changes, such as m, and their
+                                                            values in the expressions of all steps
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from stepladder.extension.lib.dialect import python_dialects_in
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.payload.facts import FACTS
 from stepladder.pipeline import attributes as script_attributes
 from stepladder.pipeline import scripts
 from stepladder.pipeline.definition import Condition, Knob, KnobValue, Pipeline, Requirement, Step, value_text
@@ -213,6 +216,23 @@ def _define(pipeline: Pipeline, name: str, near: Path) -> ir.Operation:
     return sequence
 
 
+def _facts(sequence: ir.Operation, name: str) -> dict[str, str]:
+    """Returns the facts of the payload that a step changes, each with its expression.
+
+    Raises:
+        StepladderError: there is no such fact.
+    """
+    facts = _texts(sequence, "facts")
+    for fact in facts:
+        if fact not in FACTS:
+            raise StepladderError(
+                f"step '{name}' changes '{fact}', which is no fact of a payload{suggest(fact, list(FACTS))}",
+                location=diagnostics.location_text(sequence.location),
+                notes=[f"facts are: {', '.join(FACTS)}"],
+            )
+    return facts
+
+
 def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> Step:
     sequence = _define(pipeline, name, pipeline.path)
     script_attributes.check_step(sequence, name)
@@ -229,6 +249,7 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> St
         _read_requirements(sequence),
         tuple(needed.value for needed in sequence.attributes["needs"]) if "needs" in sequence.attributes else (),
         {knob: _value(value) for knob, value in _entries(sequence, "left_out").items()},
+        _facts(sequence, name),
         python_dialects_in(ops),
         condition,
     )

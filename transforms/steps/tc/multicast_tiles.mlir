@@ -20,7 +20,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @multicast_tiles(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["form_clusters"]} {
+      attributes {optimization, needs = ["form_clusters"], requires = [
+        {condition = "a_boxes % cluster_n == 0 or a_rows % (8 * cluster_n) == 0",
+         message = "cluster_n must divide the tile of A into whole boxes (a_boxes) or slices of 8, 16, ... rows"},
+        {condition = "b_boxes % cluster_m == 0 or b_rows % (8 * cluster_m) == 0",
+         message = "cluster_m must divide the tile of B into whole boxes (b_boxes) or slices of 8, 16, ... rows"}
+      ]} {
     "tc.multicast_tiles"(%module) {rows = 2 : i64, columns = 1 : i64,
       knobs = {rows = "cluster_m", columns = "cluster_n"}} : (!transform.any_op) -> ()
 

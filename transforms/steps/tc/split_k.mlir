@@ -62,13 +62,15 @@ module attributes {transform.with_named_sequence} {
          message = "with split_k above 1 and split_k_workspace = cluster, cluster_m and cluster_n must be 1"},
         {condition = "split_k * cluster_m * cluster_n <= 64",
          message = "with split_k above 1, split_k * cluster_m * cluster_n must be at most 64"},
+        {condition = "split_k_workspace == 'cluster' or block_n % 16 == 0",
+         message = "with split_k_workspace = memory, block_n must be a multiple of 16"},
         {condition = "split_k_workspace == 'cluster' or global_workspace_bytes <= 256 * 1024 * 1024",
          message = "with split_k_workspace = memory, the workspace must take at most 256 MiB (global_workspace_bytes)"},
         {condition = "not is_pingpong",
          message = "with split_k above 1, schedule must be cooperative"},
         {condition = "(k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
          message = "each of the split_k splits must have a step of the k loop (k_steps)"},
-        {condition = "n % 4 == 0", message = "with split_k above 1, n must be a multiple of 4"}
+        {condition = "n % 4 == 0 or c_layout == 'column'", message = "with split_k above 1, n must be a multiple of 4"}
       ]} {
     "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
       knobs = {splits = "split_k", threads = "consumers * 128", workspace = "split_k_workspace"}}

@@ -171,7 +171,7 @@ def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
     type_ = ir.MemRefType(tile.type)
     source = producer(tile)
     dynamic: list[ir.Value] = []
-    if source is not None:
+    if source is not None and source.name == "memref.subview":
         offsets = list(ir.DenseI64ArrayAttr(source.attributes["static_offsets"]))
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets) :]

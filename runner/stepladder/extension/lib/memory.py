@@ -84,6 +84,41 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
     return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
+def source_of_transpose(view: ir.Value) -> ir.Value | None:
+    """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
+
+    A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point.
+    """
+    op = producer(view)
+    if op is not None and op.name == "memref.transpose":
+        return op.operands[0]
+    source = source_of_transpose(op.operands[0]) if op is not None and op.name == "memref.subview" else None
+    if op is None or source is None:
+        return None
+    type_ = ir.MemRefType(view.type)
+    strides, offset = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    attributes, operands, counts = {}, [], []
+    dynamic = list(op.operands)[1:]
+    for name in ("static_offsets", "static_sizes", "static_strides"):
+        numbers = list(ir.DenseI64ArrayAttr(op.attributes[name]))
+        values = [dynamic.pop(0) if number == unknown else None for number in numbers]
+        given = [value for value in reversed(values) if value is not None]
+        attributes[name] = ir.DenseI64ArrayAttr.get(list(reversed(numbers)))
+        operands += given
+        counts.append(len(given))
+    layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
+    result = ir.MemRefType.get(
+        list(reversed(type_.shape)), type_.element_type, layout=layout, memory_space=type_.memory_space
+    )
+    return ir.Operation.create(
+        "memref.subview",
+        results=[result],
+        operands=[source, *operands],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, *counts]), **attributes},
+    ).results[0]
+
+
 def add_buffers(left: ir.Value, right: ir.Value, destination: ir.Value) -> None:
     """Creates a `linalg.add` of two buffers into a third, without upstream's builders, which take long to import."""
     add = ir.Operation.create(

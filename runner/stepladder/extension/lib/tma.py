@@ -30,6 +30,15 @@ def row_swizzle(row_bytes: int) -> int | None:
     return next((swizzle for swizzle in SWIZZLES if row_bytes % swizzle == 0), None)
 
 
+def whole_boxes(row_bytes: int) -> int:
+    """Returns the bytes of the boxes for a row of a tile, where boxes may exceed the tile.
+
+    TMA takes about as long for a row of 32 bytes as for one of 64: boxes of 32 bytes are for rows of up to 32 bytes.
+    """
+    box = SWIZZLES[-1] if row_bytes <= SWIZZLES[-1] else SWIZZLES[-2]
+    return -(-row_bytes // box) * box
+
+
 def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int) -> ir.Value:
     """Returns the TMA descriptor of a buffer, created at the current insertion point, on the host.
 

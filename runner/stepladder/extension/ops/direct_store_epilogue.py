@@ -17,9 +17,9 @@ class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
     are used: elements along n as pairs, those along m one for a row.
 
     Where a tile may extend beyond C, rows and columns are predicated on C's extents. Where rows of C have an odd number
-    of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. A tile
-    that is written in fragment order (a `linalg.transpose`, see `fragment_order`) is stored in vectors of four
-    elements.
+    of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. So are
+    those of a tile of a transposed C (`memref.transpose`), to C itself. A tile that is written in fragment order (a
+    `linalg.transpose`, see `fragment_order`) is stored in vectors of four elements.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op, an addition or such a
@@ -35,58 +35,65 @@ def _rows_take_pairs(tile: ir.Value) -> bool:
     return strides[0] % PAIR == 0
 
 
-def _write(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> None:
-    """Writes a pair or one element to C, or adds it to C."""
+def _write(value: ir.Value, found: Epilogue, c_tile: ir.Value, row: ir.Value, column: ir.Value) -> None:
+    """Writes a pair or one element to a row-major tile of C, or adds it to C."""
     dialect, attributes = "memref", {}
     if isinstance(value.type, ir.VectorType):
         dialect, attributes = "vector", memory.vector_alignment(value.type)
     if found.accumulates:
         old = ir.Operation.create(
-            f"{dialect}.load", results=[value.type], operands=[found.c_tile, row, column], attributes=attributes
+            f"{dialect}.load", results=[value.type], operands=[c_tile, row, column], attributes=attributes
         ).results[0]
         value = arith.addf(old, value)
-    ir.Operation.create(f"{dialect}.store", operands=[value, found.c_tile, row, column], attributes=attributes)
+    ir.Operation.create(f"{dialect}.store", operands=[value, c_tile, row, column], attributes=attributes)
 
 
 def _store_row_major(found: Epilogue) -> None:
-    """Writes a row-major C, or a row-major tile."""
+    """Writes a row-major tile of C, or of its transpose."""
     rows, columns = found.shape
     whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
     rows_of_tile, columns_of_tile = epilogue.extents_of(found.c_tile, whole)
     fragment = found.fragment()
     first_row = arith.addi(found.first_row(), epilogue.thread_row())
     first_column = epilogue.thread_column()
+    transposed = memory.source_of_transpose(found.c_tile)
     column_of = [arith.addi(first_column, index(MATRIX * matrix)) for matrix in range(columns // MATRIX)]
     for block in range(rows // MMA_ROWS):
         for half in (0, 1):
             row = arith.addi(first_row, index(MMA_ROWS * block + MATRIX * half))
             with create_if_below(row, rows_of_tile):
                 for matrix, column in enumerate(column_of):
-                    _store_at(fragment, found, (block, matrix, half), row, column, columns_of_tile)
+                    _store_at(fragment, found, transposed, (block, matrix, half), row, column, columns_of_tile)
 
 
 def _store_at(
     fragment: AccumulatorFragment,
     found: Epilogue,
+    transposed: ir.Value | None,
     position: tuple[int, int, int],
     row: ir.Value,
     column: ir.Value,
     columns: ir.Value | None,
 ) -> None:
-    """Writes the pair at `position` of a fragment to `row` and `column` of C.
+    """Writes the pair at `position` of a fragment to `row` and `column` of the tile.
 
-    Elements from `columns`, the tile's extent inside C, on are left out; None: the tile is inside C.
+    Elements from `columns`, the tile's extent inside C, on are left out; None: the tile is inside C. `transposed` is
+    the view of C whose transpose the tile is; None for a tile of C.
     """
     if _rows_take_pairs(found.c_tile):
         with create_if_below(column, columns):
-            _write(_computed(fragment.pair(*position), found, row, column), found, row, column)
+            _write(_computed(fragment.pair(*position), found, row, column), found, found.c_tile, row, column)
         return
     for side in range(PAIR):
         own = arith.addi(column, index(side)) if side else column
         with create_if_below(own, columns):
             pair = fragment.pair(*position)
             element = memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
-            _write(_computed(element, found, row, own), found, row, own)
+            element = _computed(element, found, row, own)
+            if transposed is None:
+                _write(element, found, found.c_tile, row, own)
+            else:
+                _write(element, found, transposed, own, row)
 
 
 def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> ir.Value:

@@ -29,6 +29,9 @@ class LoadByTma(Tc.Operation, name="load_by_tma"):
     columns>` per stage, with the 16-byte units of a row permuted within groups of eight rows. Only the tensor core can
     read it. The user of the copy's tile uses a cast of the stage instead, which `tc.convert_to_warpgroup_mma` takes.
 
+    Rows of B's tile along n are loaded in whole boxes, of 64 bytes or more where the row exceeds 32 bytes. The tensor
+    core does not read the columns of a box beyond the tile.
+
     Descriptors are created on the host, before the launch (`nvgpu.tma.create.descriptor`). TMA fills elements outside
     of the matrix with zeros, so that fills of the tile are erased.
 
@@ -60,6 +63,13 @@ def _shared_tile(copy: ir.Operation) -> ir.Operation:
     return source
 
 
+def _is_b_along_k(matmul: ir.Operation) -> bool:
+    """Returns whether the rows of B's tile are along k: B is stored as n x k."""
+    if "indexing_maps" not in matmul.attributes:
+        return False
+    return ir.AffineMapAttr(matmul.attributes["indexing_maps"][1]).value.results[0] != ir.AffineExpr.get_dim(2)
+
+
 class _Load:
     """A copy that becomes TMA loads.
 
@@ -68,6 +78,7 @@ class _Load:
         launch: the launch around it.
         first: the first of all copies.
         stages: of the pipeline.
+        matmul: the `linalg.matmul` that reads the tile.
 
     Attributes:
         tile: the alloc that the copy fills.
@@ -76,7 +87,9 @@ class _Load:
         bytes: of a stage.
     """
 
-    def __init__(self, copy: ir.Operation, launch: ir.Operation, first: ir.Operation, stages: int) -> None:
+    def __init__(
+        self, copy: ir.Operation, launch: ir.Operation, first: ir.Operation, stages: int, matmul: ir.Operation
+    ) -> None:
         self.copy = copy
         self.mark = next(mark for mark in _OPERANDS if mark in copy.attributes)
         self.tile = _shared_tile(copy)
@@ -84,6 +97,8 @@ class _Load:
         self.rows, columns = type_.shape
         self.element_type = type_.element_type
         width = types.byte_width(self.element_type)
+        if self.mark == "operand_b" and not _is_b_along_k(matmul):
+            columns = tma.whole_boxes(columns * width) // width
         swizzle = tma.row_swizzle(columns * width)
         matrix = _OPERANDS[self.mark]
         if swizzle is None:
@@ -181,7 +196,7 @@ def load_by_tma(payload: ir.Operation, op: LoadByTma, rewriter: Rewriter) -> Non
     stages, warpgroups = op.stages.value, op.warpgroups.value
     copies = _copies(launch)
     matmul = _matmul_of(launch, copies)
-    loads = [_Load(copy, launch, copies[0], stages) for copy in copies]
+    loads = [_Load(copy, launch, copies[0], stages, matmul) for copy in copies]
     for load in reversed(loads):
         defining_op(load.buffer).move_before(body_of(launch).operations[0])
     launches.set_launch_sizes(launch, launches.BLOCK, [warpgroups * threads.WARPGROUP, 1, 1])

@@ -39,6 +39,7 @@ _CONSUMER_OPS = (
     "linalg.transpose",
     "nvvm.wgmma.wait.group.sync.aligned",
     "vector.store",
+    "memref.store",
     "nvvm.cluster.arrive",
     "nvvm.cluster.wait",
     "nvvm.barrier",

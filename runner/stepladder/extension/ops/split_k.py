@@ -17,7 +17,7 @@ class SplitK(Tc.Operation, name="split_k"):
     Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
     the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An
     elementwise op on the product is computed once, on the reduced elements. The result does not depend on the order in
-    which blocks arrive.
+    which blocks arrive. Elements of a tile of a transposed C (`memref.transpose`) are written one by one, to C itself.
 
     The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
     first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
@@ -119,8 +119,8 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
     accumulates = _initialize_to_zero(accumulator, rewriter)
     c_tile = writer.operands[len(writer.operands) - 1]
     rows, columns = ir.MemRefType(accumulator.type).shape
-    pitch = ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0]
-    if pitch % WIDTH:
+    pitch, step = ir.MemRefType(c_tile.type).get_strides_and_offset()[0]
+    if step == 1 and pitch % WIDTH:
         raise Refusal(
             writer,
             f"rows of C have {pitch} elements, and splits are reduced {WIDTH} adjacent elements at a time: "
@@ -130,6 +130,9 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         workspace.store(accumulator)
         workspace.arrive_and_wait()
         rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
+        transposed = memory.source_of_transpose(c_tile)
+        if transposed is not None and elementwise is not None:
+            raise Refusal(writer, "an elementwise op on the product of a transposed C")
         # Adjacent threads, then adjacent blocks, reduce adjacent vectors.
         first = apply(lambda s, t: s * thread_count + t, workspace.split, threads.thread_id())
         loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
@@ -142,11 +145,14 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
                     total = _rounded(total, c_tile)
                 length = WIDTH // len(column_of_run)
                 for run, column in enumerate(column_of_run):
+                    own = _slice(total, run * length, length)
+                    if transposed is not None:
+                        _write_column(own, transposed, row, column, columns_of_c, accumulates)
+                        continue
                     with create_if_below(column, columns_of_c):
-                        part = _slice(total, run * length, length)
                         if elementwise is not None:
-                            part = elementwise.compute(part, Position(row, column))
-                        _write(part, c_tile, row, column, accumulates)
+                            own = elementwise.compute(own, Position(row, column))
+                        _write(own, c_tile, row, column, accumulates)
             scf.yield_([])
         workspace.release()
     rewriter.erase_op(writer)
@@ -176,3 +182,26 @@ def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, a
     if accumulates:
         value = arith.addf(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
     memory.store_vector(value, c_tile, row, column)
+
+
+def _write_column(
+    value: ir.Value, c: ir.Value, row: ir.Value, column: ir.Value, columns: ir.Value | None, accumulates: bool
+) -> None:
+    """Writes a vector of a row of a tile to the column of C that the row is, or adds it to C.
+
+    Args:
+        value: the vector.
+        c: the view of C whose transpose the tile is.
+        row, column: of the first element in the tile.
+        columns: of the tile inside C; None for all.
+        accumulates: whether to add.
+    """
+    type_ = ir.VectorType(value.type)
+    for number in range(type_.shape[0]):
+        own = arith.addi(column, index(number)) if number else column
+        with create_if_below(own, columns):
+            element = memory.extract(value, [number], type_.element_type)
+            if accumulates:
+                old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, own, row])
+                element = arith.addf(old.results[0], element)
+            ir.Operation.create("memref.store", operands=[element, c, own, row])

@@ -1,0 +1,134 @@
+"""Measures decode-sized products, of 1 to 64 rows with the weights of public language models, beside cuBLAS.
+
+Where both MLIR and a GPU are, with PyTorch:
+
+    python benchmarks/decode.py measure RESULT.json [--layout column] [--rows 1 8 64] [--limit 540]
+    python benchmarks/decode.py report RESULT.json ...
+
+Such a product reads every weight once, so that the rate of HBM bounds it. Launches go through copies of the operands of
+400 MB together, several times the L2 cache: no launch finds its weights there. For every problem it measures the knobs
+that `stepladder compile` takes, the model's first four settings, and its first four with exchanged operands
+(`swap_operands`). `column` is the layout in which most frameworks store weights: a row of B for each of its outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import new_parser, run
+from draw import Drawn
+from model_choice import SWAPPED, Series, add_series_options, measure_series
+from model_report import DEFAULT, FIRST, geometric_mean
+from stepladder.pipeline.cost_model import gpu as gpus
+
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+# n x k of the linear layers of three public models: query, key and value in one; output of the attention; gate and up
+# projection in one; down projection.
+MODELS = {
+    "Llama 3 8B": ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)),
+    "Qwen2.5 14B": ((7168, 5120), (5120, 5120), (27648, 5120), (5120, 13824)),
+    "Llama 3 70B": ((10240, 8192), (8192, 8192), (57344, 8192), (8192, 28672)),
+}
+ROTATED_BYTES = 400e6
+WHAT = "decode-sized products, operands rotated over 400 MB, in turn with cuBLAS, median of 3 rounds"
+ELEMENT_BYTES = 2
+CHOICES: dict[str, Sequence[int]] = {
+    "default": (DEFAULT,),
+    "best of five": range(DEFAULT, FIRST),
+    "swapped, first": (SWAPPED,),
+    "swapped, best of four": range(SWAPPED, SWAPPED + FIRST),
+}
+
+
+def problems(rows: Sequence[int]) -> list[Drawn]:
+    """Returns the products of all layers of all models, with each number of rows."""
+    return [Drawn(model, m, n, k, False) for model, layers in MODELS.items() for n, k in layers for m in rows]
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Measures what the result does not have yet."""
+    types = ("bf16", "f32", "bf16", args.layout)
+    series = Series(
+        Path(args.result), problems(args.rows), types, what=WHAT, rotated_bytes=ROTATED_BYTES, swapped=not args.plain
+    )
+    measure_series(series, args)
+
+
+def _rate(cell: dict[str, Any], microseconds: float) -> float:
+    """Returns the bytes of A, B and C per microsecond."""
+    m, n, k = (cell[name] for name in "mnk")
+    return (m * k + k * n + m * n) * ELEMENT_BYTES / microseconds
+
+
+def report(args: argparse.Namespace) -> None:
+    """Prints, for each number of rows, the ratio to cuBLAS and the fraction of the rate of HBM."""
+    for path in args.results:
+        data = json.loads(Path(path).read_text())
+        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        sheet = gpus.for_device(data["card"]["name"], data["knobs"]["target"]).gpu.hbm_bytes_per_us
+        copied = data["card"].get("copied_gb_per_second", 0.0) * 1e3
+        print(
+            f"{path}: B {data['problem']['b_layout']}-major, {data['card']['name']}, {data['date'][:10]}; HBM "
+            f"{sheet / 1e6:.2f} TB/s by the data sheet, {copied / 1e6:.2f} in a copy"
+        )
+        for m in sorted({cell["m"] for cell in cells}):
+            own = [cell for cell in cells if cell["m"] == m]
+            for title, places in CHOICES.items():
+                best = _best(own, places)
+                if not best:
+                    continue
+                ratios = [cell["cublas_microseconds"] / cell["microseconds"] for cell in best]
+                rates = [_rate(cell, cell["microseconds"]) / sheet for cell in best]
+                library = [_rate(cell, cell["cublas_microseconds"]) / sheet for cell in best]
+                print(
+                    f"  m = {m:2}, {title:21}: {len(best):2} layers, of cuBLAS {geometric_mean(ratios):.3f}, least "
+                    f"{min(ratios):.3f}; of HBM {geometric_mean(rates):.3f}, least {min(rates):.3f}, cuBLAS "
+                    f"{geometric_mean(library):.3f}"
+                )
+
+
+def _best(cells: list[dict[str, Any]], places: Sequence[int]) -> list[dict[str, Any]]:
+    """Returns the fastest kernel of each problem among some places."""
+    best: dict[tuple[int, int, int], dict[str, Any]] = {}
+    for cell in cells:
+        size = cell["m"], cell["n"], cell["k"]
+        if (
+            cell["place"] in places
+            and cell["microseconds"] < best.get(size, {"microseconds": float("inf")})["microseconds"]
+        ):
+            best[size] = cell
+    return list(best.values())
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="PART")
+    own = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
+    own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
+    own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
+    own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
+    own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
+    add_series_options(own)
+    own.set_defaults(run=measure)
+    reporting = commands.add_parser("report", help="print ratios to cuBLAS and fractions of the rate of HBM")
+    reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")
+    reporting.set_defaults(run=report)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures or reports."""
+    args = make_parser().parse_args(argv)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,103 @@
+// The transpose of C is computed from B and A exchanged, and written through a transposed view; no matrix is copied.
+//
+// DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --set swap_operands=true --set epilogue=registers --from swap_operands --through swap_operands
+// RUN: %{opt} %s --split-input-file --verify-diagnostics | FileCheck %s
+
+// Row-major operands are read transposed, k x m and n x k; the fill, the rounding and C have the extents exchanged.
+// CHECK-DAG: #[[a:.+]] = affine_map<(d0, d1, d2) -> (d2, d0)>
+// CHECK-DAG: #[[b:.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[c:.+]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-LABEL: func.func @rounded(
+// CHECK-SAME: [[A:%.+]]: memref<8x128xf16>, [[B:%.+]]: memref<128x256xf16>, [[C:%.+]]: memref<8x256xf16>)
+// CHECK-DAG: [[first:%.+]] = bufferization.to_tensor [[B]]
+// CHECK-DAG: [[second:%.+]] = bufferization.to_tensor [[A]]
+// CHECK-DAG: [[view:%.+]] = memref.transpose [[C]] (d0, d1) -> (d1, d0) : memref<8x256xf16> to memref<256x8xf16, strided<[1, 256]>>
+// CHECK: [[empty:%.+]] = tensor.empty() : tensor<256x8xf32>
+// CHECK-NEXT: [[zeros:%.+]] = linalg.fill {{.*}} outs([[empty]] : tensor<256x8xf32>)
+// CHECK-NEXT: [[product:%.+]] = linalg.matmul indexing_maps = [#[[a]], #[[b]], #[[c]]] ins([[first]], [[second]] : tensor<128x256xf16>, tensor<8x128xf16>) outs([[zeros]] : tensor<256x8xf32>)
+// CHECK-NEXT: [[d:%.+]] = bufferization.to_tensor [[view]] restrict writable
+// CHECK-NEXT: [[rounded:%.+]] = linalg.generic {{.*}} ins([[product]] : tensor<256x8xf32>) outs([[d]] : tensor<256x8xf16>)
+// CHECK: arith.truncf
+// CHECK: bufferization.materialize_in_destination [[rounded]] in restrict writable [[view]]
+// CHECK-NEXT: return
+#same = affine_map<(i, j) -> (i, j)>
+func.func @rounded(%A: memref<8x128xf16>, %B: memref<128x256xf16>, %C: memref<8x256xf16>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<128x256xf16> to tensor<128x256xf16>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x256xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x256xf32>) -> tensor<8x256xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x256xf16>)
+                           outs(%start : tensor<8x256xf32>) -> tensor<8x256xf32>
+  %d = bufferization.to_tensor %C restrict writable : memref<8x256xf16> to tensor<8x256xf16>
+  %rounded = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%product : tensor<8x256xf32>) outs(%d : tensor<8x256xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %r = arith.truncf %x : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<8x256xf16>
+  bufferization.materialize_in_destination %rounded in restrict writable %C : (tensor<8x256xf16>, memref<8x256xf16>) -> ()
+  return
+}
+
+// -----
+
+// C = AB + C of a column-major B: the accumulator starts from the transposed C, and B is read row-major.
+// CHECK-DAG: #[[a:.+]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[b:.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func.func @accumulated(
+// CHECK: [[view:%.+]] = memref.transpose
+// CHECK-NEXT: [[c:%.+]] = bufferization.to_tensor [[view]] restrict writable : memref<256x8xf32, strided<[1, 256]>> to tensor<256x8xf32>
+// CHECK-NEXT: [[d:%.+]] = linalg.matmul indexing_maps = [#[[a]], #[[b]], #{{.+}}] ins({{.*}} : tensor<256x128xf16>, tensor<8x128xf16>) outs([[c]] : tensor<256x8xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[view]]
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @accumulated(%A: memref<8x128xf16>, %B: memref<256x128xf16>, %C: memref<8x256xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<256x128xf16> to tensor<256x128xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x256xf32> to tensor<8x256xf32>
+  %product = linalg.matmul indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<8x128xf16>, tensor<256x128xf16>)
+                           outs(%c : tensor<8x256xf32>) -> tensor<8x256xf32>
+  bufferization.materialize_in_destination %product in restrict writable %C : (tensor<8x256xf32>, memref<8x256xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @transposed_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32> to tensor<8x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x8xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x8xf16>)
+                           outs(%start : tensor<8x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{expected a matmul, a fill or a rounding between the operands and C}}
+  %turned = linalg.transpose ins(%product : tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) permutation = [1, 0]
+  bufferization.materialize_in_destination %turned in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @strided(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32, strided<[16, 1]>>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32, strided<[16, 1]>> to tensor<8x8xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x8xf16>)
+                           outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{expected a row-major C, found memref<8x8xf32, strided<[16, 1]>>}}
+  bufferization.materialize_in_destination %product in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32, strided<[16, 1]>>) -> ()
+  return
+}
+
+// -----
+
+// expected-error @below {{expected one bufferization.materialize_in_destination, found 0}}
+module {
+  func.func @unwritten(%A: memref<8x128xf16>) {
+    return
+  }
+}

@@ -1,0 +1,88 @@
+"""Terms of the cost model that bound a kernel as a whole: L2, writes, power, and the turns of a split-K reduction."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size
+from stepladder.pipeline.cost_model import ranking, warpgroup
+from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+
+
+def with_constants(**changes) -> Gpu:
+    """Returns the H200 with other constants of warpgroup kernels."""
+    return replace(H200, constants={**H200.constants, WARPGROUP: {**H200.constants[WARPGROUP], **changes}})
+
+
+def test_half_lines_that_one_block_reads_alone_cost_whole_ones() -> None:
+    narrow = {"block_m": 64, "block_k": 128, "consumer_warpgroups": 1, "stages": 6}
+    card = with_constants(l2_alone=0.2)
+    alone = predicted(size(8, 4096, 1536), card, block_n=[32, 64], **narrow)["L2"]
+    shared = predicted(size(512, 4096, 1536), card, block_n=[32, 64], **narrow)["L2"]
+    # 128 blocks of half lines load as many lines as 64 blocks of whole ones, each, and get half of the rate.
+    assert alone[0] > 1.8 * alone[1]
+    assert shared[0] / shared[1] < alone[0] / alone[1]
+
+
+def test_l2_is_slower_as_a_whole_where_it_does_not_hold_the_operands() -> None:
+    split = {
+        "block_n": 128,
+        "split_k": 3,
+        "split_k_workspace": "memory",
+        "persistent_blocks": 0,
+        "epilogue": "registers",
+    }
+    slow, fast = with_constants(l2_misses=0.2), with_constants(l2_misses=1.2)
+    large, small = size(704, 896, 50000), size(704, 896, 5000)
+    assert predicted(large, slow, **split)["L2"][0] > predicted(large, fast, **split)["L2"][0]
+    assert predicted(small, slow, **split)["L2"][0] == predicted(small, fast, **split)["L2"][0]
+
+
+def test_a_ring_that_holds_all_steps_is_not_waited_for() -> None:
+    short = predicted(size(128, 256, 256), stages=[3, 4, 8])["latency"]
+    assert short[0] > 0 and list(short[1:]) == [0, 0]
+
+
+def test_a_kernel_takes_as_long_as_its_writes() -> None:
+    times = predicted(size(8192, 8192, 64), with_constants(write=1.5))
+    assert times["total"][0] > times["writes"][0] == pytest.approx(8192 * 8192 * 2 / 1.5e6)
+    straddling = predicted(size(8192, 8200, 64))["writes"][0] / predicted(size(8192, 8192, 64))["writes"][0]
+    assert straddling == pytest.approx(H200.constants[WARPGROUP]["straddle"] * 8200 / 8192)
+
+
+def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:
+    card = with_constants(throttle=0.5, throttle_from=0.5)
+    cool = with_constants(throttle=0.0)
+    busy, idle = size(8192, 8192, 8192), size(128, 256, 8192)
+    assert predicted(busy, card)["total"][0] > 1.1 * predicted(busy, cool)["total"][0]
+    assert predicted(idle, card)["total"][0] == predicted(idle, cool)["total"][0]
+
+
+def test_more_parts_and_more_threads_sum_a_tile_in_fewer_turns() -> None:
+    constants = {**H200.constants[WARPGROUP], "parts_memory_turn": 1.0, "parts_memory_rate": 1e9, "parts_memory": 0.0}
+    time = warpgroup.reduction_time(
+        columns(
+            TILE,
+            block_m=128,
+            block_n=128,
+            split_k=[2, 8, 8, 32],
+            consumer_warpgroups=[2, 2, 1, 2],
+            split_k_workspace="memory",
+        ),
+        constants,
+    )
+    assert time == pytest.approx([8, 2, 4, 1], abs=1e-3)
+
+
+def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:
+    space, facts = pipeline_space("wgmma"), facts_of("wgmma", 1024, 72 * 16, 1024, c_type="f16")
+    measured = replace(H200, measured_widths={WARPGROUP: (64, 128)})
+    plain = ranking.rank(space, facts, False, replace(H200, measured_widths={}), {})
+    careful = ranking.rank(space, facts, False, measured, {})
+    assert list(np.diff(plain.times["total"][plain.order]) >= 0).count(False) == 0
+    widths = careful.columns.floats("block_n")[careful.order]
+    total = careful.times["total"][careful.order] * np.where(np.isin(widths, (64, 128)), 1.0, 1.04)
+    assert (np.diff(total) >= 0).all()
+    assert not np.isin(widths[:50], (64, 128)).all() or list(careful.order[:50]) != list(plain.order[:50])

@@ -1,0 +1,40 @@
+// Exchanges the operands: computes the transpose of C, as C^T = B^T A^T.
+//
+// A `wgmma` instruction has 64 rows, and columns in multiples of 8. A problem with few rows, as in the decoding of a
+// language model, fills a fraction of the 64; exchanged, its rows count in eights, and the columns of C, which are
+// many, fill the 64. Shared memory then holds no rows that do not exist, so that more stages fit. The same holds for a
+// number of rows just above a multiple of 64.
+//
+// No matrix is copied: TMA and `wgmma` read row-major and column-major operands alike, which the indexing maps of the
+// matmul state, and C is written through a transposed view, whose columns are contiguous. The sizes and layouts that
+// expressions of all steps use are those of the exchanged product (`facts`).
+//
+// Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, as their names in a profile
+// say.
+//
+// Before:
+//   %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x256xf16>) outs(%c : tensor<8x256xf32>)
+//   bufferization.materialize_in_destination %product in restrict writable %C
+// After:
+//   %C_T = memref.transpose %C (i, j) -> (j, i) : memref<8x256xf32> to memref<256x8xf32, strided<[1, 256]>>
+//   %product = linalg.matmul indexing_maps = [(m, n, k) -> (k, m), (m, n, k) -> (n, k), (m, n, k) -> (m, n)]
+//     ins(%b, %a : tensor<128x256xf16>, tensor<8x128xf16>) outs(%c : tensor<256x8xf32>)
+//   bufferization.materialize_in_destination %product in restrict writable %C_T
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @swap_operands(%module: !transform.any_op {transform.readonly})
+      attributes {facts = {
+        m = "n", n = "m",
+        a_layout = "'row' if b_layout == 'column' else 'column'",
+        b_layout = "'row' if a_layout == 'column' else 'column'",
+        a_type = "b_type", b_type = "a_type", a_bits = "b_bits", b_bits = "a_bits",
+        c_layout = "'column'"
+      }, requires = [
+        {condition = "epilogue == 'registers'", message = "with swap_operands, epilogue must be registers"},
+        {condition = "not batched", message = "swap_operands takes one matmul, not a batch"},
+        {condition = "not has_elementwise", message = "swap_operands takes no elementwise ops on the product"}
+      ]} {
+    "tc.swap_operands"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
