@@ -207,6 +207,8 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
         start = _read(found.start, found.op, m_order, n_order)
         if start.axes != (0, 1) and m_order + n_order:
             raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
+    consumers = _consumers(trace, stage, m_order, n_order)
+    _check_reads(c.argument, start, consumers)
     layouts = []
     for name, rows, columns in (("A", m_order, k_order), ("B", k_order, n_order)):
         if orders[name] not in (rows + columns, columns + rows):
@@ -221,7 +223,7 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
         c,
         start,
         found.product.stored,
-        _consumers(trace, stage, m_order, n_order),
+        consumers,
         found.op.location,
     )
 
@@ -246,6 +248,23 @@ def _consumers(trace: Trace, stage: int, m_order: list[Digit], n_order: list[Dig
         found[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
         pending += [each for each in (*inputs, output) if isinstance(each, int)]
     return tuple(found[number] for number in sorted(found))
+
+
+def _check_reads(c: int, start: Read | None, consumers: tuple[Elementwise, ...]) -> None:
+    """Refuses elementwise ops that read C other than each element where it is written, once."""
+    is_read = start is not None and start.argument == c
+    for item in consumers:
+        for read in (*item.inputs, item.output):
+            if not isinstance(read, Read) or read.argument != c:
+                continue
+            if is_read or read.axes != (0, 1):
+                raise refuse(
+                    item.op,
+                    f"{item.op.name} reads argument {c}, which the result is written to, a second time or in another "
+                    "order",
+                    "accepted: C read once, each element where the result's is written",
+                )
+            is_read = True
 
 
 def _read(view: View, op: ir.Operation, m_order: list[Digit], n_order: list[Digit]) -> Read:
