@@ -33,15 +33,16 @@ def is_for_front(root: ir.Operation) -> bool:
     return not walk(root, "linalg.matmul") or bool(walk(root, *_VIEWS))
 
 
-def recognize(function: ir.Operation) -> None:
+def recognize(function: ir.Operation, *, batches: bool = False) -> None:
     """Rewrites a function to one `linalg.matmul` on buffers that are views of its arguments.
 
     Args:
         function: a `func.func` with a body.
+        batches: make one `linalg.batch_matmul` of a batch, which is refused otherwise.
 
     Raises:
         StepladderError: something that is not, or not only, one contraction; the function is as it was.
     """
     trace = Trace(function)
     trace.follow()
-    rewrite(function, make_plan(trace))
+    rewrite(function, make_plan(trace, batches=batches))
