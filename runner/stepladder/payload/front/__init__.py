@@ -29,8 +29,10 @@ _VIEWS = (
 
 
 def is_for_front(root: ir.Operation) -> bool:
-    """Tells whether a payload has no `linalg.matmul`, or views around it: whether the front's refusal explains more."""
-    return not walk(root, "linalg.matmul") or bool(walk(root, *_VIEWS))
+    """Tells whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
+    `linalg.matmul`, and for views around one."""
+    has_structured = any(op.name.startswith("linalg.") for op in walk(root))
+    return (has_structured and not walk(root, "linalg.matmul")) or bool(walk(root, *_VIEWS))
 
 
 def recognize(function: ir.Operation, *, batches: bool = False) -> None:
