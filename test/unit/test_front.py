@@ -45,7 +45,7 @@ def parts(name: str) -> dict[str, str]:
     return {text.strip().splitlines()[0].removeprefix("// "): text.strip() + "\n" for text in texts}
 
 
-ACCEPTED, REFUSED, CONSUMED = parts("accepted"), parts("refused"), parts("consumed")
+ACCEPTED, REFUSED, CONSUMED, BATCHES = map(parts, ("accepted", "refused", "consumed", "batches"))
 
 
 def integers(emulation: Emulation, seed: int) -> list[np.ndarray]:
@@ -134,7 +134,7 @@ def test_random_contractions(part) -> None:
         text, features, is_matmul = random_contraction(SEED * 1_000_003 + number)
         with mlir_context():
             if not is_matmul:
-                with pytest.raises(StepladderError, match="an order that is neither row- nor column-major"):
+                with pytest.raises(StepladderError, match=r"an order that is neither|a batch dimension"):
                     expected(text)
                 continue
             found, reference = expected(text)
@@ -147,18 +147,17 @@ def test_random_contractions(part) -> None:
         assert compiled, f"{text}\n{features}"
 
 
-@pytest.mark.parametrize("name", CONSUMED)
-def test_elementwise_ops_on_the_product(name) -> None:
-    """The front keeps elementwise ops, on the rows and columns of C; pipelines say which of them they compute."""
-    text = CONSUMED[name]
+def check_recognized(text: str, products: set[str], rank: int) -> None:
+    """Checks that the front's form of a payload has one product and gives the numbers of the payload."""
     with mlir_context():
         module = parse_payload(text, "payload.mlir")
         (function,) = walk(module, "func.func")
-        front.recognize(function)
+        front.recognize(function, batches=True)
         assert module.operation.verify()
-        generics = [op for op in walk(module) if op.name.startswith("linalg.") and op.name != "linalg.yield"]
-        assert {op.name for op in generics} <= {"linalg.fill", "linalg.matmul", "linalg.generic"}
-        assert max(len(op.attributes["iterator_types"]) for op in generics if op.name == "linalg.generic") == 2
+        ops = [op for op in walk(module) if op.name.startswith("linalg.") and op.name != "linalg.yield"]
+        assert len([op for op in ops if op.name in products]) == 1
+        assert {op.name for op in ops} <= {"linalg.fill", "linalg.generic", *products}
+        assert {len(op.attributes["iterator_types"]) for op in ops if op.name == "linalg.generic"} <= {1, 2, rank}
         before, after = Emulation(parse_payload(text, "payload.mlir")), Emulation(module)
         inputs = integers(before, 3)
         wanted = before.run(inputs)
@@ -167,3 +166,17 @@ def test_elementwise_ops_on_the_product(name) -> None:
         found = after.run([array.reshape(shape) for array, shape in zip(given, shapes)])
     results = wanted.results or [wanted.arguments[-1]]
     np.testing.assert_array_equal(found.arguments[-1], results[0])
+
+
+@pytest.mark.parametrize("name", CONSUMED)
+def test_elementwise_ops_on_the_product(name) -> None:
+    """The front keeps elementwise ops, on the rows and columns of C; pipelines say which of them they compute."""
+    check_recognized(CONSUMED[name], {"linalg.matmul"}, 2)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches(name) -> None:
+    """Batch dimensions become one, the outermost, for pipelines that compute a batch of matmuls."""
+    check_recognized(BATCHES[name], {"linalg.batch_matmul", "linalg.contract"}, 3)
+    with mlir_context(), pytest.raises(StepladderError, match="a batch dimension of"):
+        find_matmul(parse_payload(BATCHES[name], "payload.mlir"))

@@ -166,11 +166,6 @@ def test_forms(name) -> None:
             "'math.atan' in a linalg op",
         ),
         (
-            "%c = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32> "
-            "%p = arith.constant dense<0.0> : tensor<4x5xf32>",
-            "a constant of several numbers",
-        ),
-        (
             "%p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, 0)>], "
             'iterator_types = ["reduction", "reduction"]} ins(%A : tensor<4x5xf32>) outs(%A : tensor<4x5xf32>) { '
             "^bb0(%x: f32, %o: f32): %v = arith.addf %x, %o : f32 linalg.yield %v : f32 } -> tensor<4x5xf32>",

@@ -53,10 +53,15 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
     module = select(module).module
     try:
         return find_written(module)
-    except StepladderError:
+    except StepladderError as refusal:
         clone = module.operation.clone()
         recognize_matmul(clone)
-        return replace(find_written(clone), form="recognized")
+        try:
+            return replace(find_written(clone), form="recognized")
+        except StepladderError:
+            if front.is_for_front(module.operation):
+                raise
+            raise refusal from None
 
 
 def recognize_matmul(module: ir.Operation | ir.OpView) -> None:

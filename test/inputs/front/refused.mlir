@@ -52,7 +52,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x4x32xf16>) -> tensor<4x64x32xf
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<4x64x32xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
-  // refused: linalg.contract: the dimensions of C are in an order
+  // refused: linalg.contract: the dimensions of B are in an order
   %p = linalg.contract indexing_maps = [affine_map<(m, i, j, k) -> (m, k)>, affine_map<(m, i, j, k) -> (k, i, j)>, affine_map<(m, i, j, k) -> (i, m, j)>]
       ins(%A, %B : tensor<64x96xf16>, tensor<96x4x32xf16>) outs(%start : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
   return %p : tensor<4x64x32xf32>
@@ -557,4 +557,65 @@ func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>) {
   linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
       ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%A : memref<64x64xf16>)
   return
+}
+
+// -----
+
+// C added transposed, in place
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x64xf16>, %C: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x64xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x64xf16>) outs(%start : tensor<64x64xf32>) -> tensor<64x64xf32>
+  // refused: linalg.generic reads argument 2, which the result is written to, a second time or in another order
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %C : tensor<64x64xf32>, tensor<64x64xf32>) outs(%C : tensor<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  return %q : tensor<64x64xf32>
+}
+
+// -----
+
+// C in the sums and added again, in place
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x64xf16>, %C: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x64xf16>) outs(%C : tensor<64x64xf32>) -> tensor<64x64xf32>
+  // refused: linalg.generic reads argument 2, which the result is written to, a second time or in another order
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %C : tensor<64x64xf32>, tensor<64x64xf32>) outs(%C : tensor<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  return %q : tensor<64x64xf32>
+}
+
+// -----
+
+// the sums and their transpose
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x64xf16>) -> tensor<64x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x64xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x64xf16>) outs(%start : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %e = tensor.empty() : tensor<64x64xf32>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %p : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  // refused: the result is a part of the product, or repeats it
+  return %q : tensor<64x64xf32>
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.front.digits import Digit, extent, flat
@@ -13,11 +14,19 @@ from stepladder.payload.refusal import refuse
 
 @dataclass(frozen=True)
 class Matrix:
-    """An operand: which argument, its element type there, and whether its buffer holds the transpose, row-major."""
+    """An operand.
+
+    Attributes:
+        argument: which argument it is.
+        element: its element type there.
+        is_transposed: whether the buffer holds the transpose, row-major.
+        is_broadcast: whether all matmuls of a batch take the one matrix.
+    """
 
     argument: int
     element: str
     is_transposed: bool = False
+    is_broadcast: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class Read:
     Attributes:
         argument: the number of the argument.
         stored, element: its element type, and that which it is extended to.
-        axes: which axes of C it has, outermost first: (0, 1) for a matrix, (1,) for a row, none for one number.
+        axes: which axes of C it has, outermost first: of a matrix, (0, 1) for a matrix, (1,) for a row, none for one
+            number.
     """
 
     argument: int
@@ -61,9 +71,10 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Plan:
-    """One matmul on matrices that are views of arguments.
+    """One matmul, or a batch of them, on matrices that are views of arguments.
 
     Attributes:
+        batch: how many; None for one.
         m, n, k: extents.
         a, b, c: the operands; the argument of a result that is returned has the number of one more.
         start: what the sums begin from; None for zeros.
@@ -72,6 +83,7 @@ class Plan:
         location: of the contraction.
     """
 
+    batch: int | None
     m: int
     n: int
     k: int
@@ -83,12 +95,18 @@ class Plan:
     consumers: tuple[Elementwise, ...]
     location: ir.Location
 
+    @property
+    def shape(self) -> list[int]:
+        """Extents of C."""
+        return [self.m, self.n] if self.batch is None else [self.batch, self.m, self.n]
 
-def make_plan(trace: Trace) -> Plan:
+
+def make_plan(trace: Trace, *, batches: bool) -> Plan:
     """Returns the matmul that a function computes.
 
     Args:
         trace: of the function, followed to its end.
+        batches: accept a batch of matmuls.
 
     Raises:
         StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
@@ -113,7 +131,14 @@ def make_plan(trace: Trace) -> Plan:
             f"{found.op.name} starts from {found.start.origin.value}",
             "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
         )
-    return _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
+    plan = _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
+    if plan.batch is not None and not batches:
+        raise refuse(
+            found.op,
+            f"{found.op.name} has a batch dimension of {plan.batch}: pipelines compute one matrix product",
+            ACCEPTED,
+        )
+    return plan
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
@@ -178,61 +203,79 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
     loops = [*orders["A"], *orders["B"], *c_order]
     for digit in [*loops, *a.digits(), *b.digits()]:
         places = [name for name, digits in (*used.items(), ("C", of_c)) if digit in digits]
-        if len(places) == 3:
-            raise refuse(
-                found.op,
-                f"{found.op.name} has a batch dimension of {digit.size}, which A, B and C have: pipelines compute one "
-                "matrix product",
-            )
-        if len(places) != 2:
+        if len(places) < 2:
             owner = f"only {places[0]}" if places else "no operand"
             raise refuse(
                 found.op,
                 f"{found.op.name} has a dimension of {digit.size} that {owner} "
                 "has; it must be one of m, n and k, which two operands have",
             )
-    m_order = [digit for digit in c_order if digit in used["A"]]
-    n_order = [digit for digit in c_order if digit in used["B"]]
+    batch = _batch(c_order, used)
+    rest = c_order[len(batch) :]
+    m_order = [digit for digit in rest if digit in used["A"]]
+    n_order = [digit for digit in rest if digit in used["B"]]
     k_order = [digit for digit in orders["A"] if digit not in of_c]
     # C is row-major: the factor whose digits come first is A. An extent of 1 is m's, so that rows are long.
-    swaps = c_order != m_order + n_order or not n_order
-    if swaps and c_order != n_order + m_order:
+    swaps = rest != m_order + n_order or not n_order
+    if swaps and rest != n_order + m_order:
         raise _interleaved(found, "C")
     if swaps:
         orders = {"A": orders["B"], "B": orders["A"]}
         m_order, n_order = n_order, m_order
         a, b = b, a
+    groups = [*([batch] if batch else []), m_order, n_order]
+    whole = tuple(range(len(groups)))
     start = None
     if found.start.origin is Origin.ARGUMENT:
-        start = _read(found.start, found.op, m_order, n_order)
-        if start.axes != (0, 1) and m_order + n_order:
+        start = _read(found.start, found.op, groups)
+        if start.axes != whole:
             raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
-    layouts = []
-    for name, rows, columns in (("A", m_order, k_order), ("B", k_order, n_order)):
-        if orders[name] not in (rows + columns, columns + rows):
+    consumers = _consumers(trace, stage, groups)
+    _check_reads(c.argument, start, consumers, whole)
+    matrices = []
+    for name, view, rows, columns in (("A", a, m_order, k_order), ("B", b, k_order, n_order)):
+        is_broadcast = bool(batch) and not set(batch) & set(orders[name])
+        outer = [] if is_broadcast else batch
+        if orders[name] not in (outer + rows + columns, outer + columns + rows):
             raise _interleaved(found, name)
-        layouts.append(orders[name] != rows + columns)
+        assert view.place is not None  # it is an argument
+        is_transposed = orders[name] != outer + rows + columns
+        matrices.append(Matrix(view.place.argument, view.stored, is_transposed, is_broadcast))
     return Plan(
+        extent(batch) if batch else None,
         extent(m_order),
         extent(n_order),
         extent(k_order),
-        _matrix(a, layouts[0]),
-        _matrix(b, layouts[1]),
+        matrices[0],
+        matrices[1],
         c,
         start,
         found.product.stored,
-        _consumers(trace, stage, m_order, n_order),
+        consumers,
         found.op.location,
     )
 
 
-def _consumers(trace: Trace, stage: int, m_order: list[Digit], n_order: list[Digit]) -> tuple[Elementwise, ...]:
+def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
+    """Returns the outermost digits of C that number matmuls of a batch: those that A and B have, or else those of one
+    operand that the other operand's are behind, in front of more of its own."""
+    both = [digit for digit in c_order if digit in used["A"] and digit in used["B"]]
+    if both:
+        return both if c_order[: len(both)] == both else []
+    owners = ["A" if digit in used["A"] else "B" for digit in c_order]
+    runs = [owner for number, owner in enumerate(owners) if number == 0 or owner != owners[number - 1]]
+    if len(runs) != 3:
+        return []
+    return c_order[: next(number for number, owner in enumerate(owners) if owner != owners[0])]
+
+
+def _consumers(trace: Trace, stage: int, groups: list[list[Digit]]) -> tuple[Elementwise, ...]:
     """Returns the elementwise ops that a stage of the product is made by, in order."""
 
     def planned(consumer: Consumer, view: View | None) -> Input:
         if view is None or view.origin is Origin.PRODUCT:
             return None if view is None else view.stage
-        return _read(view, consumer.op, m_order, n_order)
+        return _read(view, consumer.op, groups)
 
     found: dict[int, Elementwise] = {}
     pending = [stage]
@@ -248,7 +291,24 @@ def _consumers(trace: Trace, stage: int, m_order: list[Digit], n_order: list[Dig
     return tuple(found[number] for number in sorted(found))
 
 
-def _read(view: View, op: ir.Operation, m_order: list[Digit], n_order: list[Digit]) -> Read:
+def _check_reads(c: int, start: Read | None, consumers: tuple[Elementwise, ...], whole: tuple[int, ...]) -> None:
+    """Refuses elementwise ops that read C other than each element where it is written, once."""
+    is_read = start is not None and start.argument == c
+    for item in consumers:
+        for read in (*item.inputs, item.output):
+            if not isinstance(read, Read) or read.argument != c:
+                continue
+            if is_read or read.axes != whole:
+                raise refuse(
+                    item.op,
+                    f"{item.op.name} reads argument {c}, which the result is written to, a second time or in another "
+                    "order",
+                    "accepted: C read once, each element where the result's is written",
+                )
+            is_read = True
+
+
+def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
     """Returns an argument that is combined with the product, or that the sums begin from."""
     if view.origin is not Origin.ARGUMENT or view.place is None:
         raise refuse(
@@ -256,20 +316,16 @@ def _read(view: View, op: ir.Operation, m_order: list[Digit], n_order: list[Digi
             f"{op.name} combines the product with {view.origin.value}; accepted: arguments of the function",
         )
     order = flat(view.storage)
-    forms = {(0, 1): m_order + n_order, (1, 0): n_order + m_order, (1,): n_order, (0,): m_order, (): []}
-    for axes, digits in forms.items():
-        if order == digits:
-            return Read(view.place.argument, view.stored, view.element, axes)
+    axes = range(len(groups))
+    for count in reversed(range(len(groups) + 1)):
+        for form in permutations(axes, count):
+            if order == [digit for number in form for digit in groups[number]]:
+                return Read(view.place.argument, view.stored, view.element, form)
     raise refuse(
         op,
         f"{op.name} combines the product with an operand of other dimensions than rows or columns of C",
         "accepted: operands with all dimensions of m, of n, of both, or none, in the order of C",
     )
-
-
-def _matrix(view: View, is_transposed: bool) -> Matrix:
-    assert view.place is not None  # it is an argument
-    return Matrix(view.place.argument, view.stored, is_transposed)
 
 
 def _interleaved(found: Contraction, name: str) -> Exception:

@@ -63,20 +63,20 @@ def _set_signature(function: ir.Operation, body: ir.Block) -> None:
 def _emit(body: ir.Block, plan: Plan) -> None:
     """Emits the new body at the insertion point."""
     acc_type = ir.Type.parse(plan.acc_type)
-    a = _operand(body, plan.a, (plan.m, plan.k))
-    b = _operand(body, plan.b, (plan.k, plan.n))
-    buffer = reshaped(body.arguments[plan.c.argument], [plan.m, plan.n])
+    a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
+    b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
+    buffer = reshaped(body.arguments[plan.c.argument], plan.shape)
     if plan.start is not None and plan.start.argument != plan.c.argument:
-        start = _to_tensor(reshaped(body.arguments[plan.start.argument], [plan.m, plan.n]), writable=True)
+        start = _to_tensor(reshaped(body.arguments[plan.start.argument], plan.shape), writable=True)
     elif plan.consumers and plan.start is None:
-        start = _empty([plan.m, plan.n], acc_type)
+        start = _empty(plan.shape, acc_type)
     else:
         start = _to_tensor(buffer, writable=True)
     if plan.start is None:
         is_integer = isinstance(acc_type, ir.IntegerType)
         zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
         start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
-    product = _structured("linalg.matmul", [a, b, start], {"indexing_maps": _maps(plan)})
+    product = _structured(_name(plan), [a, b, start], {"indexing_maps": _maps(plan)})
     product = _consume(body, plan, product, buffer)
     with plan.location:
         bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
@@ -85,11 +85,11 @@ def _emit(body: ir.Block, plan: Plan) -> None:
 def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) -> ir.Value:
     """Emits the elementwise ops on the product; returns the last result."""
     stages = {0: product}
-    shape = [plan.m, plan.n]
+    shape = plan.shape
 
     def operand(read: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
         if isinstance(read, int):
-            return stages[read], (0, 1)
+            return stages[read], tuple(range(len(shape)))
         if read is None:
             assert value is not None  # a number
             return value, ()
@@ -112,7 +112,7 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) ->
 
 def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:
     """Emits an elementwise op with the body of another one; inputs are values, and the loops along their axes."""
-    generic = _generic(inputs, output)
+    generic = _generic(inputs, output, ir.RankedTensorType(output.type).rank)
     clone = op.clone()
     clone.regions[0].blocks[0].append_to(generic.regions[0])
     clone.erase()
@@ -132,7 +132,7 @@ def _extended(tensor: ir.Value, element: str) -> ir.Value:
     return generic.results[0]
 
 
-def _generic(inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int = 2) -> ir.Operation:
+def _generic(inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int) -> ir.Operation:
     """Emits a parallel `linalg.generic` without its body."""
     loops = [*(axes for _, axes in inputs), tuple(range(rank))]
     maps = [ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(axis) for axis in axes]) for axes in loops]
@@ -168,8 +168,18 @@ def _structured(name: str, operands: list[ir.Value], attributes: dict[str, ir.At
     return op.results[0]
 
 
-def _operand(body: ir.Block, operand: Matrix, shape: tuple[int, int]) -> ir.Value:
+def _name(plan: Plan) -> str:
+    """Returns the op for a plan; `linalg.batch_matmul` has no operand that is both broadcast and transposed."""
+    if plan.batch is None:
+        return "linalg.matmul"
+    is_general = any(matrix.is_broadcast and matrix.is_transposed for matrix in (plan.a, plan.b))
+    return "linalg.contract" if is_general else "linalg.batch_matmul"
+
+
+def _operand(body: ir.Block, operand: Matrix, batch: int | None, shape: tuple[int, int]) -> ir.Value:
     stored = [shape[1], shape[0]] if operand.is_transposed else list(shape)
+    if batch is not None and not operand.is_broadcast:
+        stored = [batch, *stored]
     return _to_tensor(reshaped(body.arguments[operand.argument], stored), writable=False)
 
 
@@ -185,7 +195,7 @@ def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
     given = list(type_.shape)
     if given == shape:
         return buffer
-    groups = _groups(given, shape) if len(shape) == 2 else None
+    groups = _groups(given, shape) if 1 < len(shape) <= len(given) else None
     if groups is not None:
         return _reshape("memref.collapse_shape", buffer, shape, groups)
     if not shape:
@@ -198,11 +208,19 @@ def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
 
 
 def _groups(given: list[int], shape: list[int]) -> list[list[int]] | None:
-    """Returns which dimensions collapse to the two of a matrix; None where a dimension would be split."""
-    for rows in range(1, len(given)):
-        if [math.prod(given[:rows]), math.prod(given[rows:])] == shape:
-            return [list(range(rows)), list(range(rows, len(given)))]
-    return None
+    """Returns which dimensions collapse to those of a shape; None where a dimension would be split."""
+    groups: list[list[int]] = []
+    place = 0
+    for size in shape:
+        group: list[int] = []
+        while place < len(given) and (not group or math.prod(given[number] for number in group) < size):
+            group.append(place)
+            place += 1
+        if math.prod(given[number] for number in group) != size or not group:
+            return None
+        groups.append(group)
+    groups[-1] += range(place, len(given))  # of extent 1
+    return groups
 
 
 def _reshape(name: str, buffer: ir.Value, shape: list[int], groups: list[list[int]]) -> ir.Value:
@@ -218,6 +236,11 @@ def _reshape(name: str, buffer: ir.Value, shape: list[int], groups: list[list[in
 
 
 def _maps(plan: Plan) -> ir.ArrayAttr:
-    m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
-    a, b = ([k, m] if plan.a.is_transposed else [m, k]), ([n, k] if plan.b.is_transposed else [k, n])
-    return ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, results)) for results in (a, b, [m, n])])
+    count = 3 if plan.batch is None else 4
+    *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(count))
+    axes = []
+    for matrix, rows, columns in ((plan.a, m, k), (plan.b, k, n)):
+        outer = [] if matrix.is_broadcast else batch
+        axes.append([*outer, columns, rows] if matrix.is_transposed else [*outer, rows, columns])
+    axes.append([*batch, m, n])
+    return ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, results)) for results in axes])
