@@ -52,6 +52,11 @@ class Size:
         return (self.a_matrices * self.m + self.b_matrices * self.n) * self.k * self.in_bytes
 
     @property
+    def matmul_bytes(self) -> Number:
+        """Bytes of A and B that one matmul reads."""
+        return (self.m + self.n) * self.k * self.in_bytes
+
+    @property
     def stored_bytes(self) -> Number:
         """Bytes of C."""
         return self.batch * self.m * self.n * self.out_bytes
@@ -149,9 +154,9 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
 def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Array, cached_fraction: float) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
-    Every operand once; and where they do not fit in L2, the operands of every wave. A wave of `raster` block rows, or
-    rows of clusters, reads so many rows of A, and the columns of B that the other blocks come to: least where it is
-    about square.
+    Every operand once; and where those of a matmul do not fit in L2, the operands of every wave. A wave of `raster`
+    block rows, or rows of clusters, reads so many rows of A, and the columns of B that the other blocks come to: least
+    where it is about square.
 
     Args:
         at_once: blocks that run at once.
@@ -162,5 +167,5 @@ def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Ar
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows + columns * tiles.mean_columns) * size.k * size.in_bytes
-    too_large = np.clip(size.operand_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
+    too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
     return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large
