@@ -28,7 +28,7 @@ from stepladder.verify.inputs import exact_inputs, logical_operands
 from stepladder.verify.reference_evaluation import Evaluation
 
 LAYOUTS = ("row", "column")
-FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b")))
+FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b", "ab")))
 
 
 def problem_of(text: str):
@@ -47,11 +47,11 @@ def test_recognized(a_layout, b_layout, broadcast) -> None:
         a_layout=a_layout,
         b_layout=b_layout,
         batch=2,
-        a_broadcast=broadcast == "a",
-        b_broadcast=broadcast == "b",
+        a_broadcast="a" in broadcast,
+        b_broadcast="b" in broadcast,
     )
-    assert len(problem.a_shape) == (2 if broadcast == "a" else 3)
-    assert len(problem.b_shape) == (2 if broadcast == "b" else 3)
+    assert len(problem.a_shape) == (2 if "a" in broadcast else 3)
+    assert len(problem.b_shape) == (2 if "b" in broadcast else 3)
     assert problem.c_shape == (2, 3, 5) and problem.flops == 2 * 2 * 3 * 5 * 7
     assert payload_of(problem) == text
 
@@ -152,8 +152,8 @@ def test_required(sizes, message) -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"broadcast": "a"}, "A is broadcast over a batch, and there is none"),
-        ({"batch": 2, "broadcast": "ab"}, "A or B can be broadcast, one of them"),
+        ({"broadcast": "a"}, "A broadcast over a batch, and there is none"),
+        ({"batch": 2, "broadcast": "c"}, "A, B or both can be broadcast"),
         ({"batch": 0}, "batch = 0"),
     ],
 )
