@@ -149,6 +149,17 @@ def test_required(sizes, message) -> None:
     assert caught.value.location.startswith("batch.mlir:")
 
 
+def test_large_c_is_stored_by_tma() -> None:
+    """Offsets of 2^31 elements and more would be computed in signed numbers of 32 bits."""
+    text = matmul_text(8192, 8192, 64, batch=32)
+    with mlir_context():
+        with pytest.raises(StepladderError, match=r"step 'narrow_indices': .*epilogue must be tma, but .*epilogue = reg"):
+            run_pipeline(text, "batch.mlir", Request("wgmma", {"epilogue": "registers"}))
+        assert run_pipeline(text, "batch.mlir", Request("wgmma")).knobs["epilogue"] == "tma"
+        smaller = matmul_text(8192, 8192, 64, batch=31)
+        assert run_pipeline(smaller, "batch.mlir", Request("wgmma", {"epilogue": "registers"})).steps
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
