@@ -94,6 +94,7 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
     from stepladder.measure.bench import bench_bundles
     from stepladder.measure.tuning.plan import read_plan
     from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
     start = time.monotonic()
     names = json.loads((folder / CASES_FILE).read_text())
@@ -101,6 +102,7 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command_line(),
         "problems": [],
+        "failed": {},
     }
     for name, problem in zip(names, read_plan(folder).problems):
         if time.monotonic() - start > limit:
@@ -108,13 +110,22 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
             break
         settings = [setting for setting in problem.settings if (folder / setting.bundle).is_dir()]
         bundles = [read_bundle(folder / setting.bundle) for setting in settings]
-        measured = bench_bundles(bundles, baseline="cublas", modes=modes, rounds=rounds, command=command_line())
+        try:
+            measured = bench_bundles(bundles, baseline="cublas", modes=modes, rounds=rounds, command=command_line())
+        except StepladderError as error:  # wrong numbers, or no baseline: the other cases are measured
+            if error.status == NOT_EXECUTED:
+                raise
+            result["failed"][name] = error.message
+            print(f"{name}: {error.message}", flush=True)
+            continue
         knobs = {Path(setting.bundle).name: setting.knobs for setting in settings}
         result["card"] = measured["card"]
         result["problems"].append({"name": name, "knobs": knobs, "measured": measured})
         write_result(out, result)
         print(f"{time.monotonic() - start:.0f} s: {row(result['problems'][-1])}", flush=True)
-    print(table([row(problem) for problem in result["problems"]]))
+    write_result(out, result)
+    if result["problems"]:
+        print(table([row(problem) for problem in result["problems"]]))
 
 
 def row(problem: dict[str, Any]) -> dict[str, str]:

@@ -127,3 +127,34 @@ func.func @grid_from_argument(%n: index, %A: memref<64xf16>, %B: memref<64xf16>)
   }
   return
 }
+
+// -----
+
+// The tiles of each matmul of a batch are numbered as those of one: the number along z stays.
+// CHECK-LABEL: func.func @batch(
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c4, %{{.*}} = %c8, %{{.*}} = %c3)
+// CHECK: [[x:%.+]] = gpu.block_id x
+// CHECK-NEXT: [[y:%.+]] = gpu.block_id y
+// CHECK: [[j:%.+]] = affine.apply #{{.*}}()[[[x]], [[y]]]
+// CHECK: [[i:%.+]] = affine.apply #{{.*}}()[[[x]], [[y]]]
+// CHECK: [[z:%.+]] = gpu.block_id z
+// CHECK: memref.load %A{{\[}}[[z]], [[i]]]
+// CHECK: memref.load %A{{\[}}[[z]], [[j]]]
+func.func @batch(%A: memref<3x64xf16>, %B: memref<3x64xf16>) {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c8, %gz = %c3)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %y = gpu.block_id y
+    %z = gpu.block_id z
+    %0 = memref.load %A[%z, %y] : memref<3x64xf16>
+    %1 = memref.load %A[%z, %x] : memref<3x64xf16>
+    memref.store %0, %B[%z, %x] : memref<3x64xf16>
+    memref.store %1, %B[%z, %y] : memref<3x64xf16>
+    gpu.terminator
+  }
+  return
+}

@@ -28,7 +28,7 @@ from stepladder.verify.inputs import exact_inputs, logical_operands
 from stepladder.verify.reference_evaluation import Evaluation
 
 LAYOUTS = ("row", "column")
-FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b")))
+FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b", "ab")))
 
 
 def problem_of(text: str):
@@ -47,11 +47,11 @@ def test_recognized(a_layout, b_layout, broadcast) -> None:
         a_layout=a_layout,
         b_layout=b_layout,
         batch=2,
-        a_broadcast=broadcast == "a",
-        b_broadcast=broadcast == "b",
+        a_broadcast="a" in broadcast,
+        b_broadcast="b" in broadcast,
     )
-    assert len(problem.a_shape) == (2 if broadcast == "a" else 3)
-    assert len(problem.b_shape) == (2 if broadcast == "b" else 3)
+    assert len(problem.a_shape) == (2 if "a" in broadcast else 3)
+    assert len(problem.b_shape) == (2 if "b" in broadcast else 3)
     assert problem.c_shape == (2, 3, 5) and problem.flops == 2 * 2 * 3 * 5 * 7
     assert payload_of(problem) == text
 
@@ -149,11 +149,24 @@ def test_required(sizes, message) -> None:
     assert caught.value.location.startswith("batch.mlir:")
 
 
+def test_large_c_is_stored_by_tma() -> None:
+    """Offsets of 2^31 elements and more would be computed in signed numbers of 32 bits."""
+    text = matmul_text(8192, 8192, 64, batch=32)
+    with mlir_context():
+        with pytest.raises(
+            StepladderError, match=r"step 'narrow_indices': .*epilogue must be tma, but .*epilogue = reg"
+        ):
+            run_pipeline(text, "batch.mlir", Request("wgmma", {"epilogue": "registers"}))
+        assert run_pipeline(text, "batch.mlir", Request("wgmma")).knobs["epilogue"] == "tma"
+        smaller = matmul_text(8192, 8192, 64, batch=31)
+        assert run_pipeline(smaller, "batch.mlir", Request("wgmma", {"epilogue": "registers"})).steps
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"broadcast": "a"}, "A is broadcast over a batch, and there is none"),
-        ({"batch": 2, "broadcast": "ab"}, "A or B can be broadcast, one of them"),
+        ({"broadcast": "a"}, "A broadcast over a batch, and there is none"),
+        ({"batch": 2, "broadcast": "c"}, "A, B or both can be broadcast"),
         ({"batch": 0}, "batch = 0"),
     ],
 )

@@ -145,10 +145,11 @@ def test_schedules(schedule, accumulate, broadcast) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2, 8, 64, 64), (1, 64, 64, 64), (1, 136, 72, 64), (5, 40, 8, 32)])
-@pytest.mark.parametrize("broadcast", ["", "a", "b"])
+@pytest.mark.parametrize("broadcast", ["", "a", "b", "ab"])
 def test_small_matrices(sizes, broadcast) -> None:
     """Matrices with fewer rows than a tile, and a batch of one."""
-    _check("wgmma", PERSISTENT, sizes, ("f16", "f32", "f32"), ("row", "row"), accumulate=True, broadcast=broadcast)
+    layouts = ("row", "column" if broadcast == "ab" else "row")
+    _check("wgmma", PERSISTENT, sizes, ("f16", "f32", "f32"), layouts, accumulate=True, broadcast=broadcast)
 
 
 @pytest.mark.parametrize("number", range(COUNT))

@@ -13,7 +13,11 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @narrow_indices(%module: !transform.any_op {transform.readonly})
-      attributes {optimization} {
+      attributes {optimization, requires = [
+        // Upstream narrows offsets below 2^32 as well, and keeps that their products do not overflow as signed numbers.
+        {condition = "not batched or epilogue == 'tma' or batch * m * n < 2147483648",
+         message = "a batch whose C has 2^31 elements or more is stored by TMA: epilogue must be tma"}
+      ]} {
     %kernels = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
     // Range analysis follows arithmetic, not affine maps or views.
     %0 = transform.apply_registered_pass "expand-strided-metadata" to %kernels

@@ -34,7 +34,7 @@ def matmul_text(
         a_layout, b_layout: `row`, or `column` for an operand that is the row-major buffer of its transpose, A[k, m] or
             B[n, k], which the matmul's indexing maps express.
         batch: so many matmuls, A[batch, m, k], B[batch, k, n] and C[batch, m, n]; None for one, without this dimension.
-        broadcast: the operand of a batch that has no such dimension, `a` or `b`: all matmuls read its one matrix.
+        broadcast: the operands of a batch that have no such dimension, `a`, `b` or `ab`: all matmuls read one matrix.
 
     Raises:
         StepladderError: a size below 1, an operand broadcast without a batch, or types that do not go together:
@@ -42,10 +42,10 @@ def matmul_text(
             cannot be rounded to C's type.
     """
     check_sizes(m, n, k, batch=batch)
-    if broadcast not in ("", "a", "b"):
-        raise StepladderError(f"broadcast = '{broadcast}': A or B can be broadcast, one of them")
+    if broadcast not in ("", "a", "b", "ab"):
+        raise StepladderError(f"broadcast = '{broadcast}': A, B or both can be broadcast")
     if batch is None and broadcast:
-        raise StepladderError(f"{broadcast.upper()} is broadcast over a batch, and there is none")
+        raise StepladderError(f"{' and '.join(broadcast.upper())} broadcast over a batch, and there is none")
     _check_types(a_type, acc_type, c_type)
     if accumulate and acc_type != c_type:
         raise StepladderError(
@@ -113,13 +113,13 @@ def _product(is_batch: bool, a_layout: str, b_layout: str, broadcast: str, opera
     layouts = {"a": a_layout, "b": b_layout}
     if layouts["a"] == layouts["b"] == "row" and not broadcast:
         return [f"  %product = {name} {operands}"]
-    if layouts.get(broadcast) == "column":
+    if any(layouts[role] == "column" for role in broadcast):
         name = "linalg.contract"
     loops = ("b", "m", "n", "k") if is_batch else ("m", "n", "k")
     maps = []
     for role, dimensions in (("a", ("m", "k")), ("b", ("k", "n")), ("c", ("m", "n"))):
         order = dimensions[::-1] if layouts.get(role) == "column" else dimensions
-        own = (*(() if role == broadcast or not is_batch else ("b",)), *order)
+        own = (*(() if role in broadcast or not is_batch else ("b",)), *order)
         maps.append(f"affine_map<({', '.join(loops)}) -> ({', '.join(own)})>")
     return [f"  %product = {name} indexing_maps = [", f"        {', '.join(maps)}]", f"      {operands}"]
 

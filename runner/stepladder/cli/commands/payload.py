@@ -42,7 +42,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="matmuls of a batch_matmul: A, B and C have as many matrices",
     )
     parser.add_argument(
-        "--broadcast", choices=("a", "b"), default="", help="operand of which all matmuls of a batch read one matrix"
+        "--broadcast",
+        choices=("a", "b", "ab"),
+        default="",
+        help="operands of a batch that are one matrix for all its matmuls",
     )
     for name, help_ in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A and rows of B")):
         parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper(), help=help_)

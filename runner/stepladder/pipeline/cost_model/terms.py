@@ -52,6 +52,11 @@ class Size:
         return (self.a_matrices * self.m + self.b_matrices * self.n) * self.k * self.in_bytes
 
     @property
+    def matmul_bytes(self) -> Number:
+        """Bytes of A and B that one matmul reads."""
+        return (self.m + self.n) * self.k * self.in_bytes
+
+    @property
     def stored_bytes(self) -> Number:
         """Bytes of C."""
         return self.batch * self.m * self.n * self.out_bytes
@@ -154,9 +159,9 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
 def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Array, cached_fraction: float) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
-    These are every operand once and, where the operands do not fit in L2, the operands of every wave. A wave covers
-    `raster_group` rows of blocks or clusters, and as many columns as the other blocks fill: it reads the fewest bytes
-    where it is about square.
+    These are every operand once and, where the operands of a matmul do not fit in L2, the operands of every wave. A
+    wave covers `raster_group` rows of blocks or clusters, and as many columns as the other blocks fill: it reads the
+    fewest bytes where it is about square.
 
     Args:
         at_once: blocks that run at once.
@@ -167,5 +172,5 @@ def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Ar
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows + columns * tiles.mean_columns) * size.k * size.in_bytes
-    too_large = np.clip(size.operand_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
+    too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
     return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large
