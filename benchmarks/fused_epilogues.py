@@ -12,7 +12,7 @@ results. The contestants of a case, timed in turn in one process:
 
 Needs PyTorch, MLIR and ptxas on the machine with the GPU:
 
-  python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --rounds 11
+    python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --rounds 11
 """
 
 from __future__ import annotations
