@@ -12,7 +12,7 @@ results. The contestants of a case, timed in turn in one process:
 
 Needs PyTorch, MLIR and ptxas on the machine with the GPU:
 
-  python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --rounds 11
+    python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --rounds 11
 """
 
 from __future__ import annotations
@@ -257,7 +257,8 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
     }
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="epilogues")
@@ -271,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures all cases at all sizes; writes the result after each."""
-    args = _parser().parse_args(arguments)
+    args = make_parser().parse_args(arguments)
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)
         result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "problems": []}

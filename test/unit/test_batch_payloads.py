@@ -117,7 +117,7 @@ def product(a_map: str, b_map: str, c_map: str, a: str, b: str, c: str) -> str:
             matmul_text(4, 4, 4, batch=2)
             .replace("batch_matmul", "batch_reduce_matmul")
             .replace("2x4x4xf32", "4x4xf32"),
-            "no linalg.matmul in the payload",
+            "linalg.batch_reduce_matmul: the dimensions of A are in an order",
         ),
         (
             matmul_text(4, 4, 4, batch=2).replace("2x4x4", "?x4x4"),

@@ -152,7 +152,7 @@ def check_recognized(text: str, products: set[str], rank: int) -> None:
     with mlir_context():
         module = parse_payload(text, "payload.mlir")
         (function,) = walk(module, "func.func")
-        front.recognize(function, batches=True)
+        front.recognize(function)
         assert module.operation.verify()
         ops = [op for op in walk(module) if op.name.startswith("linalg.") and op.name != "linalg.yield"]
         assert len([op for op in ops if op.name in products]) == 1

@@ -112,7 +112,7 @@ REFUSED = {
     "linalg.copy of C": (
         on_buffers(IN_PLACE, f"linalg.copy ins(%C : memref<{C}>) outs(%D : memref<{C}>)", more=f", %D: memref<{C}>"),
         3,
-        "linalg.copy writes another buffer than linalg.matmul",
+        "a second result",
     ),
     "print": (on_buffers(IN_PLACE, NUMBER, "vector.print %n : f32"), 4, "'vector.print' beside"),
     "assert": (on_buffers("%t = arith.constant true", 'cf.assert %t, "x"', IN_PLACE), 3, "'cf.assert' beside"),

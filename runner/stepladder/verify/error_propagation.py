@@ -33,7 +33,7 @@ from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.scalar_operations import ARITHMETIC
-from stepladder.verify.structured_evaluation import Region, StructuredOp, _Labelled
+from stepladder.verify.structured_evaluation import Region, StructuredOp, Labelled
 
 # Function of rows of the product: bounds of their errors.
 Bound = Callable[[slice], Array]
@@ -73,7 +73,7 @@ class BoundedEvaluation(Evaluation):
 
     def error_of_rows(self, value: int, rows: slice) -> Array:
         """Returns the bounds of the errors of rows of a value, a matrix."""
-        columns = self._shapes[value][1]
+        columns = self.shapes[value][1]
         return self.error(value, (rows, slice(0, columns)))
 
     def error(self, value: int, region: Region) -> Array:
@@ -82,7 +82,7 @@ class BoundedEvaluation(Evaluation):
             return self._bound(region[0])[:, region[1]]
         if value in self._arguments_of_program:
             return self._zeros(region)
-        instruction, number = self._makers[value]
+        instruction, number = self.makers[value]
         if isinstance(instruction, Generic):
             return BoundedOp(self, instruction, number, region).error()
         if isinstance(instruction, (Constant, Empty)):
@@ -92,11 +92,11 @@ class BoundedEvaluation(Evaluation):
                 slice(offset, offset + (size - 1) * stride + 1, stride)
                 for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
             )
-            return self._error_of(instruction.source)[parts].reshape(self._shapes[value])[region]
+            return self._error_of(instruction.source)[parts].reshape(self.shapes[value])[region]
         return self._error_of(instruction.source).reshape(instruction.shape)[region]
 
     def _error_of(self, value: int) -> Array:
-        return self.error(value, tuple(slice(0, size) for size in self._shapes[value]))
+        return self.error(value, tuple(slice(0, size) for size in self.shapes[value]))
 
     def _zeros(self, region: Region) -> Array:
         return self.filled(0.0, "f32", region)
@@ -108,45 +108,45 @@ class BoundedOp(StructuredOp):
     def __init__(self, values: BoundedEvaluation, op: Generic, output: int, region: Region) -> None:
         super().__init__(values, op, output, region)
         self.bounded = values
-        self.errors: dict[int, _Labelled] = {}
+        self.errors: dict[int, Labelled] = {}
 
     def error(self) -> Array:
         """Returns the bounds of the errors of the region of the output."""
         with np.errstate(all="ignore"):
-            return self._ordered(self._error(self.op.yields[self.output - len(self.op.inputs)]))
+            return self.ordered(self._error(self.op.yields[self.output - len(self.op.inputs)]))
 
-    def _error(self, number: int) -> _Labelled:
+    def _error(self, number: int) -> Labelled:
         if number not in self.errors:
             if number in self.op.arguments:
                 self.errors[number] = self._error_of_operand(number)
             elif number in self.made:
                 self.errors[number] = self._carried(self.made[number])
             else:
-                self.errors[number] = _Labelled(self.program.filled(0.0, "f32", ()), ())
+                self.errors[number] = Labelled(self.program.filled(0.0, "f32", ()), ())
         return self.errors[number]
 
-    def _error_of_operand(self, number: int) -> _Labelled:
+    def _error_of_operand(self, number: int) -> Labelled:
         place = self.op.arguments.index(number)
         map_ = self.op.maps[place]
         region = tuple(slice(0, 1) if loop is None else self.loops[loop] for loop in map_)
         array = self.bounded.error((*self.op.inputs, *self.op.outputs)[place], region)
         loops = tuple(loop for loop in map_ if loop is not None)
-        return _Labelled(array.reshape([self._size(loop) for loop in loops]), loops)
+        return Labelled(array.reshape([self.size_of(loop) for loop in loops]), loops)
 
-    def _carried(self, op: Operation) -> _Labelled:
+    def _carried(self, op: Operation) -> Labelled:
         """Returns the error of a scalar op's result, for all iterations that its operands differ in."""
         if not op.operands:
-            return _Labelled(self.program.filled(0.0, "f32", ()), ())
-        labelled = [self._value(operand) for operand in op.operands]
+            return Labelled(self.program.filled(0.0, "f32", ()), ())
+        labelled = [self.value_of(operand) for operand in op.operands]
         carried = [self._error(operand) for operand in op.operands]
         loops = tuple(sorted({loop for item in (*labelled, *carried) for loop in item.loops}))
-        values = [self._aligned(item, loops) for item in labelled]
-        errors = [self._aligned(item, loops) for item in carried]
-        result = self._aligned(self._value(op.result), loops)
+        values = [self.aligned(item, loops) for item in labelled]
+        errors = [self.aligned(item, loops) for item in carried]
+        result = self.aligned(self.value_of(op.result), loops)
         error = self._combined(op, values, errors, result)
         if is_float(op.type):
             error = self._rounded(op, error, result)
-        return _Labelled(error, loops)
+        return Labelled(error, loops)
 
     def _rounded(self, op: Operation, error: Array, result: Array) -> Array:
         """Returns the error with that of the op's own rounding, unbounded where the result can leave its type."""

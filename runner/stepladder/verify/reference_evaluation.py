@@ -46,12 +46,12 @@ class Evaluation:
         self._arguments = {
             argument.value: (argument, inputs.get(number)) for number, argument in enumerate(program.arguments)
         }
-        self._makers: dict[int, tuple[Instruction, int]] = {}
+        self.makers: dict[int, tuple[Instruction, int]] = {}
         for instruction in program.instructions:
             results = instruction.results if isinstance(instruction, Generic) else (instruction.result,)
             for number, result in enumerate(results):
-                self._makers[result] = instruction, number
-        self._shapes = {value: argument.shape for value, (argument, _) in self._arguments.items()}
+                self.makers[result] = instruction, number
+        self.shapes = {value: argument.shape for value, (argument, _) in self._arguments.items()}
         for instruction in program.instructions:
             self._note_shapes(instruction)
         self._kept: dict[tuple[int, tuple], Array] = {}
@@ -59,11 +59,11 @@ class Evaluation:
     def _note_shapes(self, instruction: Instruction) -> None:
         if isinstance(instruction, Generic):
             for output, result in zip(instruction.outputs, instruction.results):
-                self._shapes[result] = self._shapes[output]
+                self.shapes[result] = self.shapes[output]
         elif isinstance(instruction, Slice):
-            self._shapes[instruction.result] = tuple(instruction.sizes[axis] for axis in instruction.kept)
+            self.shapes[instruction.result] = tuple(instruction.sizes[axis] for axis in instruction.kept)
         else:
-            self._shapes[instruction.result] = instruction.shape
+            self.shapes[instruction.result] = instruction.shape
 
     def shape(self, value: int) -> tuple[int, ...]:
         """Returns the extents of a value."""
@@ -71,11 +71,11 @@ class Evaluation:
 
     def whole(self, value: int) -> Array:
         """Returns a value: floating-point numbers as `wide`, integers as int64."""
-        return self.part(value, tuple(slice(0, size) for size in self._shapes[value]))
+        return self.part(value, tuple(slice(0, size) for size in self.shapes[value]))
 
     def rows(self, value: int, rows: slice) -> Array:
         """Returns the rows of a value that `rows` names; as `whole`."""
-        others = self._shapes[value][1:]
+        others = self.shapes[value][1:]
         return self.part(value, (slice(rows.start, rows.stop), *(slice(0, size) for size in others)), keep=False)
 
     def part(self, value: int, region: Region, *, keep: bool = True) -> Array:
@@ -91,7 +91,7 @@ class Evaluation:
             return self._kept[key]
         array = self._computed(value, region)
         # A part of a value is asked for once, block by block; the whole of one for every block.
-        if keep and all((part.start, part.stop) == (0, size) for part, size in zip(region, self._shapes[value])):
+        if keep and all((part.start, part.stop) == (0, size) for part, size in zip(region, self.shapes[value])):
             self._kept[key] = array
         return array
 
@@ -101,7 +101,7 @@ class Evaluation:
             if stored is None:
                 raise StepladderError(f"the reference program reads an argument of {argument.type} that has no role")
             return self.arrays.load(stored[region], self.kind(argument.type))
-        instruction, number = self._makers[value]
+        instruction, number = self.makers[value]
         match instruction:
             case Constant():
                 scalar = (
@@ -117,7 +117,7 @@ class Evaluation:
                     slice(offset, offset + (size - 1) * stride + 1, stride)
                     for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
                 )
-                return self.whole(instruction.source)[parts].reshape(self._shapes[value])[region]
+                return self.whole(instruction.source)[parts].reshape(self.shapes[value])[region]
             case Generic():
                 return StructuredOp(self, instruction, number, region).computed()
 

@@ -46,7 +46,7 @@ class Values(Protocol):
 
 
 @dataclass(frozen=True)
-class _Labelled:
+class Labelled:
     """An array of which axis i runs along the loop `loops[i]`."""
 
     array: Array
@@ -73,77 +73,79 @@ class StructuredOp:
         self.order = [loop for loop in op.maps[self.output] if loop is not None]
         self.loops |= {loop: part for loop, part in zip(op.maps[self.output], region) if loop is not None}
         self.shape = [part.stop - part.start for part in region]
-        self.values: dict[int, _Labelled] = {}
+        self.values: dict[int, Labelled] = {}
 
     def computed(self) -> Array:
         """Returns the region of the output."""
         reductions = [loop for loop in self.loops if loop not in self.order]
         yielded = self.op.yields[self.output - len(self.op.inputs)]
         if not reductions:
-            return self._ordered(self._value(yielded))
+            return self.ordered(self.value_of(yielded))
         fold = self.made[yielded]
         sums = self.op.arguments[self.output]
         term = next(operand for operand in fold.operands if operand != sums)
         folded = self._contracted(term, reductions) if fold.name in ("arith.addf", "arith.addi") else None
         if folded is None:
             folded = self._folded(term, reductions, FOLDS[fold.name])
-        start = self._ordered(self._value(sums))
-        return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self._ordered(folded)))
+        start = self.ordered(self.value_of(sums))
+        return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self.ordered(folded)))
 
-    def _size(self, loop: int) -> int:
+    def size_of(self, loop: int) -> int:
+        """Returns how many iterations of a loop run."""
         return self.loops[loop].stop - self.loops[loop].start
 
-    def _ordered(self, value: _Labelled) -> Array:
+    def ordered(self, value: Labelled) -> Array:
         """Returns an array with the output's axes, of the output's shape."""
-        aligned = self._aligned(value, tuple(self.order))
-        return self.arrays.xp.broadcast_to(aligned, [self._size(loop) for loop in self.order]).reshape(self.shape)
+        aligned = self.aligned(value, tuple(self.order))
+        return self.arrays.xp.broadcast_to(aligned, [self.size_of(loop) for loop in self.order]).reshape(self.shape)
 
-    def _aligned(self, value: _Labelled, loops: tuple[int, ...]) -> Array:
+    def aligned(self, value: Labelled, loops: tuple[int, ...]) -> Array:
         """Returns an array with an axis for each of `loops`: of size 1 for those that the value does not have."""
         order = sorted(range(len(value.loops)), key=lambda axis: loops.index(value.loops[axis]))
         array = self.arrays.permuted(value.array, order)
         sizes = dict(zip((value.loops[axis] for axis in order), array.shape))
         return array.reshape([sizes.get(loop, 1) for loop in loops])
 
-    def _value(self, number: int) -> _Labelled:
+    def value_of(self, number: int) -> Labelled:
+        """Returns a value of the body, for the iterations that run."""
         if number not in self.values:
             self.values[number] = (
                 self._operand(number)
                 if number in self.op.arguments
                 else self._applied(self.made[number])
                 if number in self.made
-                else _Labelled(self.program.whole(number), ())
+                else Labelled(self.program.whole(number), ())
             )
         return self.values[number]
 
-    def _operand(self, number: int) -> _Labelled:
+    def _operand(self, number: int) -> Labelled:
         """Returns an input or output, for the iterations that run."""
         place = self.op.arguments.index(number)
         map_ = self.op.maps[place]
         region = tuple(slice(0, 1) if loop is None else self.loops[loop] for loop in map_)
         array = self.program.part((*self.op.inputs, *self.op.outputs)[place], region)
         loops = tuple(loop for loop in map_ if loop is not None)
-        return _Labelled(array.reshape([self._size(loop) for loop in loops]), loops)
+        return Labelled(array.reshape([self.size_of(loop) for loop in loops]), loops)
 
-    def _applied(self, op: Operation) -> _Labelled:
+    def _applied(self, op: Operation) -> Labelled:
         """Returns a scalar op's result, for all iterations that its operands differ in."""
         if op.name == "linalg.index":
             part = self.loops[int(op.attribute or 0)]
-            return _Labelled(self.arrays.load(np.arange(part.start, part.stop), "int64"), (int(op.attribute or 0),))
+            return Labelled(self.arrays.load(np.arange(part.start, part.stop), "int64"), (int(op.attribute or 0),))
         if op.name == "arith.constant":
             number = op.attribute if isinstance(op.attribute, int) else float.fromhex(str(op.attribute))
-            return _Labelled(self.program.filled(number, op.type, ()), ())
-        operands = [self._value(operand) for operand in op.operands]
+            return Labelled(self.program.filled(number, op.type, ()), ())
+        operands = [self.value_of(operand) for operand in op.operands]
         loops = tuple(sorted({loop for operand in operands for loop in operand.loops}))
         self._check_size(loops)
-        aligned = [self._aligned(operand, loops) for operand in operands]
-        return _Labelled(self._typed(op, self._result(op, aligned)), loops)
+        aligned = [self.aligned(operand, loops) for operand in operands]
+        return Labelled(self._typed(op, self._result(op, aligned)), loops)
 
     def _check_size(self, loops: tuple[int, ...]) -> None:
-        if math.prod(map(self._size, loops)) > LARGEST:
+        if math.prod(map(self.size_of, loops)) > LARGEST:
             raise StepladderError(
                 f"the reference of {self.op.name} needs an array of "
-                f"{'x'.join(str(self._size(loop)) for loop in loops)} numbers, and the most is "
+                f"{'x'.join(str(self.size_of(loop)) for loop in loops)} numbers, and the most is "
                 f"{LARGEST}",
                 location=self.op.location,
             )
@@ -167,45 +169,45 @@ class StructuredOp:
         half = 1 << int(op.type[1:]) - 1
         return (self.arrays.cast(array, "int64") + half & 2 * half - 1) - half
 
-    def _folded(self, number: int, reductions: list[int], fold: str) -> _Labelled:
+    def _folded(self, number: int, reductions: list[int], fold: str) -> Labelled:
         """Returns a value folded over loops."""
-        value = self._value(number)
+        value = self.value_of(number)
         loops = tuple(sorted({*value.loops, *reductions}))
         self._check_size(loops)
-        array = self._aligned(value, loops)
+        array = self.aligned(value, loops)
         array = self.arrays.xp.broadcast_to(
-            array, [self._size(loop) if loop in reductions else size for loop, size in zip(loops, array.shape)]
+            array, [self.size_of(loop) if loop in reductions else size for loop, size in zip(loops, array.shape)]
         )
         for loop in sorted(reductions, reverse=True):
             array = getattr(self.arrays.xp, fold)(array, loops.index(loop))
             loops = tuple(other for other in loops if other != loop)
-        return _Labelled(array, loops)
+        return Labelled(array, loops)
 
-    def _contracted(self, number: int, reductions: list[int]) -> _Labelled | None:
+    def _contracted(self, number: int, reductions: list[int]) -> Labelled | None:
         """Returns the sum of products of two arrays as a matrix product, or None where it is no such sum."""
         product = self.made.get(number)
         while product is not None and product.name in FLOAT_CASTS:
             product = self.made.get(product.operands[0])
         if product is None or product.name not in ("arith.mulf", "arith.muli"):
             return None
-        left, right = map(self._value, product.operands)
+        left, right = map(self.value_of, product.operands)
         if not set(reductions) <= set(left.loops) & set(right.loops):
             return None
         batch = tuple(loop for loop in left.loops if loop in right.loops and loop not in reductions)
         rows = tuple(loop for loop in left.loops if loop not in right.loops)
         columns = tuple(loop for loop in right.loops if loop not in left.loops)
-        sizes = [[self._size(loop) for loop in group] for group in (batch, rows, columns, reductions)]
+        sizes = [[self.size_of(loop) for loop in group] for group in (batch, rows, columns, reductions)]
         batches, height, width, depth = map(math.prod, sizes)
         factors = self._exact_factors(left.array, right.array, depth)
         if factors is None:
             return None
-        a = self._aligned(_Labelled(factors[0], left.loops), (*batch, *rows, *reductions))
-        b = self._aligned(_Labelled(factors[1], right.loops), (*batch, *reductions, *columns))
+        a = self.aligned(Labelled(factors[0], left.loops), (*batch, *rows, *reductions))
+        b = self.aligned(Labelled(factors[1], right.loops), (*batch, *reductions, *columns))
         shapes = ([height, depth], [depth, width]) if not batch else ([batches, height, depth], [batches, depth, width])
         total = a.reshape(shapes[0]) @ b.reshape(shapes[1])
         if product.name == "arith.muli":
             total = self.arrays.cast(total, "int64")
-        return _Labelled(total.reshape([*sizes[0], *sizes[1], *sizes[2]]), (*batch, *rows, *columns))
+        return Labelled(total.reshape([*sizes[0], *sizes[1], *sizes[2]]), (*batch, *rows, *columns))
 
     def _exact_factors(self, left: Array, right: Array, depth: int) -> tuple[Array, Array] | None:
         """Returns factors in a type in which matrix products are fast, and exact where they are of integers."""

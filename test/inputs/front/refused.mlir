@@ -10,18 +10,6 @@ func.func @f(%A: tensor<4x6x16x16xf16>, %B: tensor<8x6x16x16xf16>) -> tensor<4x8
 
 // -----
 
-// batch_matmul
-func.func @f(%A: tensor<4x64x96xf16>, %B: tensor<4x96x128xf16>) -> tensor<4x64x128xf32> {
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<4x64x128xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
-  // refused: linalg.batch_matmul has a batch dimension of 4
-  %p = linalg.batch_matmul ins(%A, %B : tensor<4x64x96xf16>, tensor<4x96x128xf16>) outs(%start : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
-  return %p : tensor<4x64x128xf32>
-}
-
-// -----
-
 // batch_reduce_matmul
 func.func @f(%A: tensor<4x64x96xf16>, %B: tensor<4x96x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32

@@ -32,19 +32,18 @@ def is_for_front(root: ir.Operation) -> bool:
     """Tells whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
     `linalg.matmul`, and for views around one."""
     has_structured = any(op.name.startswith("linalg.") for op in walk(root))
-    return (has_structured and not walk(root, "linalg.matmul")) or bool(walk(root, *_VIEWS))
+    return (has_structured and not walk(root, "linalg.matmul", "linalg.batch_matmul")) or bool(walk(root, *_VIEWS))
 
 
-def recognize(function: ir.Operation, *, batches: bool = False) -> None:
-    """Rewrites a function to one `linalg.matmul` on buffers that are views of its arguments.
+def recognize(function: ir.Operation) -> None:
+    """Rewrites a function to one `linalg.matmul` or `linalg.batch_matmul` on buffers that are views of its arguments.
 
     Args:
         function: a `func.func` with a body.
-        batches: make one `linalg.batch_matmul` of a batch, which is refused otherwise.
 
     Raises:
         StepladderError: something that is not, or not only, one contraction; the function is as it was.
     """
     trace = Trace(function)
     trace.follow()
-    rewrite(function, make_plan(trace, batches=batches))
+    rewrite(function, make_plan(trace))

@@ -101,12 +101,11 @@ class Plan:
         return [self.m, self.n] if self.batch is None else [self.batch, self.m, self.n]
 
 
-def make_plan(trace: Trace, *, batches: bool) -> Plan:
+def make_plan(trace: Trace) -> Plan:
     """Returns the matmul that a function computes.
 
     Args:
         trace: of the function, followed to its end.
-        batches: accept a batch of matmuls.
 
     Raises:
         StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
@@ -131,14 +130,7 @@ def make_plan(trace: Trace, *, batches: bool) -> Plan:
             f"{found.op.name} starts from {found.start.origin.value}",
             "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
         )
-    plan = _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
-    if plan.batch is not None and not batches:
-        raise refuse(
-            found.op,
-            f"{found.op.name} has a batch dimension of {plan.batch}: pipelines compute one matrix product",
-            ACCEPTED,
-        )
-    return plan
+    return _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
