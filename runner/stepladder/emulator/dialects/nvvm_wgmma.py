@@ -87,14 +87,19 @@ class Product:
     saturates: bool
 
 
+def is_known(form: Product) -> bool:
+    """Whether there are such types and such a shape."""
+    return (
+        form.rows == ROWS
+        and form.a in warpgroups.TYPES
+        and form.b in warpgroups.TYPES
+        and form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize == warpgroups.STEP_BYTES
+    )
+
+
 def check_product(op: Instruction, form: Product) -> None:
     """Raises where there are no such types or no such shape."""
-    if (
-        form.rows != ROWS
-        or form.a not in warpgroups.TYPES
-        or form.b not in warpgroups.TYPES
-        or form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES
-    ):
+    if not is_known(form):
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 
 
