@@ -178,6 +178,7 @@ class Graph:
 
 
 def bits_of(bits: int) -> Iterator[int]:
+    """Yields the places of the bits that are set, the lowest first."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1

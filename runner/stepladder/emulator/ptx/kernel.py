@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS
+from stepladder.emulator.core import types as core_types
 from stepladder.emulator.core.emulation import Outcome
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
@@ -20,7 +21,7 @@ from stepladder.emulator.ptx.arguments import Argument
 from stepladder.emulator.ptx.flow import Flow
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.variables import PARAMETERS, Variables
-from stepladder.runtime import targets
+from stepladder.runtime import host_memory, targets
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -183,6 +184,52 @@ class BoundKernel:
             location=kernel.location,
         )
 
+    def random_inputs(self, seed: int) -> list[np.ndarray]:
+        """Returns an array for each parameter: normal numbers, or integers of -8 to 8; its value for a number.
+
+        Raises:
+            StepladderError: more than there is memory for.
+        """
+        generator = np.random.default_rng(seed)
+        host_memory.require(2 * sum(_held(type_) for type_ in self.function.argument_types), "the kernel's arguments")
+        found = []
+        for argument in self.arguments:
+            type_ = argument.type
+            if isinstance(type_, core_types.Scalar):
+                found.append(np.array(argument.value).astype(type_.dtype))
+            elif type_.element.is_float:
+                found.append(generator.standard_normal(type_.shape, np.float32).astype(type_.element.dtype))
+            else:
+                found.append(generator.integers(-8, 9, type_.shape).astype(type_.element.dtype))
+        return found
+
+    def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns what each parameter begins with: the inputs for arrays, in order, and values of numbers.
+
+        Raises:
+            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+        """
+        memory = [number for number, argument in enumerate(self.arguments) if argument.is_memory]
+        if len(inputs) != len(memory):
+            raise StepladderError(
+                f"kernel {self.kernel.name} takes {len(memory)} arrays, and {len(inputs)} inputs were given",
+                location=self.kernel.location,
+            )
+        found = [np.array(argument.value).astype(argument.type.element.dtype) for argument in self.arguments]
+        for number, array in zip(memory, inputs):
+            type_ = self.arguments[number].type
+            dtype = type_.element.dtype
+            if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+                array = array.view(dtype)  # files of NumPy know the types of ml_dtypes as bytes only
+            if tuple(array.shape) != tuple(type_.shape) or array.dtype != dtype:
+                raise StepladderError(
+                    f"input {memory.index(number)} is {'x'.join(map(str, array.shape))} of {array.dtype}, and argument "
+                    f"{number} of kernel {self.kernel.name} is {'x'.join(map(str, type_.shape))} of {dtype}",
+                    location=self.kernel.location,
+                )
+            found[number] = array
+        return found
+
     def run(
         self,
         inputs: Sequence[np.ndarray],
@@ -249,6 +296,10 @@ class BoundKernel:
             place.data[start : start + size] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)
         return allocations
+
+
+def _held(type_: core_types.Buffer | core_types.Scalar) -> int:
+    return math.prod(type_.shape) * type_.element.bytes
 
 
 def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Function:

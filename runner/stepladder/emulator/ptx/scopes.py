@@ -84,7 +84,7 @@ class Scope:
             StepladderError: a type that registers do not have here.
         """
         type_ = types.find(registers.type)
-        if type_ is None or type_.count > 1 and registers.type not in ("f16x2", "bf16x2"):
+        if type_ is None or (type_.count > 1 and registers.type not in ("f16x2", "bf16x2")):
             raise StepladderError(f"registers of type .{registers.type} are not supported")
         for name, count in registers.names:
             if count:

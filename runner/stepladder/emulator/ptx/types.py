@@ -1,7 +1,7 @@
 """PTX's types, and the bits of registers as numbers.
 
-A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an instruction
-reads it as; a predicate is a bool. What is below turns these bits into numbers of a type, and back.
+A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an
+instruction reads it as; a predicate is a bool. What is below turns these bits into numbers of a type, and back.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def mma(site: Site) -> None:
         raise site.error("with these types")
     d, a, b, c = found
     rows, columns, k = (int(number) for number in shape.groups())
-    same = a.name == b.name or a.kind == b.kind == "f" and {a.name, b.name} == {"e4m3", "e5m2"}
+    same = a.name == b.name or {a.name, b.name} == {"e4m3", "e5m2"}
     if (rows, columns, k) not in _SHAPES.get(a.name, ()) or not same or d.name != c.name:
         raise site.error("of this shape and these types")
     if d.name not in ("f16", "f32", "f64", "s32"):

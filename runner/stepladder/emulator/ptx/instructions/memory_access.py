@@ -59,7 +59,6 @@ def ld(site: Site) -> None:
     if len(targets) != count:
         raise site.error(f"with {len(targets)} registers for {count} elements")
     widths = [site.width(target) for target in targets]
-    element = types.register(type_.bits)
     shape = (count,) if count > 1 else ()
     is_strong = ordering != "weak"
     spin = site.spin

@@ -159,17 +159,12 @@ def elect(site: Site) -> None:
 
 @instruction("mapa", is_pure=True)
 def mapa(site: Site) -> None:
-    """The address of the same place in the shared memory of another block of the cluster."""
+    """The address of the same place in the shared memory of another block; one that is not there is found when it is used."""
     site.flag("shared::cluster")
     type_ = site.type("u", (32, 64))
     site.count(3)
 
     def execute(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> Value:
-        own = values.lanes(np.asarray(rank), fiber.count)[fiber.lanes]
-        if ((own < 0) | (own >= fiber.group.blocks)).any():
-            fiber.group.sanitizer.report(
-                "out-of-bounds", f"of block {int(own.max())} of a cluster of {fiber.group.blocks}", op
-            )
         return types.stored(address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT), type_.width)
 
     site.emit(execute, [site.read(1, type_), site.read(2, _B32)], [site.write(0, type_.width)])
