@@ -13,7 +13,7 @@ from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.files import check_writable, write_text
 
-RUNNER = Path(files.__file__).resolve().parents[1]
+RUNNER = Path(files.__file__).resolve().parents[2]
 
 
 def test_links_are_written_through(tmp_path) -> None:

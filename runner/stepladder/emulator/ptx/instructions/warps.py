@@ -159,7 +159,7 @@ def elect(site: Site) -> None:
 
 @instruction("mapa", is_pure=True)
 def mapa(site: Site) -> None:
-    """The address of the same place in the shared memory of another block; one that is not there is found when it is used."""
+    """The address of the same place in the shared memory of another block."""
     site.flag("shared::cluster")
     type_ = site.type("u", (32, 64))
     site.count(3)
