@@ -27,7 +27,7 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 def kernel(body: str, *, shared: str = "", head: str = HEAD) -> str:
     """Returns a kernel of pointers X and Y; %x and %y are the addresses of the thread's own eight bytes in them.
 
-    %t is the thread, %b the block; registers of all kinds are declared; the body begins at line 27.
+    %t is the thread, %b the block; registers of all kinds are declared; the body begins at line 25.
     """
     return f"""{head}
 .visible .entry k(.param .u64 X, .param .u64 Y)

@@ -30,7 +30,7 @@ def _bits_of(value: Value, width: int) -> np.ndarray:
     if not array.ndim:
         array = np.array(int(value) & ((1 << width) - 1), f"u{width // 8}")
     raw = np.ascontiguousarray(array)[..., None].view(np.uint8)
-    return np.unpackbits(raw, axis=-1, bitorder="little")
+    return np.unpackbits(raw, axis=-1, bitorder="little").reshape(*np.shape(value), width)
 
 
 @instruction("popc", "clz", "brev", is_pure=True)
