@@ -90,8 +90,13 @@ def test_updates(update, wanted) -> None:
 
 def test_updates_of_floating_point_numbers() -> None:
     y = run_clean(
-        "  setp.eq.u32 %p1, %t, 0;\n  @%p1 st.global.b32 [%Y], 0;\n  bar.sync 0;\n"
-        "  red.global.add.f32 [%Y], 0f3F000000;\n  @%p1 st.global.b32 [%Y+8], 0;\n  bar.sync 0;\n  atom.global.add.noftz.f16x2 %r1, [%Y+8], 0x3C003800;"
+        """
+  setp.eq.u32 %p1, %t, 0;
+  @%p1 st.global.b32 [%Y], 0;
+  @%p1 st.global.b32 [%Y+8], 0;
+  bar.sync 0;
+  red.global.add.f32 [%Y], 0f3F000000;
+  atom.global.add.noftz.f16x2 %r1, [%Y+8], 0x3C003800;"""
     )
     assert y.view(np.float32)[0] == 32
     assert y.view(np.float16)[4:6].tolist() == [32, 64]
@@ -127,7 +132,7 @@ def flag(store: str, load: str, before: str = "", behind: str = "") -> set[str]:
     return kinds(outcome)
 
 
-@pytest.mark.parametrize("scope", ["cta", "cluster", "gpu", "sys"])
+@pytest.mark.parametrize("scope", ["cta", "cluster", "gpu", "sys"], ids="scope {}".format)
 def test_a_flag_that_is_released_and_acquired(scope) -> None:
     assert not flag(f"st.release.{scope}.global.b32", f"ld.acquire.{scope}.global.b32")
 

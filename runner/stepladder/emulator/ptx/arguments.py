@@ -40,7 +40,7 @@ class Argument:
     """A parameter's value.
 
     Attributes:
-        name: for messages.
+        name: for messages; empty for that of the parameter.
         type: of the array, or of the number.
         value: of a number.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
@@ -81,7 +81,9 @@ class Argument:
         descriptor = tma.Descriptor(allocation, 0, self.type.element, self.sizes, self.strides, self.box, self.swizzle)
         problems = descriptor.problems()
         if problems:
-            raise StepladderError(f"argument {self.name} is no TMA descriptor that the hardware takes: {problems[0]}")
+            raise StepladderError(
+                f"{self.name or 'an argument'} is no TMA descriptor that the hardware takes: {problems[0]}"
+            )
         machine.globals["tensor map", address] = descriptor
         return struct.pack("<q", allocation.address) + bytes(_MAP_BYTES - _POINTER_BYTES)
 
@@ -139,8 +141,7 @@ def from_texts(texts: Sequence[str]) -> list[Argument]:
         StepladderError: a text that describes none.
     """
     found = []
-    for number, text in enumerate(texts):
-        name = f"argument {number}"
+    for text in texts:
         if array := _ARRAY.fullmatch(text):
             shape = tuple(map(int, array["shape"].split("x")))
             type_ = _array(_scalar(array["type"], text), shape)
@@ -148,11 +149,11 @@ def from_texts(texts: Sequence[str]) -> list[Argument]:
             if box and len(box) != len(shape):
                 raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
             strides = tuple(stride or 1 for stride in type_.strides)
-            found.append(Argument(name, type_, 0, box, int(array["swizzle"] or 0), shape, strides))
+            found.append(Argument("", type_, 0, box, int(array["swizzle"] or 0), shape, strides))
         elif scalar := _NUMBER.fullmatch(text):
             type_ = _scalar(scalar["type"], text)
             value = float(scalar["value"]) if type_.is_float else int(scalar["value"])
-            found.append(Argument(name, type_, value))
+            found.append(Argument("", type_, value))
         else:
             raise StepladderError(f"argument '{text}' must be {FORMS}")
     return found
