@@ -137,12 +137,6 @@ def transactions(site: Site) -> None:
     site.emit(execute, [base, site.read(1, _B32)], ())
 
 
-@instruction("mbarrier.pending_count", is_pure=True)
-def pending_count(site: Site) -> None:
-    """Refused: a token is a phase here, and knows no arrivals."""
-    raise site.error("which reads a token")
-
-
 @instruction("mbarrier.test_wait", "mbarrier.try_wait", is_pure=True, asks=lambda statement: True)
 def wait(site: Site) -> None:
     """Whether the phase of a token, or with a parity, has ended."""
