@@ -6,9 +6,11 @@ Their expectations are what an H200 answers.
 import numpy as np
 import pytest
 
+import layout_kernels
 import test_layouts_gpu as on_gpu
-from layout_kernels import NAME, SHARED_BYTES
+from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
 from stepladder.emulator.core import types as core_types
+from stepladder.emulator.hardware import fragments
 from stepladder.emulator.ptx.arguments import Argument
 from stepladder.emulator.ptx.kernel import Kernel, Launch
 from stepladder.emulator.ptx.parser import parse
@@ -143,3 +145,26 @@ def test_tma_load_to_two_blocks() -> None:
 @forms(on_gpu.test_tma_store)
 def test_tma_store(kind, swizzle, shift, origin, add) -> None:
     on_gpu.test_tma_store(Runner(), kind, swizzle, shift, origin, add)
+
+
+@pytest.mark.parametrize(
+    "types", [("f32", "f16", "f16"), ("f32", "bf16", "bf16"), ("f32", "tf32", "tf32"), ("s32", "s8", "s8")]
+)
+def test_wgmma_with_a_in_registers(types) -> None:
+    """Each warp holds 16 rows of A as mma.sync has them."""
+    columns, item = 64, on_gpu.bits_of(np.zeros(1), types[1]).itemsize
+    k = on_gpu.STEP // item
+    a, b = on_gpu.integers(1, 64, k), on_gpu.integers(2, columns, k)
+    image = np.zeros(SHARED_BYTES, np.uint8)
+    held = fragments.mma_a(16, k, 8 * item).divide(on_gpu.bits_of(a, types[1]).reshape(4, 16, k))
+    image[: held.nbytes] = np.frombuffer(np.ascontiguousarray(held).tobytes(), np.uint8)
+    descriptor = on_gpu.operand(B_PLACE, columns, 128, True, 0)
+    bits = on_gpu.bits_of(b, types[2])
+    image.view(bits.dtype)[descriptor.addresses(columns, k, item, along_k=True) // item] = bits
+    text = layout_kernels.wgmma(columns, k, types, (True, True))
+    text = text.replace(", x2, x3, p", ", {r0, r1, r2, r3}, x3, p").replace(", 1, 1, 0, 0;", ", 1, 1, 0;")
+    load = "mad.lo.u32 r7, t, 16, s;\nld.shared.v4.b32 {r0, r1, r2, r3}, [r7];\nsetp.ne.b32 p, 0, 0;"
+    text = text.replace("setp.ne.b32 p, 0, 0;", load)
+    out = np.zeros((WARPGROUP, columns // 2), np.int32 if types[0] == "s32" else np.float32)
+    found = Runner()(text, WARPGROUP, image, 0, descriptor.encode(), out)[-1]
+    np.testing.assert_array_equal(found, fragments.accumulator(columns).divide((a @ b.T).astype(out.dtype)))

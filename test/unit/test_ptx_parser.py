@@ -141,7 +141,7 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
         ),
         (
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1, %r2, %r3, %r4}, {%r5}, %y, 1, 1, 1, 0;",
-            "A in registers",
+            "with 1 registers for A",
         ),
         ("call f, (%r1);", "the emulator does not know call"),
     ],

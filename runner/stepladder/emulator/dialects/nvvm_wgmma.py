@@ -104,9 +104,20 @@ def check_product(op: Instruction, form: Product) -> None:
 
 
 def multiply(
-    fiber: Fiber, op: Instruction, form: Product, sums: AccumulatorRegisters, a: Value, b: Value
+    fiber: Fiber,
+    op: Instruction,
+    form: Product,
+    sums: AccumulatorRegisters,
+    a: Value,
+    b: Value,
+    *,
+    registers: np.ndarray | None = None,
 ) -> AccumulatorRegisters:
-    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
+    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`.
+
+    Args:
+        registers: A in registers, (T, registers), in place of `a`.
+    """
     result = AccumulatorRegisters(sums.array.copy(), sums.products)
     # Two neighbouring sums of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
@@ -115,6 +126,9 @@ def multiply(
             Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
             for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
         ]
+        if registers is not None:
+            matrix = warpgroups.matrix_of(registers[warpgroup.lanes], form.a)
+            operands[0] = Operand(None, form.a, True, form.negated[0], matrix)
         warpgroups.multiply(
             warpgroup,
             op,

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _B64 = PtxType("b64", "b", 64)
+_B32 = PtxType("b32", "b", 32)
 _PRED = PtxType("pred", "pred", 1)
 _SUMS = {"f32": np.dtype(np.float32), "f16": np.dtype(np.int32), "s32": np.dtype(np.int32)}
 _TRANSPOSED = ("f16", "bf16")
 _COLUMNS = range(8, 257, 8)
+_A_REGISTERS = 4  # of a thread, for every type
 
 
 @instruction("wgmma.fence", "wgmma.commit_group", waits=True)
@@ -53,7 +55,7 @@ def wait(site: Site) -> None:
 
 @instruction("wgmma.mma_async", waits=True)
 def multiply(site: Site) -> None:
-    """Begins a product of two operands in shared memory."""
+    """Begins a product of two operands in shared memory, or of A in registers."""
     site.choice(("sync",))
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
@@ -68,12 +70,13 @@ def multiply(site: Site) -> None:
     registers = site.elements(0)
     if len(registers) != columns // (4 if sums_type == "f16" else 2):
         raise site.error(f"with {len(registers)} registers for its sums")
-    if isinstance(site.operands[1], syntax.Vector):
-        raise site.error("with A in registers")
-    count = site.count(4, 6, 8)
+    held_a = site.operands[1].elements if isinstance(site.operands[1], syntax.Vector) else ()
+    if held_a and len(held_a) != _A_REGISTERS:
+        raise site.error(f"with {len(held_a)} registers for A")
+    count = site.count(4, 6, 7 if held_a else 8)
     numbers = [site.number(place) for place in range(4, count)]
     scales = numbers[:2] or [1, 1]
-    transposed = numbers[2:] or [0, 0]
+    transposed = ([0, *numbers[2:]] if held_a else numbers[2:])[:2] if numbers[2:] else [0, 0]
     if numbers[2:] and (a not in _TRANSPOSED or b not in _TRANSPOSED):
         raise site.error("that transposes these types")
     slots = [site.write(register, 32) for register in registers]
@@ -94,13 +97,20 @@ def multiply(site: Site) -> None:
 
     forms = {keeps: form(keeps) for keeps in (False, True)}
 
-    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, keeps: Value, *held: Value) -> Value:
+    def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
+        held, left = others[: len(slots)], others[len(slots) :]
+        right = bits_of(fiber, op, right)
         keeps = fiber.agreed(keeps)
         if isinstance(keeps, np.ndarray):
             fiber.group.sanitizer.report("descriptor", "threads of a warpgroup differ in whether they keep sums", op)
             keeps = keeps[fiber.lanes[0]]
         sums = _sums(fiber, op, held, _SUMS[sums_type])
-        result = nvvm_wgmma.multiply(fiber, op, forms[bool(keeps)], sums, left, right)
+        form = forms[bool(keeps)]
+        if held_a:
+            columns_of_a = [lanes_of(fiber, bits_of(fiber, op, value)) for value in left]
+            result = nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=np.stack(columns_of_a, axis=1))
+        else:
+            result = nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right)
         return [Held(result, place) for place in range(len(held))]
 
     scale = site.operands[3]
@@ -108,10 +118,15 @@ def multiply(site: Site) -> None:
         keeps = site.scope.slots.constant(("keeps", bool(scale.value)), 1, bool(scale.value))
     else:
         keeps = site.read(scale, _PRED)
-    operands = [site.read(1, _B64), site.read(2, _B64), keeps]
+    of_a = [site.read(register, _B32) for register in held_a] or [site.read(1, _B64)]
     if not nvvm_wgmma.is_known(forms[True]):
         raise site.error("of this shape and these types")
-    site.emit(execute, [*operands, *slots], slots, holds=True)
+    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, holds=True)
+
+
+def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
+    """Returns a register's bits for each lane."""
+    return values.lanes(np.asarray(value, np.int32), fiber.count)
 
 
 def _sums(fiber: Fiber, op: Instruction, held: tuple, dtype: np.dtype) -> AccumulatorRegisters:
@@ -125,5 +140,5 @@ def _sums(fiber: Fiber, op: Instruction, held: tuple, dtype: np.dtype) -> Accumu
         array = np.stack([value.sums.array[:, value.place] for value in held], axis=1)
         products = {id(product): product for value in held for product in value.sums.products}
         return AccumulatorRegisters(array.view(dtype), list(products.values()))
-    columns = [values.lanes(np.asarray(bits_of(fiber, op, value), np.int32), fiber.count) for value in held]
+    columns = [lanes_of(fiber, bits_of(fiber, op, value)) for value in held]
     return AccumulatorRegisters(np.ascontiguousarray(np.stack(columns, axis=1)).view(dtype))
