@@ -215,10 +215,10 @@ class Flow:
                 raise site.error(f"with .{site.rest[0]}")
         except StepladderError as error:
             self.builder.errors.append(error)
-        except (IndexError, KeyError) as error:
+        except (IndexError, KeyError):
             self.builder.errors.append(
                 StepladderError(
-                    f"the emulator does not know {statement.mnemonic} in this form ({error})",
+                    f"the emulator does not know {statement.mnemonic} in this form",
                     location=self.builder.location,
                 )
             )

@@ -65,6 +65,8 @@ class Parser:
     def integer(self) -> int:
         """Returns an integer, which may have a sign."""
         sign = -1 if self.has("-") else 1
+        if self.next.kind not in _INTEGERS:
+            raise self.error(f"expected an integer, got '{self.next.text or 'the end'}'")
         return sign * integer_of(self.kind(*_INTEGERS))
 
     def integers(self) -> tuple[int, ...]:
@@ -328,6 +330,8 @@ class Parser:
         if token.kind == "name":
             return self._with_offset(self._name())
         sign = -1 if self.has("-") else 1
+        if self.next.kind not in (*_INTEGERS, "bits", "decimal"):
+            raise self.error(f"expected an operand, got '{self.next.text or 'the end'}'")
         if self.next.kind in ("bits", "decimal"):
             value, width = float_bits(self.take())
             return syntax.Number(value ^ (1 << (width - 1) if sign < 0 else 0), width)

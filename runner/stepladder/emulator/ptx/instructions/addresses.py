@@ -12,6 +12,7 @@ from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT, Access, Allocation, contiguous
+from stepladder.emulator.ptx import types
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -44,7 +45,8 @@ def at(address: Value, offset: int) -> Value:
     """Returns an address plus bytes, in 64 bits."""
     if isinstance(address, np.ndarray):
         address = address.astype(np.int64, copy=False)
-    return address + offset if offset else address
+        return address + types.wrap(offset, 64) if offset else address
+    return types.wrap(address + offset, 64)
 
 
 def of_lane(value: Value, lane: int | np.integer) -> int:
