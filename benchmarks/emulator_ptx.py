@@ -86,7 +86,7 @@ def reason_for(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
+    parser = new_parser(str(__doc__))
     parser.add_argument(
         "result",
         type=Path,
