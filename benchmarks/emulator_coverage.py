@@ -22,6 +22,7 @@ from common import DOCS, new_parser, run, write_result
 from stepladder.emulator import dialects  # noqa: F401  (registers the ops that it executes)
 from stepladder.emulator.core import control_flow
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
+from stepladder.emulator.ptx import inline  # noqa: F401  (registers the same)
 from stepladder.mlir import bindings
 
 DIALECTS = (

@@ -122,9 +122,31 @@ def emulator_coverage() -> str:
     return table(rows) + "\n" + table(left_out)
 
 
+def emulator_ptx() -> str:
+    """Returns the instructions of PTX that are executed, and those that are left out."""
+    groups = result("emulator_ptx")["groups"]
+    rows = [
+        {
+            "instructions": name,
+            "executed": ", ".join(f"`{known}`" for known in of["known"]) or "none",
+            "left out": ", ".join(f"`{other}`" for other in [*of["left_out"], *of["missing"]]) or "none",
+        }
+        for name, of in groups.items()
+    ]
+    reasons: dict[str, list[str]] = {}
+    for of in groups.values():
+        for name, reason in of["left_out"].items():
+            reasons.setdefault(reason, []).append(name)
+    left_out = [
+        {"left out": ", ".join(f"`{name}`" for name in names), "reason": reason} for reason, names in reasons.items()
+    ]
+    return table(rows) + "\n" + table(left_out)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     f"emulator {pipeline}": partial(emulator_table, pipeline) for pipeline in PIPELINES
 }
 REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
 
 REGIONS |= {"emulator upstream": emulator_upstream, "emulator coverage": emulator_coverage}
+REGIONS |= {"emulator ptx": emulator_ptx}

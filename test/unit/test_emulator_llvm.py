@@ -12,7 +12,7 @@ from stepladder.runtime.errors import StepladderError
 
 def test_post_dominators() -> None:
     #   0 -> 1 -> 3 -> (1 again, or 4); 0 -> 2 -> 4; 4 -> 5 or 6, which end
-    graph = control_flow._Graph([[1, 2], [3], [4], [1, 4], [5, 6], [], []])
+    graph = control_flow.Graph([[1, 2], [3], [4], [1, 4], [5, 6], [], []])
     assert graph.after == [4, 3, 4, 4, None, None, None]
     order = graph.order()
     assert order[0] == 0 and order.index(1) < order.index(3) and max(map(order.index, (2, 3))) < order.index(4)
@@ -20,7 +20,7 @@ def test_post_dominators() -> None:
 
 
 def test_a_way_that_never_ends_counts_for_nothing() -> None:
-    assert control_flow._Graph([[1, 2], [1], []]).after == [2, None, None]
+    assert control_flow.Graph([[1, 2], [1], []]).after == [2, None, None]
 
 
 def test_threads_leave_a_loop_one_after_the_other() -> None:

@@ -3,18 +3,16 @@
 The exact check compares with the reference over integers, so that one dropped or doubled product shows.
 """
 
-import json
-
 import pytest
 
 from chosen import chosen_steps
+from measured_kernels import TYPE_OF_BITS, defaults
 from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.resources import transforms_dir
 
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1}
@@ -201,28 +199,7 @@ def test_every_pipeline_without_a_step(form, step) -> None:
         assert check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
 
 
-TYPE_OF_BITS = {16: "f16", 32: "f32"}
-
-
-def _defaults() -> list:
-    """Every set of default knobs once, with the edges and the types of a problem that it was measured for."""
-    found = {}
-    for pipeline in ("wmma", "mma_sync", "wgmma"):
-        measured = json.loads((transforms_dir() / "defaults" / f"{pipeline}.json").read_text())
-        for entry in measured["problems"]:
-            knobs, size = dict(entry["knobs"]), tuple(entry[axis] for axis in "mnk")
-            if knobs.get("persistent_blocks"):  # few, so that each takes several tiles of a small problem
-                knobs["persistent_blocks"] = 2 * knobs["cluster_m"] * knobs["cluster_n"]
-            knobs["target"] = "sm_90a" if pipeline == "wgmma" else "sm_90"
-            edges = [length % knobs[f"block_{axis}"] for axis, length in zip("mnk", size)]
-            types = entry["a_bits"], entry["c_bits"]
-            if all(bits in TYPE_OF_BITS for bits in types):
-                key = pipeline, *knobs.values(), *edges, *types
-                found.setdefault(key, pytest.param(pipeline, knobs, size, types, id=f"{pipeline}-{size}-{types}"))
-    return list(found.values())
-
-
-@pytest.mark.parametrize("pipeline, knobs, size, types", _defaults())
+@pytest.mark.parametrize("pipeline, knobs, size, types", defaults())
 def test_every_default(pipeline, knobs, size, types) -> None:
     """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepladder.cli.commands import emulate
+from stepladder.cli import emulation_output
 from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.files import check_writable, write_text
 
-RUNNER = Path(files.__file__).resolve().parents[1]
+RUNNER = Path(files.__file__).resolve().parents[2]
 
 
 def test_links_are_written_through(tmp_path) -> None:
@@ -67,10 +67,10 @@ def test_arrays_that_cannot_be_written_whole(tmp_path) -> None:
     """NumPy's error has no number of the system's."""
     (tmp_path / "argument0.npy").write_bytes(b"before")
     script = (
-        "import resource, sys, numpy as np\nfrom stepladder.cli.commands.emulate import _save\n"
+        "import resource, sys, numpy as np\nfrom stepladder.cli.emulation_output import save_arrays\n"
         "from stepladder.runtime.errors import StepladderError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "try:\n    _save(sys.argv[1], {'argument0': np.zeros(10**6)})\n"
+        "try:\n    save_arrays(sys.argv[1], {'argument0': np.zeros(10**6)})\n"
         "except StepladderError as error:\n    print(error.render())"
     )
     done = subprocess.run(
@@ -86,5 +86,5 @@ def test_arrays_that_cannot_be_written_whole(tmp_path) -> None:
 
 
 def test_arrays(tmp_path) -> None:
-    emulate._save(str(tmp_path / "new"), {"result0": np.arange(3)})
+    emulation_output.save_arrays(str(tmp_path / "new"), {"result0": np.arange(3)})
     assert np.load(tmp_path / "new/result0.npy").tolist() == [0, 1, 2]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from stepladder.cli import guard
-from stepladder.cli.commands import emulate
+from stepladder.cli import emulation_output, guard
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime import host_memory
@@ -88,7 +87,7 @@ def test_input_whose_header_promises_too_much(content, tmp_path, capfd) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     with pytest.raises(StepladderError, match="is not a file of NumPy") as caught:
-        emulate._load(str(path))
+        emulation_output.load_array(str(path))
     assert len(caught.value.render()) < 600 and capfd.readouterr().err == ""
 
 
@@ -97,7 +96,7 @@ def test_input_whose_header_promises_too_much(content, tmp_path, capfd) -> None:
 )
 def test_input(array, tmp_path) -> None:
     np.save(tmp_path / "a.npy", array)
-    loaded = emulate._load(str(tmp_path / "a.npy"))
+    loaded = emulation_output.load_array(str(tmp_path / "a.npy"))
     assert loaded.dtype == array.dtype and np.array_equal(loaded, array)
 
 

@@ -33,7 +33,7 @@ from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.scalar_operations import ARITHMETIC
-from stepladder.verify.structured_evaluation import Region, StructuredOp, Labelled
+from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
 
 # Function of rows of the product: bounds of their errors.
 Bound = Callable[[slice], Array]

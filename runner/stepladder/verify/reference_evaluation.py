@@ -67,7 +67,7 @@ class Evaluation:
 
     def shape(self, value: int) -> tuple[int, ...]:
         """Returns the extents of a value."""
-        return tuple(self._shapes[value])
+        return tuple(self.shapes[value])
 
     def whole(self, value: int) -> Array:
         """Returns a value: floating-point numbers as `wide`, integers as int64."""

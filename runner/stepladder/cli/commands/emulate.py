@@ -1,11 +1,12 @@
-"""`stepladder emulate`: executes the IR after any step on the CPU, with a sanitizer."""
+"""`stepladder emulate`: runs the IR after any step, or a kernel in PTX, on the CPU, and looks for faults."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
+from stepladder.cli import emulate_ptx
+from stepladder.cli.emulation_output import load_array, print_outcome, report_of, save_arrays, summary
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
@@ -16,14 +17,9 @@ from stepladder.cli.options import (
     text_for_people,
 )
 from stepladder.emulator import MAX_STEPS
-from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
-from stepladder.runtime.files import make_folder, replacing
+from stepladder.runtime.errors import FAILED, OK, StepladderError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from stepladder.emulator.core.emulation import Emulation, Outcome
-    from stepladder.emulator.hardware.counters import Counters
     from stepladder.mlir.bindings import ir
 
 _EPILOG = """\
@@ -35,14 +31,19 @@ conflicts each access costs.
 
 What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
 
-Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
+A file of PTX (*.ptx) is run as a kernel. In a bundle, or with --bundle, the manifest says how it is launched, and its
+numbers are compared with reference.json. Any other kernel needs --grid, --block and --arguments: 256x128xf16 for a
+pointer to an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, 7:i32 for a number. Findings
+name lines of the PTX.
 
 An output is checked by --expect, with files, or by --reference, with a function of the same file: a wrong number is
 then a finding. Integers must be equal. The result of a reference stands for the result of the function, or for the
 argument that it writes where it returns nothing.
 
-exit status: 0 it ran and nothing was found; 1 findings (wrong numbers among them), or more than --max-steps; 2 the
-input or an option is not acceptable.
+Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
+
+exit status: 0 it ran and nothing was found; 1 findings, wrong numbers, or more than --max-steps; 2 the input or an
+option is not acceptable.
 
 examples:
   stepladder emulate dumps/*-hoist_accumulators.mlir --seed 7 --output first     # first/argument0.npy, ...
@@ -54,6 +55,9 @@ examples:
   stepladder emulate kernel.mlir --inputs a.npy,b.npy,c.npy --expect 2=golden.npy --tolerance 1e-3
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
+  stepladder emulate matmul.bundle/kernel.ptx                                  # launch and reference of the bundle
+  stepladder emulate edited.ptx --bundle matmul.bundle
+  stepladder emulate scale.ptx --kernel scale --grid 4 --block 128 --arguments 512xf32,2.5:f32 --output out
 """
 
 
@@ -66,7 +70,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         description=__doc__,
         help="run the IR after any step on the CPU, with a sanitizer",
     )
-    parser.add_argument("input", metavar="IR.mlir", help="the IR, for example a dump; - is standard input")
+    parser.add_argument(
+        "input", metavar="IR.mlir|KERNEL.ptx", help="the IR, for example a dump, or PTX; - is standard input"
+    )
     parser.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
@@ -109,6 +115,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help=f"stop after so many ops (default: {MAX_STEPS})",
     )
+    emulate_ptx.add_options(parser)
 
 
 def _seed(text: str) -> int:
@@ -144,115 +151,6 @@ def _expected_files(text: str) -> dict[int, str]:
     return files
 
 
-def _load(path: str) -> np.ndarray:
-    """Returns the array in a file of NumPy.
-
-    Raises:
-        StepladderError: a file that cannot be read or is no array, or not enough memory for it.
-    """
-    import tokenize
-
-    import numpy as np
-
-    from stepladder.mlir.diagnostics import shorten
-    from stepladder.runtime import host_memory
-
-    try:
-        # Mapped first: what the header says is held against the size of the file before memory is taken.
-        with np.errstate(over="ignore"):  # of sizes, about which an error follows
-            mapped = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
-    except (
-        ValueError,
-        TypeError,
-        OverflowError,
-        MemoryError,
-        RecursionError,
-        SyntaxError,
-        tokenize.TokenError,
-    ) as error:  # the header is parsed as Python
-        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {shorten(reason(error))}") from None
-    host_memory.require(mapped.nbytes, f"input '{path}'")
-    return np.array(mapped)
-
-
-def _save(folder: str, arrays: dict[str, np.ndarray]) -> None:
-    import numpy as np
-
-    make_folder(folder)
-    for name, array in arrays.items():
-        with replacing(str(Path(folder) / f"{name}.npy")) as file:
-            np.save(file, array, allow_pickle=False)
-
-
-def report_of(outcome: Outcome, name: str, written: list[int]) -> dict[str, object]:
-    """Returns a run as JSON data: findings, counters, steps and seconds.
-
-    Args:
-        outcome: of the run.
-        name: the file of the IR.
-        written: numbers of the arguments that the function wrote.
-    """
-    return {
-        "input": name,
-        "written_arguments": written,
-        "passed": not outcome.findings,
-        "steps": outcome.steps,
-        "seconds": outcome.seconds,
-        "findings": [finding.as_dict() for finding in outcome.findings],
-        "counters": outcome.counters.as_dict() if outcome.counters is not None else {},
-    }
-
-
-def print_counters(counters: Counters, file: TextIO | None = None) -> None:
-    """Prints the memory traffic of each op as a table; nothing where no kernel ran.
-
-    Args:
-        counters: of the run.
-        file: None for standard output.
-    """
-    from stepladder.cli.tables import print_table
-
-    rows = [
-        {
-            "op": row.op,
-            "at": row.location,
-            "memory": row.space,
-            "kind": row.kind,
-            "warps": row.executions,
-            "bytes": row.bytes,
-            "sectors": row.sectors,
-            "wavefronts": row.wavefronts,
-            "conflicts": row.conflicts,
-        }
-        for row in counters.traffic.values()
-    ]
-    if rows:
-        for title, blocks in (("a block, on average", counters.blocks), (f"in all, {counters.blocks} blocks", 1)):
-            rows.append(
-                {
-                    "op": title,
-                    "at": "",
-                    "memory": "",
-                    "kind": "",
-                    **{
-                        column: round(counters.total(name) / blocks)
-                        for column, name in (
-                            ("warps", "executions"),
-                            ("bytes", "bytes"),
-                            ("sectors", "sectors"),
-                            ("wavefronts", "wavefronts"),
-                            ("conflicts", "conflicts"),
-                        )
-                    },
-                }
-            )
-        print_table(rows, title="Memory traffic, by op", file=file)
-    for name, count in counters.instructions.items():
-        print(f"{name}: {count} by a warp, {counters.multiply_adds} multiply-adds in all", file=file)
-
-
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     with imports():
@@ -268,15 +166,23 @@ def main(args: argparse.Namespace) -> int:
     text, name = read_text(args.input)
     for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)
-    files = {number: _load(path) for number, path in _expected_files(args.expect).items()} if args.expect else {}
+    if emulate_ptx.is_ptx(text, name):
+        for option in ("expect", "reference", "tolerance", "sarif", "trace"):
+            if getattr(args, option) is not None:
+                raise StepladderError(f"--{option} is for IR; the reference of PTX is that of its bundle")
+        return emulate_ptx.run(args, text, name)
+    files = {number: load_array(path) for number, path in _expected_files(args.expect).items()} if args.expect else {}
     if args.tolerance is not None and not (args.expect or args.reference):
         raise StepladderError("--tolerance is for --expect and --reference; give one of them")
+    emulate_ptx.check_unused(args)
     plugins.load_files(args.plugins)
     with mlir_context():
         module = parse_payload(text, name)
         reference = Emulation(module, args.reference, name=name) if args.reference else None
         emulation = Emulation(module, args.function or _checked_function(module, args.reference), name=name)
-        given = [_load(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
+        given = (
+            [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
+        )
         inputs = emulation.check_inputs(given)
         timeline = Timeline() if args.trace else None
         with LaunchProgress() as progress:
@@ -294,16 +200,12 @@ def main(args: argparse.Namespace) -> int:
     outcome.findings += expected.compare_with_files(outcome, files, args.tolerance)
     if args.output:
         held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
-        _save(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
+        save_arrays(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
     with text_for_people(args.json):
-        print(outcome.output, end="")
-        if outcome.counters is not None:
-            print_counters(outcome.counters)
-        for finding in outcome.findings:
-            print(finding.render())
+        print_outcome(outcome)
         if inputs and not written and not outcome.results and not outcome.output:
             print("note: no argument has changed, and nothing is returned or printed")
-        print(_summary(args, emulation, outcome))
+        print(summary(emulation.function.name, outcome, sanitized=not args.no_sanitize))
     if args.json:
         write_json(args.json, report_of(outcome, name, written))
     if timeline is not None:
@@ -324,12 +226,3 @@ def _checked_function(module: ir.Module, reference: str | None) -> str | None:
     names = [ir.StringAttr(op.attributes["sym_name"]).value for op in functions]
     others = [name for name in names if name != reference]
     return others[0] if len(others) == 1 else None
-
-
-def _summary(args: argparse.Namespace, emulation: Emulation, outcome: Outcome) -> str:
-    found = f"{len(outcome.findings)}" if outcome.findings else "none"
-    if args.no_sanitize:
-        found = f"{found}, races and the like not looked for" if outcome.findings else "not looked for"
-    elif outcome.left_out:
-        found += f", and {outcome.left_out} more that are not shown"
-    return f"@{emulation.function.name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"

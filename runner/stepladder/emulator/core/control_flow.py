@@ -2,7 +2,7 @@
 
 Threads that take different ways at a branch reconverge at its immediate post-dominator, the first block that all ways
 reach. A value that is defined on one way only, or redefined in a loop, is merged there if a later instruction uses it
-(`_Graph.joined`).
+(`Graph.joined`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Way:
 
 
 @dataclass
-class _Graph:
+class Graph:
     """The blocks by number, 0 the first: where each may go to.
 
     Attributes:
@@ -160,7 +160,7 @@ class _Graph:
         for block in range(count):
             others = known[block] & ~(1 << block)
             # The nearest one is post-dominated by all others.
-            nearest = next((other for other in _numbers(others) if known[other] == others), None)
+            nearest = next((other for other in bits_of(others) if known[other] == others), None)
             found.append(nearest if nearest != end and self._ends(block) else None)
         return found
 
@@ -179,7 +179,8 @@ class _Graph:
         return found
 
 
-def _numbers(bits: int) -> Iterator[int]:
+def bits_of(bits: int) -> Iterator[int]:
+    """Yields the places of the bits that are set, the lowest first."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1
@@ -201,7 +202,7 @@ class _Flattened:
         terminators = [list(block.operations)[-1].operation for block in blocks]
         self.ways = [self._ways(op) for op in terminators]
         successors = [[way.target for way in ways] for ways in self.ways]
-        graph = _Graph(successors if results is None else [*successors, []])
+        graph = Graph(successors if results is None else [*successors, []])
         order = [number for number in graph.order() if number != self.exit]
         for number in order[1:]:
             builder.defined(blocks[number].arguments)
@@ -291,11 +292,11 @@ class _Flattened:
             builder.emit(op.name, move, builder.used(way.operands), to)
         self.jumps.append((builder.emit(op.name, jump), way.target))
 
-    def _meet(self, graph: _Graph) -> None:
+    def _meet(self, graph: Graph) -> None:
         """Sets the reconvergence point of each branch, and the values that are merged there from each path."""
         used, assigned = {}, {}
         for number, (start, end) in self.spans.items():
-            used[number], assigned[number] = _flow(self.builder.code[start:end])
+            used[number], assigned[number] = data_flow(self.builder.code[start:end])
         for slot in self.results or ():
             used[self.exit] |= 1 << slot
         live = dict.fromkeys(self.spans, 0)
@@ -316,7 +317,7 @@ class _Flattened:
                 computed = 0
                 for block in graph.between(number, end):
                     computed |= assigned[block]
-                instruction.attributes["slots"] = tuple(_numbers(live[end] & computed))
+                instruction.attributes["slots"] = tuple(bits_of(live[end] & computed))
 
 
 def _cases(op: ir.Operation) -> list[int]:
@@ -326,14 +327,14 @@ def _cases(op: ir.Operation) -> list[int]:
     return [int(value) for value in op.attributes["case_values"]]
 
 
-def _flow(code: Sequence[Instruction]) -> tuple[int, int]:
+def data_flow(code: Sequence[Instruction]) -> tuple[int, int]:
     """Returns, as bits, the slots that instructions use before they assign them, and those that they assign."""
     used = assigned = 0
     for op in code:
         for slot in op.operands:
             used |= (1 << slot) & ~assigned
         for body in op.regions:
-            inner, own = _flow(body.code)
+            inner, own = data_flow(body.code)
             for slot in body.yields:
                 inner |= (1 << slot) & ~own
             for slot in body.arguments:

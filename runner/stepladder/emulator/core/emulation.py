@@ -17,6 +17,7 @@ from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.findings import Finding
+from stepladder.emulator.ptx import inline
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 

@@ -305,7 +305,7 @@ class UnknownOp(StepladderError):
         self.name = name
 
 
-def _all_of(errors: Sequence[StepladderError]) -> StepladderError:
+def all_of(errors: Sequence[StepladderError]) -> StepladderError:
     """Returns one error for several: the first, with the others as notes, each unknown op once."""
     first, *rest = errors
     places: dict[str, list[str]] = {}
@@ -333,7 +333,7 @@ def build(module: ir.Module) -> Program:
         builder.lower(op)
     builder.lower(module.operation)
     if builder.errors:
-        raise _all_of(builder.errors)
+        raise all_of(builder.errors)
     return Program(builder.functions, builder.slot_types, builder.globals, builder.instructions)
 
 

@@ -60,10 +60,20 @@ class Held:
         self.place = place
 
     @staticmethod
-    def merged(parts: list[Held], masks: list, count: int) -> Held:
-        """Returns the register that has, in the lanes of each mask, the value of that part."""
-        assert all(part.place == parts[0].place for part in parts)
-        return Held(AccumulatorRegisters.merged([part.sums for part in parts], masks, count), parts[0].place)
+    def merged(parts: list, masks: list, count: int) -> Held:
+        """Returns the sum that the lanes of each mask have in that part, where some may be numbers."""
+        sums = [part.sums for part in parts if isinstance(part, Held)]
+        columns = [
+            part.sums.array[:, part.place]
+            if isinstance(part, Held)
+            else np.array(values.lanes(np.asarray(part, np.int32), count)).view(sums[0].array.dtype)
+            for part in parts
+        ]
+        array = np.array(columns[0])
+        for column, mask in zip(columns[1:], masks[1:]):
+            array[mask] = column[mask]
+        products = {id(product): product for part in sums for product in part.products}
+        return Held(AccumulatorRegisters(array[:, None], list(products.values())), 0)
 
 
 # Structs.

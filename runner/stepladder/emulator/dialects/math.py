@@ -92,7 +92,8 @@ def sincos(fiber: Fiber, op: Instruction, value: Value) -> Value:
     return tuple(rounded(function(value), op.result_types[0].element) for function in (np.sin, np.cos))
 
 
-def _exact_fma(left: float, right: float, addend: float) -> float:
+def exact_fma(left: float, right: float, addend: float) -> float:
+    """Returns a product and a sum, rounded once."""
     if not all(map(math.isfinite, (left, right, addend))):
         return left * right + addend
     try:
@@ -108,7 +109,7 @@ def fma(fiber: Fiber, op: Instruction, left: Value, right: Value, addend: Value)
     element = op.result_types[0].element
     left, right, addend = (np.asarray(operand).astype(np.float64) for operand in (left, right, addend))
     if element.name == "f64":
-        return plain(np.vectorize(_exact_fma, otypes=[np.float64])(left, right, addend))
+        return plain(np.vectorize(exact_fma, otypes=[np.float64])(left, right, addend))
     # The product of two narrower numbers is exact in float64.
     return rounded_sum(left * right, addend, element)
 

@@ -72,7 +72,7 @@ def _lane_mask(group: Group, name: str) -> np.ndarray:
     return masks[name].astype(np.uint32).view(np.int32)
 
 
-_SPECIAL = {
+SPECIAL = {
     "laneid": lambda group: group.thread_of_lane % WARP,
     "warpid": lambda group: group.thread_of_lane // WARP,
     "warpsize": lambda group: WARP,
@@ -109,7 +109,7 @@ _SPECIAL = {
 
 def _special_register(fiber: Fiber, op: Instruction) -> Value:
     """The value of a special register."""
-    value = _SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
+    value = SPECIAL[op.name.removeprefix("nvvm.read.ptx.sreg.")](fiber.group)
     if "range" in op.attributes:
         _check_range(fiber, op, value)
     return value.astype(op.result_types[0].dtype) if isinstance(value, np.ndarray) else value
@@ -127,4 +127,4 @@ def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
         )
 
 
-executes(*(f"nvvm.read.ptx.sreg.{name}" for name in _SPECIAL))(_special_register)
+executes(*(f"nvvm.read.ptx.sreg.{name}" for name in SPECIAL))(_special_register)

@@ -86,21 +86,37 @@ class Product:
     saturates: bool
 
 
+def is_known(form: Product) -> bool:
+    """Whether there are such types and such a shape."""
+    return (
+        form.rows == ROWS
+        and form.a in warpgroups.TYPES
+        and form.b in warpgroups.TYPES
+        and form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize == warpgroups.STEP_BYTES
+    )
+
+
 def check_product(op: Instruction, form: Product) -> None:
     """Raises where there are no such types or no such shape."""
-    if (
-        form.rows != ROWS
-        or form.a not in warpgroups.TYPES
-        or form.b not in warpgroups.TYPES
-        or form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize != warpgroups.STEP_BYTES
-    ):
+    if not is_known(form):
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 
 
 def multiply(
-    fiber: Fiber, op: Instruction, form: Product, sums: AccumulatorRegisters, a: Value, b: Value
+    fiber: Fiber,
+    op: Instruction,
+    form: Product,
+    sums: AccumulatorRegisters,
+    a: Value,
+    b: Value,
+    *,
+    registers: np.ndarray | None = None,
 ) -> AccumulatorRegisters:
-    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`."""
+    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`.
+
+    Args:
+        registers: A in registers, (T, registers), in place of `a`.
+    """
     result = AccumulatorRegisters(sums.array.copy(), sums.products)
     # Two adjacent accumulators of 16 bits are in one register.
     held = result.array.view(np.float16) if form.sums == "f16" else result.array
@@ -109,6 +125,9 @@ def multiply(
             Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
             for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
         ]
+        if registers is not None:
+            matrix = warpgroups.matrix_of(registers[warpgroup.lanes], form.a)
+            operands[0] = Operand(None, form.a, True, form.negated[0], matrix)
         warpgroups.multiply(
             warpgroup,
             op,

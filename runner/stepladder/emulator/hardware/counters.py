@@ -88,7 +88,8 @@ class Counters:
                 len(fiber.warps),
                 axis=0,
             )
-            self._count(row, memory.space, fiber.warps, addresses, item)
+            if addresses.size:
+                self._count(row, memory.space, fiber.warps, addresses, item)
             return
         addresses = access.positions.reshape(len(fiber.lanes), -1) * item
         if access.valid is not None:

@@ -149,10 +149,12 @@ def arrive_at(
     expected: Value = 0,
     arrivals: int = 1,
     block: Value = None,
+    releases: bool = True,
 ) -> None:
     """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
 
     Args:
+        releases: whether those who wait are told what the thread knows.
         block: of the cluster, where the mbarrier is another block's; uniform or (T,).
     """
     group = fiber.group
@@ -164,7 +166,7 @@ def arrive_at(
         count = int(mask.sum())
         if announced:
             group.state["expects", owner, place] = op
-        known = group.sanitizer.release(warps_of(fiber, mask))
+        known = group.sanitizer.release(warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:
             group.sanitizer.report(
                 "order",
@@ -175,7 +177,7 @@ def arrive_at(
             barrier.update(arrivals=arrivals, expected=announced, known=known)
 
 
-def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> None:
+def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> None:
     """Waits until the mbarrier's phase with this parity has ended, as `mbarrier.try_wait.parity` does in a loop.
 
     Args:
@@ -183,6 +185,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> Non
         op: for findings.
         address: byte in the lane's block's shared memory, uniform or (T,).
         parity: 0 or 1, uniform or (T,).
+        acquires: whether the threads are told then what those know who arrived.
 
     Raises:
         Blocked: the phase of a lane has not ended.
@@ -208,5 +211,20 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value) -> Non
             )
     if not ready[fiber.lanes].all():
         raise Blocked("; ".join(sorted(reasons)), ready if ready.any() else None)
-    for mask, barrier in passed:
+    for mask, barrier in passed if acquires else ():
         group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
+
+
+def ended_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> np.ndarray:
+    """Returns for which lanes the mbarrier's phase with a parity has ended already; args as for `wait_at`.
+
+    Copies that have not landed yet may still be on their way: nobody waits for them here.
+    """
+    ended = np.zeros(fiber.count, bool)
+    for mask, (block, place, phase) in by_block(fiber, address, parity):
+        barrier = find_mbarrier(fiber, op, block, place, warps_of(fiber, mask))
+        if barrier is None or barrier.phase % 2 != phase:
+            ended |= mask
+            if barrier is not None and acquires:
+                fiber.group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
+    return ended

@@ -207,12 +207,14 @@ def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
         fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.known_of.get(generation))
 
 
-def arrive_at_cluster(fiber: Fiber, op: Instruction) -> None:
-    """Arrives at the cluster's barrier."""
+def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
+    """Arrives at the cluster's barrier; those who wait there are told what this thread knows if it `releases` that."""
     group = fiber.group
     meeting = _meetings(group).setdefault("cluster", Meeting())
     generation = meeting.arrive(
-        len(fiber.lanes), group.count - int(group.finished.sum()), group.sanitizer.release(fiber.warps)
+        len(fiber.lanes),
+        group.count - int(group.finished.sum()),
+        group.sanitizer.release(fiber.warps) if releases else None,
     )
     # Each thread waits for the generation that it arrived at.
     arrived = group.state.setdefault("cluster generation", np.full(group.count, -1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ class Descriptor:
         sizes, strides: in elements.
         box: its sizes, in elements.
         swizzle: bytes that a box's rows are swizzled over in shared memory, or 0.
+        alignment: bytes, of a box in shared memory.
     """
 
     memory: Allocation
@@ -46,6 +47,7 @@ class Descriptor:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+    alignment: int = ALIGNMENT
 
     @property
     def bytes(self) -> int:
@@ -112,8 +114,8 @@ class _Box:
         self.positions, self.inside = descriptor.elements(origin)
         self.addresses = descriptor.addresses(address)
         self.item = descriptor.element.bytes
-        if address % ALIGNMENT:
-            self.group.sanitizer.misaligned(fiber, op, address, ALIGNMENT)
+        if address % descriptor.alignment:
+            self.group.sanitizer.misaligned(fiber, op, address, descriptor.alignment)
         # A GPU (H200) stops with an illegal instruction.
         if origin[-1] * self.item % _GLOBAL_ALIGNMENT:
             self.group.sanitizer.report(
@@ -237,11 +239,14 @@ def store(
     lane: int,
     address: int,
     add: bool = False,
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Lets a thread begin to store a box, or to add it to what is there; what lies outside of the tensor is left out.
 
-    Args as for `load`.
+    Args as for `load`; `combine` returns what stands there combined with the box, rounded once to the tensor's type.
     """
+    if add:
+        combine = np.add
     group = fiber.group
     sanitizer = group.sanitizer
     box = _Box(fiber, op, descriptor, origin, address)
@@ -268,8 +273,7 @@ def store(
         typed = descriptor.memory.typed(descriptor.element.dtype)
         places = box.positions[box.inside]
         values = data[0][box.inside]
-        # A sum is rounded once, to the type of the tensor.
-        typed[places] = typed[places] + values if add else values
+        typed[places] = values if combine is None else combine(typed[places], values)
         if target is not None:
             sanitizer.end_write(op, target)
 

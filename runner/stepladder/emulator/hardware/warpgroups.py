@@ -35,12 +35,19 @@ _TRANSPOSABLE = ("f16", "bf16")
 
 @dataclass(frozen=True)
 class Operand:
-    """A or B of one instruction: where it is, its type, and whether neighbours in memory are neighbours along k."""
+    """A or B of one instruction.
 
-    descriptor: MatrixDescriptor
+    Attributes:
+        descriptor: where it is in shared memory; None for A in registers, whose elements are `values` (rows, k).
+        type: of its elements, by PTX's name.
+        along_k: whether neighbours in memory are neighbours along k.
+    """
+
+    descriptor: MatrixDescriptor | None
     type: str
     along_k: bool
     negated: bool = False
+    values: np.ndarray | None = None
 
 
 def exact(values: np.ndarray, type_: str) -> np.ndarray:
@@ -67,6 +74,17 @@ def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) ->
     if saturates:
         total = np.clip(total, *(getattr(np.iinfo(sums.dtype), name) for name in ("min", "max")))
     return total.astype(sums.dtype)
+
+
+def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
+    """Returns A, (64, k), that a warpgroup holds in registers of 32 bits: (128, registers).
+
+    Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": of each warp 16 rows, as for mma.sync.
+    """
+    dtype = np.dtype(TYPES[type_])
+    fragment = fragments.mma_a(ROWS // 4, STEP_BYTES // dtype.itemsize, 8 * dtype.itemsize)
+    held = np.ascontiguousarray(registers, np.int32)[..., None].view(dtype)
+    return fragment.join(held.reshape(4, fragments.WARP, *held.shape[1:])).reshape(ROWS, -1)
 
 
 def fence(warpgroups: list[Warpgroup]) -> None:
@@ -126,6 +144,9 @@ def _read(
     group = warpgroup.group
     window = group.shared
     descriptor = operand.descriptor
+    if descriptor is None:
+        assert operand.values is not None
+        return exact(operand.values, operand.type), None
     if not descriptor.is_aligned and not descriptor.base:
         group.sanitizer.misaligned(fiber, op, descriptor.start, shared_memory_layouts.GROUP * descriptor.swizzle)
     addresses = descriptor.addresses(rows, k, item, along_k=operand.along_k)

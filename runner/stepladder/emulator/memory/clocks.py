@@ -28,7 +28,8 @@ class Clocks:
         group: the blocks that the warps belong to.
         actors: number of warps and agents; `clocks` may have room for more.
         clocks: int array (actors, actors).
-        fenced: when each warp last made its writes visible to the async proxy.
+        fenced: when each warp last made its writes to shared memory visible to the async proxy.
+        fenced_global: the same for global memory.
         known: by group, the clocks of its actors that this one has been told of.
         told: by group, the warp that was told last, and when.
     """
@@ -39,6 +40,7 @@ class Clocks:
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
         self.fenced = np.zeros(0, np.int32)
+        self.fenced_global = np.zeros(0, np.int32)
         self.known: dict[int, np.ndarray] = {}
         self.told: dict[int, tuple[int, int]] = {}
 
@@ -54,9 +56,10 @@ class Clocks:
         old = len(self.clocks)
         clocks[:old, :old] = self.clocks
         self.clocks = clocks
-        fenced = np.zeros(room, np.int32)
-        fenced[:old] = self.fenced
-        self.fenced = fenced
+        for name in ("fenced", "fenced_global"):
+            fenced = np.zeros(room, np.int32)
+            fenced[:old] = getattr(self, name)
+            setattr(self, name, fenced)
         window = self.group.window
         if window is not None and isinstance(window.shadow, SharedShadow):
             window.shadow.room_for(room)
@@ -99,10 +102,13 @@ class Clocks:
         """Lets actors know of each other's past: a barrier among them."""
         self.acquire(actors, self.release(actors))
 
-    def fence_proxy(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Makes what these warps wrote visible to the async proxy."""
+    def fence_proxy(self, warps: Sequence[int] | np.ndarray, space: str = "") -> None:
+        """Makes what these warps wrote visible to the async proxy, in "shared" or "global" memory, or in both ("")."""
         warps = np.asarray(warps)
-        self.fenced[warps] = self.clocks[warps, warps]
+        if space != "global":
+            self.fenced[warps] = self.clocks[warps, warps]
+        if space != "shared":
+            self.fenced_global[warps] = self.clocks[warps, warps]
         self.clocks[warps, warps] += 1
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:

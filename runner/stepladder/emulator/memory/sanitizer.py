@@ -59,10 +59,11 @@ class Sanitizer(Clocks):
             self.check(op, touch, writes=True)
             self.note(op, touch, writes=True)
 
-    def update(self, fiber: Fiber, op: Instruction, access: Access) -> None:
+    def update(self, fiber: Fiber, op: Instruction, access: Access, *, reads: bool = True) -> None:
         """Checks that threads may update what they are about to update atomically, and notes it.
 
-        Updates are in no order and no race with each other, but they are with other accesses.
+        Updates are in no order and no race with each other, but they are with other accesses. One that only writes
+        (`reads`) needs nothing to be there.
         """
         touch = self.touch(fiber, access)
         if touch is None:
@@ -71,7 +72,7 @@ class Sanitizer(Clocks):
         after_update = shadow.atomically[touch.places]
         rest, updated = touch.where(~after_update), touch.where(after_update)
         if rest.places.size:
-            if isinstance(shadow, SharedShadow):
+            if isinstance(shadow, SharedShadow) and reads:
                 self._check_initialized(op, rest, shadow)
             self.check(op, rest, writes=True)
         if updated.places.size:
@@ -312,7 +313,7 @@ class Sanitizer(Clocks):
         groups = self._global(touch.memory).write["group"][touch.index]
         for number, (warp, time) in self.told.items():
             theirs = groups == number
-            if theirs.any() and self.fenced[warp] < time:
+            if theirs.any() and self.fenced_global[warp] < time:
                 place = int(touch.places[theirs.argmax()])
                 self._add(
                     "proxy",

@@ -22,7 +22,7 @@ from stepladder.runtime.bundle.manifest import (
     Manifest,
     TmaDescriptor,
 )
-from stepladder.runtime.bundle.reading import read_bundle
+from stepladder.runtime.bundle.reading import read_bundle, read_launch
 from stepladder.runtime.bundle.writing import check_output, write_bundle
 from stepladder.runtime.problem import Problem
 
@@ -38,5 +38,6 @@ __all__ = [
     "TmaDescriptor",
     "check_output",
     "read_bundle",
+    "read_launch",
     "write_bundle",
 ]

@@ -33,7 +33,7 @@ from stepladder.runtime.bundle.manifest import (
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.problem import EpilogueOperand, Problem
-from stepladder.runtime.reference import REFERENCE, from_text
+from stepladder.runtime.reference import REFERENCE, Program, from_text
 from stepladder.runtime.targets import TARGETS
 
 
@@ -83,6 +83,24 @@ def _data_files(manifest: Manifest, contents: Mapping[str, bytes], path: Path) -
             )
         names.append(argument.data)
     return names
+
+
+def read_launch(path: str | os.PathLike[str]) -> tuple[Manifest, Program | None]:
+    """Returns the manifest of the bundle at `path`, and what its payload computes, None where it has no reference.
+
+    The kernel's files are not looked at: what they say may be run in another version.
+
+    Raises:
+        StepladderError: as for `read_bundle`.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise StepladderError(f"no bundle at '{path}': " + ("not a folder" if path.exists() else "no such folder"))
+    manifest = _parse_manifest(read_fields(path))
+    if REFERENCE not in manifest.files:
+        return manifest, None
+    text = _read_verified(path, REFERENCE, manifest.files[REFERENCE]).decode(errors="replace")
+    return manifest, from_text(text, str(path / REFERENCE))
 
 
 def read_fields(path: Path) -> Fields:

@@ -1,0 +1,118 @@
+"""Lists the instructions of PTX that the emulator executes: docs/results/emulator_ptx.json.
+
+Prints those that nobody has given a reason for, and needs no GPU:
+
+    python benchmarks/emulator_ptx.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import DOCS, new_parser, run, write_result
+from stepladder.emulator.ptx import instructions  # noqa: F401  (registers what it decodes)
+from stepladder.emulator.ptx.registry import FAMILIES
+
+# The instructions of PTX, by the groups of the PTX ISA's table of contents.
+GROUPS = {
+    "integers": (
+        "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi szext bmsk dp4a dp2a "
+        "add.cc addc sub.cc subc mad.cc madc"
+    ),
+    "floating-point numbers": "testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh",
+    "comparison and selection": "set setp selp slct",
+    "logic and shifts": "and or xor not cnot lop3 shf shl shr",
+    "moves and conversions": (
+        "mov prmt ld ldu st st.async st.bulk multimem prefetch prefetchu isspacep cvta cvt cvt.pack mapa getctarank "
+        "applypriority discard createpolicy"
+    ),
+    "asynchronous copies": (
+        "cp.async cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.bulk cp.reduce.async.bulk "
+        "cp.async.bulk.prefetch cp.async.bulk.tensor cp.reduce.async.bulk.tensor cp.async.bulk.prefetch.tensor "
+        "cp.async.bulk.commit_group cp.async.bulk.wait_group tensormap.replace"
+    ),
+    "synchronization": (
+        "bar barrier bar.warp.sync barrier.cluster membar fence fence.proxy fence.mbarrier_init atom red red.async "
+        "griddepcontrol elect.sync clusterlaunchcontrol"
+    ),
+    "mbarriers": (
+        "mbarrier.init mbarrier.inval mbarrier.expect_tx mbarrier.complete_tx mbarrier.arrive mbarrier.arrive_drop "
+        "cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait mbarrier.pending_count tensormap.cp_fenceproxy"
+    ),
+    "threads of a warp": "shfl.sync shfl vote.sync vote match redux.sync activemask",
+    "matrices of a warp": ("wmma.load wmma.store wmma.mma mma.sync mma.sp ldmatrix.sync stmatrix.sync movmatrix.sync"),
+    "products of warpgroups": "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
+    "control flow": "bra brx call ret exit",
+    "others": "brkpt nanosleep pmevent trap setmaxnreg alloca stacksave stackrestore istypep",
+    "textures, surfaces and video": "tex tld4 txq suld sust sured suq vadd vsub vabsdiff vmin vmax vshl vshr vmad vset",
+    "tensor memory": "tcgen05",
+}
+# Instructions that are registered under a longer name.
+_LONGER = {"wmma.mma": "wmma.mma.sync"}
+# Reason why the emulator leaves instructions out -> their names.
+LEFT_OUT = {
+    "carries between instructions: of integers of more than 64 bits": "add.cc addc sub.cc subc mad.cc madc",
+    "Blackwell": "tcgen05 st.bulk clusterlaunchcontrol",
+    "sparse products": "mma.sp wgmma.mma_async.sp",
+    "textures, surfaces and video, which kernels for matrix units do not use": (
+        "tex tld4 txq suld sust sured suq istypep vadd vsub vabsdiff vmin vmax vshl vshr vmad vset"
+    ),
+    "instructions that newer ones replace": "shfl vote",
+    "several GPUs": "multimem",
+    "TMA descriptors that a kernel changes": "tensormap.replace tensormap.cp_fenceproxy",
+    "functions, computed branches and stacks, which LLVM inlines in kernels": (
+        "call brx alloca stacksave stackrestore"
+    ),
+    "stores to other blocks that complete on an mbarrier": "st.async red.async",
+    "the emulator's token is the phase alone": "mbarrier.pending_count",
+    "rare": "fns cvt.pack",
+}
+
+
+def is_known(name: str) -> bool:
+    """Tells whether the emulator decodes an instruction."""
+    return _LONGER.get(name, name) in FAMILIES
+
+
+def reason_for(name: str) -> str:
+    """Returns the reason why an instruction is left out; an empty text for a gap."""
+    return next((reason for reason, names in LEFT_OUT.items() if name in names.split()), "")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(str(__doc__))
+    parser.add_argument(
+        "result",
+        type=Path,
+        nargs="?",
+        default=DOCS / "results" / "emulator_ptx.json",
+        metavar="RESULT.json",
+        help="file to write (default: docs/results/emulator_ptx.json)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes the instructions that are executed, left out with a reason, and missing."""
+    args = make_parser().parse_args(argv)
+    groups = {}
+    for group, text in GROUPS.items():
+        names = text.split()
+        missing = [name for name in names if not is_known(name)]
+        groups[group] = {
+            "known": [name for name in names if name not in missing],
+            "left_out": {name: reason_for(name) for name in missing if reason_for(name)},
+            "missing": [name for name in missing if not reason_for(name)],
+        }
+        print(f"{group}: {len(groups[group]['known'])} of {len(names)}; missing: {' '.join(groups[group]['missing'])}")
+    write_result(args.result, {"groups": groups})
+
+
+if __name__ == "__main__":
+    run(main)

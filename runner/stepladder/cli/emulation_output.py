@@ -1,0 +1,144 @@
+"""Arrays that `stepladder emulate` reads and writes, and what it prints of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.files import make_folder, replacing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stepladder.emulator.core.emulation import Outcome
+    from stepladder.emulator.hardware.counters import Counters
+
+
+def load_array(path: str) -> np.ndarray:
+    """Returns the array in a file of NumPy.
+
+    Raises:
+        StepladderError: a file that cannot be read or is no array, or not enough memory for it.
+    """
+    import tokenize
+
+    import numpy as np
+
+    from stepladder.mlir.diagnostics import shorten
+    from stepladder.runtime import host_memory
+
+    try:
+        # Mapped first: what the header says is held against the size of the file before memory is taken.
+        with np.errstate(over="ignore"):  # of sizes, about which an error follows
+            mapped = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+        SyntaxError,
+        tokenize.TokenError,
+    ) as error:  # the header is parsed as Python
+        raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {shorten(reason(error))}") from None
+    host_memory.require(mapped.nbytes, f"input '{path}'")
+    return np.array(mapped)
+
+
+def save_arrays(folder: str, arrays: dict[str, np.ndarray]) -> None:
+    """Writes arrays to files of NumPy in a folder, by name."""
+    import numpy as np
+
+    make_folder(folder)
+    for name, array in arrays.items():
+        with replacing(str(Path(folder) / f"{name}.npy")) as file:
+            np.save(file, array, allow_pickle=False)
+
+
+def report_of(outcome: Outcome, name: str, written: list[int] | None = None) -> dict[str, object]:
+    """Returns a run as JSON data: findings, counters, steps and seconds.
+
+    Args:
+        outcome: of the run.
+        name: the file of the IR.
+        written: numbers of the arguments that the function wrote; None where that is not known.
+    """
+    return {
+        "input": name,
+        **({} if written is None else {"written_arguments": written}),
+        "passed": not outcome.findings,
+        "steps": outcome.steps,
+        "seconds": outcome.seconds,
+        "findings": [finding.as_dict() for finding in outcome.findings],
+        "counters": outcome.counters.as_dict() if outcome.counters is not None else {},
+    }
+
+
+def print_counters(counters: Counters, file: TextIO | None = None) -> None:
+    """Prints the memory traffic of each op as a table; nothing where no kernel ran.
+
+    Args:
+        counters: of the run.
+        file: None for standard output.
+    """
+    from stepladder.cli.tables import print_table
+
+    rows = [
+        {
+            "op": row.op,
+            "at": row.location,
+            "memory": row.space,
+            "kind": row.kind,
+            "warps": row.executions,
+            "bytes": row.bytes,
+            "sectors": row.sectors,
+            "wavefronts": row.wavefronts,
+            "conflicts": row.conflicts,
+        }
+        for row in counters.traffic.values()
+    ]
+    if rows:
+        for title, blocks in (("a block, on average", counters.blocks), (f"in all, {counters.blocks} blocks", 1)):
+            rows.append(
+                {
+                    "op": title,
+                    "at": "",
+                    "memory": "",
+                    "kind": "",
+                    **{
+                        column: round(counters.total(name) / blocks)
+                        for column, name in (
+                            ("warps", "executions"),
+                            ("bytes", "bytes"),
+                            ("sectors", "sectors"),
+                            ("wavefronts", "wavefronts"),
+                            ("conflicts", "conflicts"),
+                        )
+                    },
+                }
+            )
+        print_table(rows, title="Memory traffic, by op", file=file)
+    for name, count in counters.instructions.items():
+        print(f"{name}: {count} by a warp, {counters.multiply_adds} multiply-adds in all", file=file)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Prints what a program printed, its memory traffic and its findings."""
+    print(outcome.output, end="")
+    if outcome.counters is not None:
+        print_counters(outcome.counters)
+    for finding in outcome.findings:
+        print(finding.render())
+
+
+def summary(name: str, outcome: Outcome, *, sanitized: bool) -> str:
+    """Returns the line about a run: what ran, how long, and how many findings there are."""
+    found = f"{len(outcome.findings)}" if outcome.findings else "none"
+    if not sanitized:
+        found = f"{found}, races and the like not looked for" if outcome.findings else "not looked for"
+    elif outcome.left_out:
+        found += f", and {outcome.left_out} more that are not shown"
+    return f"@{name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"

@@ -1,0 +1,159 @@
+"""What kernels in PTX are given: arrays in global memory, TMA descriptors of them, and numbers."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import types as core_types
+from stepladder.emulator.hardware import tma
+from stepladder.mlir.bindings import ir
+from stepladder.runtime.bundle import Manifest
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.machine import Machine
+    from stepladder.emulator.memory.memory import Allocation
+
+_POINTER_BYTES = 8
+_MAP_BYTES = 128
+_ARRAY = re.compile(r"(?P<shape>\d+(?:x\d+)*)x(?P<type>[a-z]\w*)(?:\[(?P<box>\d+(?:x\d+)*)(?:,(?P<swizzle>\d+)b)?\])?")
+_NUMBER = re.compile(r"(?P<value>-?[\d.]+(?:e-?\d+)?):(?P<type>[a-z]\w*)")
+FORMS = (
+    "256x128xf16 for a pointer to an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, "
+    "7:i32 for a number"
+)
+
+
+def tensor_map_at(machine: Machine, address: int) -> tma.Descriptor | None:
+    """Returns the TMA descriptor at an address, None where there is none."""
+    return machine.globals.get(("tensor map", address))
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter's value.
+
+    Attributes:
+        name: for messages; empty for that of the parameter.
+        type: of the array, or of the number.
+        value: of a number.
+        box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
+    """
+
+    name: str
+    type: core_types.Buffer | core_types.Scalar
+    value: float = 0
+    box: tuple[int, ...] = ()
+    swizzle: int = 0
+    sizes: tuple[int, ...] = ()
+    strides: tuple[int, ...] = field(default=())
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it stands for an array."""
+        return isinstance(self.type, core_types.Buffer)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the parameter."""
+        if not self.is_memory:
+            return self.type.bytes
+        return _MAP_BYTES if self.box else _POINTER_BYTES
+
+    def describe(self) -> str:
+        """Returns what it is, for a message."""
+        if not self.is_memory:
+            return f"a number of type {self.type.name}"
+        return "a TMA descriptor" if self.box else "a pointer"
+
+    def passed(self, machine: Machine, allocation: Allocation | None, array: np.ndarray, address: int) -> bytes:
+        """Returns the bytes that the kernel is given, and notes a TMA descriptor at the address where they lie."""
+        if allocation is None:
+            return np.asarray(array, self.type.dtype).tobytes()
+        if not self.box:
+            return struct.pack("<q", allocation.address)
+        descriptor = tma.Descriptor(allocation, 0, self.type.element, self.sizes, self.strides, self.box, self.swizzle)
+        problems = descriptor.problems()
+        if problems:
+            raise StepladderError(
+                f"{self.name or 'an argument'} is no TMA descriptor that the hardware takes: {problems[0]}"
+            )
+        machine.globals["tensor map", address] = descriptor
+        return struct.pack("<q", allocation.address) + bytes(_MAP_BYTES - _POINTER_BYTES)
+
+
+def _scalar(name: str, text: str) -> core_types.Scalar:
+    """Returns an element type.
+
+    Raises:
+        StepladderError: there is none with this name.
+    """
+    found = None
+    try:
+        with ir.Context(), ir.Location.unknown():
+            core_types.forget()
+            found = core_types.decode(ir.Type.parse(name))
+    except ir.MLIRError:
+        pass
+    finally:
+        core_types.forget()
+    if not isinstance(found, core_types.Scalar):
+        raise StepladderError(f"argument '{text}' has the element type '{name}', which there is not")
+    return found
+
+
+def _array(element: core_types.Scalar, shape: Sequence[int]) -> core_types.Buffer:
+    strides = tuple(int(np.prod(shape[axis + 1 :], dtype=int)) for axis in range(len(shape)))
+    return core_types.Buffer(tuple(shape), element, strides, 0, "global")
+
+
+def from_manifest(manifest: Manifest) -> list[Argument]:
+    """Returns the arguments of a bundle's kernel."""
+    found = []
+    for argument in manifest.arguments:
+        element = _scalar(argument.element_type, argument.name)
+        type_ = _array(element, argument.shape)
+        if argument.descriptor is None:
+            found.append(Argument(argument.name, type_))
+            continue
+        seen = manifest.tma_descriptors[argument.descriptor]
+        swizzle = int(seen.swizzle.removesuffix("b")) if seen.swizzle != "none" else 0
+        if seen.interleave != "none" or seen.oob_fill != "zero":
+            raise StepladderError(
+                f"the TMA descriptor of {argument.name} has interleave {seen.interleave} and fills with "
+                f"{seen.oob_fill}: the emulator knows interleave none that fills with zero"
+            )
+        strides = (*(stride // element.bytes for stride in seen.strides), 1)
+        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides))
+    return found
+
+
+def from_texts(texts: Sequence[str]) -> list[Argument]:
+    """Returns the arguments that texts describe (`FORMS`).
+
+    Raises:
+        StepladderError: a text that describes none.
+    """
+    found = []
+    for text in texts:
+        if array := _ARRAY.fullmatch(text):
+            shape = tuple(map(int, array["shape"].split("x")))
+            type_ = _array(_scalar(array["type"], text), shape)
+            box = tuple(map(int, array["box"].split("x"))) if array["box"] else ()
+            if box and len(box) != len(shape):
+                raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
+            strides = tuple(stride or 1 for stride in type_.strides)
+            found.append(Argument("", type_, 0, box, int(array["swizzle"] or 0), shape, strides))
+        elif scalar := _NUMBER.fullmatch(text):
+            type_ = _scalar(scalar["type"], text)
+            value = float(scalar["value"]) if type_.is_float else int(scalar["value"])
+            found.append(Argument("", type_, value))
+        else:
+            raise StepladderError(f"argument '{text}' must be {FORMS}")
+    return found

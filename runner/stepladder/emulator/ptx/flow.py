@@ -1,0 +1,388 @@
+"""The statements of a function, or of inline PTX, made into instructions: blocks, branches, and where threads meet.
+
+Threads that part at a branch come together as `core.control_flow` says: at its immediate post-dominator. A guard of an
+instruction that threads wait or end in becomes a branch around it. A loop of pure instructions around one that asks
+for what others change waits for that (`Flow._mark_spins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core.control_flow import Graph, bits_of, data_flow, join, jump
+from stepladder.emulator.core.fibers import Convergence, Left
+from stepladder.emulator.core.program import UnknownOp
+from stepladder.emulator.ptx import registry, syntax
+from stepladder.emulator.ptx.scopes import Scope, Slots
+from stepladder.emulator.ptx.site import Site
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Builder, Instruction
+    from stepladder.emulator.core.values import Value
+
+_ENDS = ("ret", "exit", "trap")
+
+
+@dataclass
+class _Line:
+    """An instruction, the names around it, and what the loop that waits for its answer is known by."""
+
+    statement: syntax.Statement
+    scope: Scope
+    spin: object = None
+
+
+@dataclass
+class _Part:
+    """Instructions that follow each other: `labels` lead to the first; `branch` may leave behind the last."""
+
+    labels: list[object] = field(default_factory=list)
+    lines: list[_Line] = field(default_factory=list)
+    branch: _Line | None = None
+    ends: bool = False  # whether nothing follows: it always branches, or threads end
+
+
+class Flow:
+    """A function's statements, or those of inline PTX.
+
+    Args:
+        builder: takes the instructions.
+        slots: of the function.
+        declare: declares a variable in a scope.
+        locate: returns the location of a statement, for messages.
+        name: returns what messages call a statement.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        slots: Slots,
+        declare: Callable[[Scope, syntax.Variable], None],
+        locate: Callable[[syntax.Statement], str],
+        name: Callable[[syntax.Statement], str],
+    ) -> None:
+        self.builder = builder
+        self.slots = slots
+        self.declare = declare
+        self.locate = locate
+        self.name = name
+        self.parts = [_Part()]
+
+    # Statements to parts.
+
+    def add(self, block: syntax.Block, scope: Scope) -> None:
+        """Adds statements, in a scope."""
+        for item in block.body:
+            if isinstance(item, syntax.Label):
+                scope.labels[item.name] = object()
+        for item in block.body:
+            try:
+                self._add(item, scope)
+            except StepladderError as error:
+                self.builder.errors.append(error)
+
+    def _add(self, item: syntax.Item, scope: Scope) -> None:
+        if isinstance(item, syntax.Block):
+            self.add(item, Scope(self.slots, scope))
+        elif isinstance(item, syntax.Registers):
+            scope.declare(item)
+        elif isinstance(item, syntax.Variable):
+            self.declare(scope, item)
+        elif isinstance(item, syntax.Label):
+            self._label(scope.labels[item.name])
+        else:
+            self._statement(item, scope)
+
+    def _label(self, label: object) -> None:
+        last = self.parts[-1]
+        if last.lines or last.branch or last.ends:
+            self.parts.append(_Part())
+        self.parts[-1].labels.append(label)
+
+    def _statement(self, statement: syntax.Statement, scope: Scope) -> None:
+        family = registry.find(statement.opcode)
+        if self.parts[-1].branch is not None or self.parts[-1].ends:
+            self.parts.append(_Part())
+        line = _Line(statement, scope)
+        if statement.opcode[0] == "bra":
+            self.parts[-1].branch = line
+            self.parts[-1].ends = statement.guard is None
+            return
+        if statement.guard is not None and family is not None and family.waits:
+            self._around(statement, scope)
+            return
+        self.parts[-1].lines.append(line)
+        self.parts[-1].ends = statement.opcode[0] in _ENDS
+
+    def _around(self, statement: syntax.Statement, scope: Scope) -> None:
+        """Adds a guarded instruction as one behind a branch."""
+        assert statement.guard is not None
+        name = f"behind {len(self.parts)}"
+        scope.labels[name] = object()
+        guard = syntax.Guard(statement.guard.name, not statement.guard.negated)
+        line, column = statement.line, statement.column
+        self._statement(syntax.Statement(("bra",), (syntax.Name(name),), guard, line, column), scope)
+        self._statement(syntax.Statement(statement.opcode, statement.operands, None, line, column), scope)
+        self._label(scope.labels[name])
+
+    # Parts to instructions.
+
+    def emit(self, outputs: Sequence[int] | None) -> None:
+        """Emits all instructions.
+
+        Args:
+            outputs: slots that are used behind the last instruction; None where threads end there.
+        """
+        if outputs is None and not self.parts[-1].ends:
+            self._statement(syntax.Statement(("ret",)), Scope(self.slots))
+        successors = [self._successors(number) for number in range(len(self.parts))]
+        graph = Graph([*successors, []])
+        order = sorted(number for number in graph.order() if number < len(self.parts))
+        spins = self._mark_spins(graph, order)
+        initial = self.builder.emit("registers", _initial)
+        self.starts: dict[int, int] = {}
+        self.branches: list[tuple[Instruction, int, int]] = []
+        self.spans: dict[int, tuple[int, int]] = {}
+        joins = {graph.after[number] for number in order if len(successors[number]) > 1} - {None}
+        self._reset(spins, [0])
+        for number in order:
+            self.starts[number] = self.builder.here
+            self._part(number, spins, successors[number], is_join=number in joins)
+            self.spans[number] = self.starts[number], self.builder.here
+        end = len(self.parts)
+        self.starts[end] = self.builder.here
+        if outputs is not None and end in joins:
+            self.builder.emit("bra", join)
+        self.spans[end] = self.starts[end], self.builder.here
+        self._finish(graph, outputs or ())
+        slots = [slot for slot, _ in self.slots.constants.values()]
+        initial.results = (*slots, *self.slots.undefined)
+        initial.attributes["constants"] = [value for _, value in self.slots.constants.values()]
+        initial.attributes["undefined"] = [
+            bool(self.builder.slot_types[slot].width == 1) or -1 for slot in self.slots.undefined
+        ]
+
+    def _successors(self, number: int) -> list[int]:
+        """Returns the parts that may come behind one: where it branches to, and the next one."""
+        part = self.parts[number]
+        found = []
+        if part.branch is not None:
+            found.append(self._target(part.branch))
+        if not part.ends:
+            found.append(number + 1)
+        return found
+
+    def _target(self, line: _Line) -> int:
+        operand = line.statement.operands[0] if line.statement.operands else None
+        label = line.scope.label(str(operand))
+        for number, part in enumerate(self.parts):
+            if label in part.labels:
+                return number
+        error = StepladderError(f"there is no label {operand}", location=self.locate(line.statement))
+        self.builder.errors.append(error)
+        return len(self.parts)
+
+    def _part(self, number: int, spins: list, successors: list[int], *, is_join: bool) -> None:
+        part = self.parts[number]
+        if is_join:
+            first = part.lines[0] if part.lines else part.branch
+            if first is not None:
+                self.builder.location = self.locate(first.statement)
+            self.builder.emit(first.statement.mnemonic if first is not None else "bra", join)
+        for line in part.lines:
+            self._line(line)
+        self._reset([spin for spin in spins if number not in spin[1]], successors)
+        if part.branch is not None:
+            self._branch(part.branch, number, successors)
+
+    def _line(self, line: _Line) -> None:
+        statement = line.statement
+        outer = self.builder.location
+        self.builder.location = self.locate(statement)
+        try:
+            family = registry.find(statement.opcode)
+            if family is None:
+                raise UnknownOp(self.name(statement), self.builder.location)
+            site = Site(self.builder, statement, line.scope, family.name, name=self.name(statement), spin=line.spin)
+            family.decode(site)
+            if site.rest:
+                raise site.error(f"with .{site.rest[0]}")
+        except StepladderError as error:
+            self.builder.errors.append(error)
+        except (IndexError, KeyError):
+            self.builder.errors.append(
+                StepladderError(
+                    f"the emulator does not know {statement.mnemonic} in this form",
+                    location=self.builder.location,
+                )
+            )
+        self.builder.location = outer
+
+    def _branch(self, line: _Line, number: int, successors: list[int]) -> None:
+        statement = line.statement
+        outer = self.builder.location
+        self.builder.location = self.locate(statement)
+        extra = set(statement.opcode[1:]) - {"uni"}
+        if extra:
+            self.builder.errors.append(UnknownOp(statement.mnemonic, self.builder.location))
+        elif statement.guard is None:
+            self.branches.append((self.builder.emit(self.name(statement), jump), number, successors[0]))
+        else:
+            register = line.scope.register(statement.guard.name.text)
+            if register is None:
+                self.builder.errors.append(
+                    StepladderError(f"there is no predicate {statement.guard.name}", location=self.builder.location)
+                )
+            else:
+                attributes = {"negated": statement.guard.negated}
+                emitted = self.builder.emit(self.name(statement), _branch, (register.slot,), (), attributes)
+                self.branches.append((emitted, number, successors[0]))
+        self.builder.location = outer
+
+    def _finish(self, graph: Graph, outputs: Sequence[int]) -> None:
+        """Tells each branch where it goes, where its threads come together, and which values they have then."""
+        used, assigned = {}, {}
+        for number, (start, end) in self.spans.items():
+            used[number], assigned[number] = data_flow(self.builder.code[start:end])
+        for slot in outputs:
+            used[len(self.parts)] |= 1 << slot
+        live = dict.fromkeys(self.spans, 0)
+        changed = True
+        while changed:
+            changed = False
+            for number in reversed(self.spans):
+                behind = 0
+                for successor in graph.successors[number]:
+                    behind |= live[successor]
+                needed = used[number] | behind & ~assigned[number]
+                if needed != live[number]:
+                    live[number], changed = needed, True
+        for instruction, number, target in self.branches:
+            instruction.attributes["to"] = self.starts[target]
+            if instruction.execute is jump:
+                continue
+            end = graph.after[number]
+            instruction.attributes["join"] = None if end is None else self.starts[end]
+            if end is not None:
+                computed = 0
+                for part in graph.between(number, end):
+                    computed |= assigned[part]
+                instruction.attributes["slots"] = tuple(bits_of(live[end] & computed))
+
+    # Loops that wait.
+
+    def _mark_spins(self, graph: Graph, order: Sequence[int]) -> list[tuple[object, set[int]]]:
+        """Tells instructions that ask whether a loop asks again and does nothing else; returns these loops.
+
+        Such a loop waits for what it asks for, whatever ends it: its instruction blocks until there is another answer.
+        """
+        pure = {number for number in order if all(self._is_pure(line) for line in self.parts[number].lines)}
+        after = {number: {other for other in graph.successors[number] if other in pure} for number in pure}
+        found = []
+        for number in order:
+            if number not in pure or not any(self._asks(line) for line in self.parts[number].lines):
+                continue
+            loop = {other for other in _reached(after, number) if number in _reached(after, other)}
+            asking = [line for other in loop for line in self.parts[other].lines if self._asks(line)]
+            if loop and len(asking) == 1 and not self._carries(loop):
+                asking[0].spin = object()
+                found.append((asking[0].spin, loop))
+        return found
+
+    def _is_pure(self, line: _Line) -> bool:
+        family = registry.find(line.statement.opcode)
+        return family is not None and family.is_pure
+
+    def _asks(self, line: _Line) -> bool:
+        family = registry.find(line.statement.opcode)
+        return family is not None and family.asks(line.statement)
+
+    def _carries(self, loop: set[int]) -> bool:
+        """Whether a loop of pure instructions hands registers on to its next turn: then turns differ."""
+        written: set[str] = set()
+        early: set[str] = set()
+        for number in sorted(loop):
+            part = self.parts[number]
+            for line in part.lines:
+                target, *sources = line.statement.operands or (syntax.Sink(),)
+                guard = line.statement.guard
+                read = {name for source in sources for name in _names(source)}
+                read |= {guard.name.text} | _names(target) if guard is not None else set()
+                early |= read - written
+                written |= _names(target)
+            if part.branch is not None and part.branch.statement.guard is not None:
+                early |= {part.branch.statement.guard.name.text} - written
+        return bool(early & written)
+
+    def _reset(self, spins: list[tuple[object, set[int]]], entered: Sequence[int]) -> None:
+        """Emits that loops that wait begin anew, where some parts are entered from outside of them."""
+        keys = [key for key, loop in spins if any(number in loop for number in entered)]
+        if keys:
+            self.builder.emit("loop", _begin_anew, (), (), {"keys": keys})
+
+
+def _names(operand: syntax.Operand) -> set[str]:
+    """Returns the names in an operand."""
+    match operand:
+        case syntax.Name():
+            return {operand.text}
+        case syntax.Offset():
+            return _names(operand.base)
+        case syntax.Negated():
+            return _names(operand.operand)
+        case syntax.Pair():
+            return _names(operand.first) | _names(operand.second)
+        case syntax.Vector():
+            return {name for element in operand.elements for name in _names(element)}
+        case syntax.Address():
+            return {name for part in operand.parts for name in _names(part)}
+    return set()
+
+
+def _reached(after: dict[int, set[int]], start: int) -> set[int]:
+    """Returns the parts that can be reached from one by at least one step."""
+    found: set[int] = set()
+    rest = list(after[start])
+    while rest:
+        number = rest.pop()
+        if number not in found:
+            found.add(number)
+            rest += after[number]
+    return found
+
+
+def _initial(fiber: Fiber, op: Instruction) -> Value:
+    """Sets what is constant, and registers that hold anything."""
+    found = [value(fiber) if callable(value) else value for value in op.attributes["constants"]]
+    found += op.attributes["undefined"]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _begin_anew(fiber: Fiber, op: Instruction) -> None:
+    """Forgets what loops that wait have been told."""
+    for key in op.attributes["keys"]:
+        if key in fiber.group.state:
+            fiber.group.state[key][1][fiber.lanes] = False
+
+
+def _branch(fiber: Fiber, op: Instruction, predicate: Value) -> None:
+    """Branches where a predicate holds; both ways where threads differ."""
+    predicate = fiber.agreed(predicate)
+    negated, join_at = op.attributes["negated"], op.attributes["join"]
+    if not isinstance(predicate, np.ndarray):
+        if bool(predicate) != negated:
+            fiber.place = op.attributes["to"]
+        return
+    if join_at is not None and not (fiber.stack and fiber.stack[-1].place == join_at):
+        fiber.stack.append(Convergence(fiber.group, join_at, op.attributes["slots"], fiber.active))
+    other = fiber.split(fiber.active & (predicate != negated))
+    other.place = op.attributes["to"]
+    fiber.group.ready.appendleft(other)
+    fiber.group.ready.appendleft(fiber)
+    raise Left

@@ -1,0 +1,146 @@
+"""What instructions of PTX touch: addresses of a space, the threads that give them, and what is checked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.memory import memory, pointers
+from stepladder.emulator.memory.memory import RANK_SHIFT, Access, Allocation, contiguous
+from stepladder.emulator.ptx import types
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.types import Scalar
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "const",
+    "param",
+    "param::entry",
+    "param::func",
+)
+_OWN_BLOCK = ("shared", "shared::cta")
+_SHARED_END = 17 << RANK_SHIFT
+
+
+def space_of(site: Site) -> str:
+    """Takes the modifier that says a space; "generic" where there is none."""
+    return site.choice(SPACES, "generic")
+
+
+def at(address: Value, offset: int) -> Value:
+    """Returns an address plus bytes, in 64 bits."""
+    if isinstance(address, np.ndarray):
+        address = address.astype(np.int64, copy=False)
+        return address + types.wrap(offset, 64) if offset else address
+    return types.wrap(address + offset, 64)
+
+
+def of_lane(value: Value, lane: int | np.integer) -> int:
+    """Returns what a lane has of a number, uniform or (T,)."""
+    return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
+
+
+def parts(
+    fiber: Fiber, op: Instruction, space: str, address: Value, item: int, shape: tuple[int, ...]
+) -> Iterator[tuple[Fiber, Allocation, Value, bool]]:
+    """Yields the threads by what their addresses are of: (fiber, allocation, byte in it, whether of any block).
+
+    Addresses that are no multiple of what is accessed, or of another space, are findings; the latter are left out.
+    """
+    pointers.check_alignment(fiber, op, address, item * int(np.prod(shape, dtype=int)))
+    if space in _OWN_BLOCK:
+        yield fiber, fiber.group.shared, address, False
+        return
+    for part, allocation, start in pointers.parts(fiber, op, address):
+        is_shared = allocation is part.group.window
+        if is_shared and space in ("global", "local", "const", "param"):
+            part.group.sanitizer.report(
+                "out-of-bounds",
+                f"{part.group.thread_name(int(part.lanes[0]))}: {int(part.first(start)):#x} is an address of shared "
+                f"memory, and the access is to .{space}",
+                op,
+            )
+            continue
+        if space == "shared::cluster" and not is_shared:
+            part.group.sanitizer.report(
+                "out-of-bounds",
+                f"{part.group.thread_name(int(part.lanes[0]))}: {int(part.first(address)):#x} is no address of shared "
+                "memory",
+                op,
+            )
+            continue
+        own = start if values.is_uniform(start) else start[part.lanes]
+        yield part, allocation, start, bool(is_shared and np.any(np.asarray(own) >= 1 << RANK_SHIFT))
+
+
+def access(
+    fiber: Fiber,
+    op: Instruction,
+    allocation: Allocation,
+    start: Value,
+    element: Scalar,
+    shape: tuple[int, ...],
+    *,
+    of_any_block: bool,
+    verb: str,
+) -> Access:
+    """Returns the neighbours that threads touch from a byte of an allocation on."""
+    offsets = np.arange(int(np.prod(shape))).reshape(shape) if shape else 0
+    if not of_any_block:
+        view, places = pointers.elements(allocation, start, element, offsets, len(shape))
+        return memory.locate(fiber, op, view, [places], shape)
+    group = fiber.group
+    address = values.lanes(np.asarray(start), fiber.count)
+    block = block_of(fiber, address)
+    if group.sanitizer.enabled:
+        synchronization.note_remote(fiber, op, block, f"{verb} shared memory")
+    size = allocation.size // element.bytes
+    first = (address % (1 << RANK_SHIFT))[fiber.lanes] // element.bytes
+    places = first.reshape(-1, *(1,) * len(shape)) + offsets
+    own = block[fiber.lanes].reshape(-1, *(1,) * len(shape))
+    inside = (places < size) & (own < group.blocks)
+    if not inside.all():
+        view = contiguous(allocation, element, (size,))
+        group.sanitizer.out_of_bounds(fiber, op, view, [memory.spread(fiber, places)], ~inside, len(shape))
+    return Access(allocation, element, own * size + places, None if inside.all() else inside, True)
+
+
+def block_of(fiber: Fiber, address: Value) -> np.ndarray:
+    """Returns, for each lane, the block whose shared memory an address is of."""
+    rank = (values.lanes(np.asarray(address), fiber.count) >> RANK_SHIFT) - 1
+    return np.where(rank < 0, fiber.group.block_of_lane, rank)
+
+
+def inside_block(address: Value) -> Value:
+    """Returns an address in shared memory without the block that it is of."""
+    return address % (1 << RANK_SHIFT)
+
+
+def is_own(address: Value) -> bool:
+    """Whether addresses are of the own block, as far as they say."""
+    return bool(np.all(np.asarray(address) < 1 << RANK_SHIFT))
+
+
+def of_lanes(fiber: Fiber, mask: np.ndarray) -> Fiber | None:
+    """Returns the fiber of some of the active lanes, None where there is none."""
+    mask = mask & fiber.active
+    return narrowed(fiber, mask) if mask.any() else None
+
+
+def is_shared_address(address: Value) -> bool:
+    """Whether a number is an address of shared memory."""
+    return int(np.max(np.asarray(address))) < _SHARED_END

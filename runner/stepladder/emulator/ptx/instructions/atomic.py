@@ -1,0 +1,185 @@
+"""Atomic updates, and fences.
+
+Source: PTX ISA, "atom", "red", "membar/fence".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.hardware import mbarriers
+from stepladder.emulator.memory import atomics
+from stepladder.emulator.ptx import types
+from stepladder.emulator.ptx.instructions import addresses, order
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_OPERATIONS = ("exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor")
+_BITS: dict[str, Callable] = {
+    "and": lambda old, own: old & own,
+    "or": lambda old, own: old | own,
+    "xor": lambda old, own: old ^ own,
+}
+# What each takes, as kinds of types.
+_KINDS = {
+    "exch": "b",
+    "cas": "b",
+    "and": "b",
+    "or": "b",
+    "xor": "b",
+    "add": "usf",
+    "min": "usf",
+    "max": "usf",
+    "inc": "u",
+    "dec": "u",
+}
+
+
+def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, int], int]:
+    """Returns what combines the bits of a number in memory with those of an operand, as Python's integers."""
+    if type_.kind not in _KINDS[operation]:
+        raise site.error("with these types")
+    width = type_.width
+    if operation == "exch":
+        return lambda old, own: own
+    if operation in _BITS:
+        return _BITS[operation]
+    if type_.kind == "f":
+        function = {"add": np.add, "min": np.fmin, "max": np.fmax}[operation]
+
+        def of_floats(old: int, own: int) -> int:
+            found = function(types.floats(old, type_), types.floats(own, type_))
+            return int(types.from_floats(np.asarray(found), type_))
+
+        return of_floats
+
+    def of_integers(old: int, own: int) -> int:
+        left, right = types.number(old, type_), types.number(own, type_)
+        match operation:
+            case "add":
+                found = left + right
+            case "inc":
+                found = 0 if left >= right else left + 1
+            case "dec":
+                found = right if left == 0 or left > right else left - 1
+            case _:
+                found = (min if operation == "min" else max)(left, right)
+        return types.wrap(found, width)
+
+    return of_integers
+
+
+@instruction("atom", "red")
+def atom(site: Site) -> None:
+    """An atomic update of a number in memory; `atom` gives what stood there."""
+    ordering = site.choice(("relaxed", "acquire", "release", "acq_rel"), "relaxed")
+    scope = order.scope_of(site, "gpu")
+    space = addresses.space_of(site)
+    operation = site.choice(_OPERATIONS)
+    site.flag("noftz")
+    site.hints()
+    found = site.types()
+    if len(found) != 1 or found[0].width not in (16, 32, 64):
+        raise site.error("with these types")
+    type_ = found[0]
+    gives = site.family == "atom"
+    wanted = 1 + gives + (2 if operation == "cas" else 1)
+    site.count(wanted, wanted + 1)
+    base, offset = site.address(1 if gives else 0)
+    places = range(1 + gives, wanted)
+    element = types.register(type_.width)
+    combine = combination(site, operation, type_) if operation != "cas" else None
+
+    def execute(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
+        address = addresses.at(address, offset)
+        own = [values.lanes(np.asarray(number, element.dtype), fiber.count) for number in numbers]
+        before = np.zeros(fiber.count, element.dtype)
+        for part, allocation, start, remote in addresses.parts(fiber, op, space, address, element.bytes, ()):
+            access = addresses.access(part, op, allocation, start, element, (), of_any_block=remote, verb="updates")
+
+            def after(number: int, old: Value, part: Fiber = part) -> int:
+                lane = part.lanes[number]
+                if combine is None:
+                    return int(own[1][lane]) if old == own[0][lane] else int(old)
+                return combine(int(old), int(own[0][lane]))
+
+            before[part.lanes] = atomics.update(part, op, access, after, acquires=False, releases=False)
+        for lane in fiber.lanes:
+            place = addresses.of_lane(address, lane)
+            where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
+            order.acquire(fiber, int(lane), where, place, scope, fenced=ordering not in order.ACQUIRES)
+            order.release(fiber, int(lane), where, place, scope, fenced=ordering not in order.RELEASES, replaces=False)
+        return before
+
+    operands = [base, *(site.read(number, type_) for number in places)]
+    if gives:
+        site.emit(execute, operands, [site.write(0, type_.width)])
+    else:
+        site.emit(lambda fiber, op, *given: _without_result(execute, fiber, op, *given), operands, ())
+
+
+def _without_result(execute: Callable, fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    execute(fiber, op, *operands)
+
+
+# Fences.
+
+
+@instruction("membar", is_pure=True)
+def membar(site: Site) -> None:
+    """Orders what a thread did before what it does behind it."""
+    scope = {"cta": "cta", "gl": "gpu", "sys": "sys"}[site.choice(("cta", "gl", "sys"))]
+    site.count(0)
+    site.emit(lambda fiber, op: order.fence(fiber, scope), (), ())
+
+
+@instruction("fence", is_pure=True)
+def fence(site: Site) -> None:
+    """Orders what a thread did before what it does behind it, with acquire or release semantics or both."""
+    kind = site.choice(("sc", "acq_rel", "acquire", "release"), "acq_rel")
+    if site.flag("sync_restrict::shared::cta", "sync_restrict::shared::cluster"):
+        site.choice(order.SCOPES)
+        return
+    scope = order.scope_of(site)
+    site.count(0)
+    site.emit(
+        lambda fiber, op: order.fence(fiber, scope, acquires=kind != "release", releases=kind != "acquire"), (), ()
+    )
+
+
+@instruction("fence.mbarrier_init")
+def fence_mbarrier_init(site: Site) -> None:
+    """Makes initialized mbarriers visible to TMA and to the cluster."""
+    site.choice(("release",))
+    site.choice(("cluster",))
+    site.count(0)
+    site.emit(lambda fiber, op: mbarriers.fence_initialization(fiber), (), ())
+
+
+@instruction("fence.proxy")
+def fence_proxy(site: Site) -> None:
+    """Orders what a thread did through the generic proxy and another one, in one memory or in all."""
+    kind = site.choice(("async", "alias", "tensormap::generic", "async::generic"))
+    if kind != "async":
+        # Tensor maps do not change, and there is one address for each place.
+        site.rest.clear()
+        return
+    space = site.choice(("global", "shared::cta", "shared::cluster"), "")
+    site.count(0)
+
+    def execute(fiber: Fiber, op: Instruction) -> None:
+        fiber.group.sanitizer.fence_proxy(fiber.warps, space.split("::")[0])
+        if space != "global":
+            mbarriers.fence_initialization(fiber)
+
+    site.emit(execute, (), ())

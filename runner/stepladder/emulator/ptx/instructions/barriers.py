@@ -1,0 +1,96 @@
+"""Barriers of a block, of a warp and of a cluster.
+
+Source: PTX ISA, "Parallel Synchronization and Communication Instructions".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_U32 = PtxType("u32", "u", 32)
+_PRED = PtxType("pred", "pred", 1)
+
+
+@instruction("bar.warp.sync", waits=True)
+def warp_sync(site: Site) -> None:
+    """Nothing: the threads of a warp run in step."""
+    site.count(1)
+    site.read(0, PtxType("b32", "b", 32))
+
+
+@instruction("bar", "barrier", waits=True)
+def barrier(site: Site) -> None:
+    """Threads of the block meet at a barrier of a number, or arrive there and go on."""
+    site.flag("cta")
+    kind = site.choice(("sync", "arrive", "red"))
+    site.flag("aligned")
+    if kind == "red":
+        _reduce(site)
+        return
+    count = site.count(1, 2) if kind == "sync" else site.count(2)
+    reads = [site.read(number, _U32) for number in range(count)]
+    if kind == "sync":
+        site.emit(lambda fiber, op, *numbers: synchronization.meet(fiber, op, *numbers), reads, ())
+    else:
+        site.emit(lambda fiber, op, *numbers: synchronization.arrive(fiber, op, *numbers), reads, ())
+
+
+def _reduce(site: Site) -> None:
+    """Emits a barrier that combines a predicate of the threads that meet."""
+    combine = site.choice(("popc", "and", "or"))
+    site.types()
+    count = site.count(3, 4)
+    numbers = [site.read(number, _U32) for number in range(1, count - 1)]
+    predicate = site.read(count - 1, _PRED)
+    result = site.write(0, 32 if combine == "popc" else 1)
+
+    def execute(fiber: Fiber, op: Instruction, given: Value, *barrier_numbers: Value) -> Value:
+        group = fiber.group
+        key = "barrier", int(fiber.first(barrier_numbers[0]))
+        held = group.state.setdefault((key, "predicates"), np.zeros(group.count, np.int64))
+        if fiber.pending is None:
+            own = values.lanes(np.asarray(given, bool), fiber.count)
+            held[fiber.lanes] = own[fiber.lanes] + 2 * (1 + group.state.get((key, "turns"), 0))
+        synchronization.meet(fiber, op, *barrier_numbers)
+        turn = int(held[fiber.lanes[0]]) // 2
+        group.state[key, "turns"] = max(turn, group.state.get((key, "turns"), 0))
+        found = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
+        for block in np.unique(group.block_of_lane[fiber.lanes]):
+            here = (group.block_of_lane == block) & (held // 2 == turn)
+            bits = held[here] % 2
+            found[group.block_of_lane == block] = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
+        return found
+
+    site.emit(execute, [predicate, *numbers], [result])
+
+
+@instruction("barrier.cluster", waits=True)
+def cluster(site: Site) -> None:
+    """The threads of a cluster arrive at its barrier, or wait there."""
+    kind = site.choice(("arrive", "wait"))
+    order = site.choice(("release", "relaxed", "acquire"), "")
+    site.flag("aligned")
+    site.count(0)
+    if (kind, order) in (("arrive", "acquire"), ("wait", "release"), ("wait", "relaxed")):
+        raise site.error("with this order")
+    if kind == "wait":
+        site.emit(synchronization.wait_for_cluster, (), ())
+        return
+
+    def execute(fiber: Fiber, op: Instruction) -> None:
+        synchronization.arrive_at_cluster(fiber, op, releases=order != "relaxed")
+
+    site.emit(execute, (), ())

@@ -1,0 +1,173 @@
+"""Comparisons, and what is chosen by their results.
+
+Source: PTX ISA, "Comparison and Selection Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.ptx import syntax, types
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_PRED = PtxType("pred", "pred", 1)
+_ORDERED: dict[str, Callable] = {
+    "eq": lambda left, right: left == right,
+    "ne": lambda left, right: left != right,
+    "lt": lambda left, right: left < right,
+    "le": lambda left, right: left <= right,
+    "gt": lambda left, right: left > right,
+    "ge": lambda left, right: left >= right,
+}
+_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+_ALL = (*_ORDERED, *_UNSIGNED, *_UNORDERED, "num", "nan")
+_COMBINE: dict[str, Callable] = {
+    "and": lambda left, right: left & right,
+    "or": lambda left, right: left | right,
+    "xor": lambda left, right: left ^ right,
+}
+
+
+def _is_nan(left: Value, right: Value) -> Value:
+    return np.isnan(left) | np.isnan(right)
+
+
+def _of_floats(name: str) -> Callable:
+    if name == "nan":
+        return _is_nan
+    if name == "num":
+        return lambda left, right: ~_is_nan(left, right)
+    if name in _UNORDERED:
+        ordered = _ORDERED[_UNORDERED[name]]
+        return lambda left, right: ordered(left, right) | _is_nan(left, right)
+    if name == "ne":  # false where one is no number
+        return lambda left, right: (left != right) & ~_is_nan(left, right)
+    return _ORDERED[name]
+
+
+def _comparison(site: Site, type_: PtxType) -> Callable:
+    """Returns what compares the bits of two registers."""
+    name = site.choice(_ALL)
+    site.flag("ftz")
+    if type_.kind == "f":
+        compare = _of_floats(name)
+        return lambda left, right: compare(types.floats(left, type_), types.floats(right, type_))
+    if type_.kind == "b" and name not in ("eq", "ne") and name not in _UNSIGNED:
+        raise site.error("with these types")
+    read = PtxType(f"u{type_.bits}", "u", type_.bits) if name in _UNSIGNED else type_
+    compare = _ORDERED[_UNSIGNED.get(name, name)]
+    return lambda left, right: compare(types.number(left, read), types.number(right, read))
+
+
+def _truth(value: Value) -> Value:
+    return value if isinstance(value, np.ndarray) and value.ndim else bool(value)
+
+
+@instruction("setp", is_pure=True)
+def setp(site: Site) -> None:
+    """Whether two numbers compare as is said, combined with a predicate; and the opposite as a second result."""
+    combine = site.choice(tuple(_COMBINE), "")
+    (type_,) = site.types()
+    compare = _comparison(site, type_)
+    site.count(4 if combine else 3)
+    target = site.operands[0]
+    both = isinstance(target, syntax.Pair)
+    results = [site.write(part, 1) for part in ((target.first, target.second) if both else (target,))]
+    operands = [site.read(1, type_), site.read(2, type_)]
+    if combine:
+        operands.append(site.read(3, _PRED))
+
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *given: Value) -> Value:
+        found = compare(left, right)
+        if type_.count == 2:
+            return tuple(_truth(_and_so(found[..., place], combine, given)) for place in range(2))
+        if not both:
+            return _truth(_and_so(found, combine, given))
+        return _truth(_and_so(found, combine, given)), _truth(_and_so(_not(found), combine, given))
+
+    if type_.count == 2 and not both:
+        raise site.error("with one result")
+    site.emit(execute, operands, results)
+
+
+def _not(value: Value) -> Value:
+    return np.logical_not(value)
+
+
+def _and_so(found: Value, combine: str, given: tuple) -> Value:
+    return _COMBINE[combine](found, given[0]) if combine else found
+
+
+@instruction("set", is_pure=True)
+def set_(site: Site) -> None:
+    """All bits set (or 1.0) where two numbers compare as is said, else zero."""
+    target, type_ = site.types()
+    compare = _comparison(site, type_)
+    site.count(3)
+    if type_.count > 1 or target.count > 1:
+        raise site.error("with these types")
+
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+        found = compare(left, right)
+        if target.kind == "f":
+            return types.from_floats(np.where(found, 1.0, 0.0).astype(target.dtype), target)
+        return types.stored(types.plain(np.where(found, -1, 0)), target.width)
+
+    site.emit(execute, [site.read(1, type_), site.read(2, type_)], [site.write(0, target.width)])
+
+
+def chosen(fiber: Fiber, condition: Value, left: Value, right: Value) -> Value:
+    """Returns, for each thread, one of two values."""
+    if not isinstance(condition, np.ndarray):
+        return left if condition else right
+    return np.where(condition, left, right).astype(_dtype(left, right), copy=False)
+
+
+def _dtype(left: Value, right: Value) -> np.dtype:
+    for value in (left, right):
+        if isinstance(value, np.ndarray):
+            return value.dtype
+    return np.dtype(bool) if isinstance(left, bool) else np.dtype(np.int64)
+
+
+@instruction("selp", is_pure=True)
+def selp(site: Site) -> None:
+    """One of two values, by a predicate."""
+    (type_,) = site.types()
+    site.count(4)
+
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, condition: Value) -> Value:
+        return types.stored(chosen(fiber, condition, left, right), type_.width)
+
+    operands = [site.read(1, type_), site.read(2, type_), site.read(3, _PRED)]
+    site.emit(execute, operands, [site.write(0, type_.width)])
+
+
+@instruction("slct", is_pure=True)
+def slct(site: Site) -> None:
+    """One of two values, by the sign of a number."""
+    type_, sign = site.types()
+    site.flag("ftz")
+    site.count(4)
+
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, number: Value) -> Value:
+        number = types.floats(number, sign) if sign.kind == "f" else types.number(number, sign)
+        condition = number >= 0
+        if not values.is_uniform(condition):
+            return types.stored(chosen(fiber, condition, left, right), type_.width)
+        return left if condition else right
+
+    operands = [site.read(1, type_), site.read(2, type_), site.read(3, sign)]
+    site.emit(execute, operands, [site.write(0, type_.width)])

@@ -1,0 +1,73 @@
+"""What ends threads, or has no effect here.
+
+Source: PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions", "griddepcontrol".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepladder.emulator.core.fibers import Left
+from stepladder.emulator.dialects import nvvm
+from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.ptx.registry import instruction
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.ptx.site import Site
+
+
+@instruction("bra")
+def bra(site: Site) -> None:
+    """A branch: blocks of instructions end in it (`flow`)."""
+
+
+@instruction("ret", "exit", waits=True)
+def ret(site: Site) -> None:
+    """The thread ends."""
+    site.flag("uni")
+    site.count(0)
+    site.emit(_end, (), ())
+
+
+def _end(fiber: Fiber, op: Instruction) -> None:
+    synchronization.leave(fiber)
+    raise Left
+
+
+@instruction("trap", waits=True)
+def trap(site: Site) -> None:
+    """The kernel ends with an error."""
+    site.count(0)
+    site.emit(_trap, (), ())
+
+
+def _trap(fiber: Fiber, op: Instruction) -> None:
+    group = fiber.group
+    group.sanitizer.report("assertion", f"{group.thread_name(int(fiber.lanes[0]))} comes to a trap", op)
+    _end(fiber, op)
+
+
+@instruction("nanosleep", "pmevent", "brkpt", is_pure=True)
+def nothing(site: Site) -> None:
+    """Nothing: there is no time."""
+    site.rest.clear()
+
+
+@instruction("griddepcontrol")
+def griddepcontrol(site: Site) -> None:
+    """Nothing: launches follow each other."""
+    site.choice(("launch_dependents", "wait"))
+    site.count(0)
+
+
+@instruction("setmaxnreg", waits=True)
+def setmaxnreg(site: Site) -> None:
+    """Nothing, but that the hardware must take the number of registers."""
+    site.choice(("inc", "dec"))
+    site.flag("sync")
+    site.flag("aligned")
+    site.type("u", (32,))
+    site.count(1)
+    site.emit(nvvm.setmaxregister, (), (), {"regCount": site.number(0)})

@@ -1,0 +1,198 @@
+"""Floating-point numbers: arithmetic, rounded to nearest, and functions, computed exactly and rounded once.
+
+Approximations of the hardware (`ex2.approx`, `div.full`) are less exact than that.
+Source: PTX ISA, "Floating Point Instructions", "Half Precision Floating Point Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core.elements import rounded, rounded_sum
+from stepladder.emulator.dialects.math import exact_fma
+from stepladder.emulator.ptx import types
+from stepladder.emulator.ptx.instructions import integers
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_ARITHMETIC = ("f16", "f32", "f64", "bf16")
+_DIRECTED = ("rz", "rm", "rp")
+_each_fma = np.vectorize(exact_fma, otypes=[np.float64])
+
+
+def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
+    """Emits what computes floating-point numbers of a type from others, rounded to nearest.
+
+    Args:
+        site: the instruction, with its modifiers `ftz`, `sat`, `relu` and `rn`.
+        function: of arrays or NumPy's scalars.
+        type_: of operands and the result.
+        operands: how many are read.
+    """
+    site.count(1 + operands)
+    if type_.name not in _ARITHMETIC:
+        raise site.error("with these types")
+    if site.flag(*_DIRECTED):
+        raise site.error("with this rounding: it takes .rn")
+    site.flag("rn")
+    flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
+
+    def execute(fiber: Fiber, op: Instruction, *values: Value) -> Value:
+        numbers = [types.floats(value, type_) for value in values]
+        if flushes:
+            numbers = [_flushed(number) for number in numbers]
+        result = np.asarray(function(*numbers)).astype(type_.dtype, copy=False)
+        if flushes:
+            result = _flushed(result)
+        if saturates:
+            result = np.where(np.isnan(result), 0, np.clip(result, 0, 1)).astype(type_.dtype)
+        if clamps:
+            result = np.where(result < 0, 0, result).astype(type_.dtype)
+        return types.from_floats(result, type_)
+
+    reads = [site.read(1 + number, type_) for number in range(operands)]
+    site.emit(execute, reads, [site.write(0, type_.width)])
+
+
+def _flushed(value: Value) -> Value:
+    tiny = np.finfo(np.float32).tiny
+    return np.where(np.abs(value) < tiny, np.copysign(0, value), value).astype(np.asarray(value).dtype)
+
+
+def _fma(type_: PtxType) -> Callable:
+    """Returns what computes a product and a sum, rounded once."""
+
+    def fma(left: Value, right: Value, addend: Value) -> Value:
+        left, right, addend = (np.asarray(value).astype(np.float64) for value in (left, right, addend))
+        if type_.bits == 64:
+            return _each_fma(left, right, addend)
+        # Products of two numbers of up to 24 bits are exact.
+        return rounded_sum(left * right, addend, type_.scalar)
+
+    return fma
+
+
+def _element(type_: PtxType) -> PtxType:
+    return PtxType(type_.name, type_.kind, type_.bits)
+
+
+@instruction("add", "sub", "mul", "mad", "div", "rem", "min", "max", "neg", "abs", is_pure=True)
+def arithmetic(site: Site) -> None:
+    """Arithmetic of integers and of floating-point numbers."""
+    found = site.types()
+    if len(found) != 1:
+        raise site.error("with these types")
+    type_ = found[0]
+    if type_.kind in "sub" and type_.count == 1:
+        if type_.bits < 16:
+            raise site.error("with these types")
+        _OF_INTEGERS[site.family](site, type_)
+        return
+    if type_.kind != "f" or site.family == "rem":
+        raise site.error("with these types")
+    match site.family:
+        case "mad":
+            emit(site, _fma(_element(type_)), type_, 3)
+        case "div":
+            site.flag("approx", "full")
+            emit(site, np.divide, type_, 2)
+        case "min" | "max":
+            _extreme(site, type_)
+        case "neg" | "abs":
+            emit(site, np.negative if site.family == "neg" else np.abs, type_, 1)
+        case _:
+            emit(site, {"add": np.add, "sub": np.subtract, "mul": np.multiply}[site.family], type_, 2)
+
+
+_OF_INTEGERS = {
+    "add": integers.add,
+    "sub": integers.add,
+    "mul": integers.multiply,
+    "mad": integers.multiply,
+    "div": integers.divide,
+    "rem": integers.divide,
+    "min": integers.extreme,
+    "max": integers.extreme,
+    "neg": integers.unary,
+    "abs": integers.unary,
+}
+
+
+def _extreme(site: Site, type_: PtxType) -> None:
+    if site.flag("xorsign", "abs"):
+        raise site.error("with .xorsign.abs")
+    spreads = site.flag("NaN")
+    functions = {
+        ("min", True): np.minimum,
+        ("min", False): np.fmin,
+        ("max", True): np.maximum,
+        ("max", False): np.fmax,
+    }
+    emit(site, functions[site.family, spreads], type_, 2)
+
+
+@instruction("fma", is_pure=True)
+def fma(site: Site) -> None:
+    """A product and a sum, rounded once."""
+    type_ = site.type("f")
+    emit(site, _fma(_element(type_)), type_, 3)
+
+
+@instruction("copysign", is_pure=True)
+def copysign(site: Site) -> None:
+    """The second operand with the sign of the first."""
+    emit(site, lambda sign, value: np.copysign(value, sign), site.type("f", (32, 64)), 2)
+
+
+_FUNCTIONS: dict[str, Callable] = {
+    "rcp": lambda value: 1 / value,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda value: 1 / np.sqrt(value),
+    "sin": np.sin,
+    "cos": np.cos,
+    "lg2": np.log2,
+    "ex2": np.exp2,
+    "tanh": np.tanh,
+}
+
+
+@instruction(*_FUNCTIONS, is_pure=True)
+def function(site: Site) -> None:
+    """A function of one number."""
+    type_ = site.type("f")
+    site.flag("approx")
+    exact = _FUNCTIONS[site.family]
+    emit(site, lambda value: rounded(exact(np.asarray(value).astype(np.float64)), _element(type_).scalar), type_, 1)
+
+
+_TESTS: dict[str, Callable] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda value: ~np.isnan(value),
+    "notanumber": np.isnan,
+    "normal": lambda value: np.isfinite(value) & (np.abs(value) >= np.finfo(value.dtype).tiny),
+    "subnormal": lambda value: (value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny),
+}
+
+
+@instruction("testp", is_pure=True)
+def testp(site: Site) -> None:
+    """What a floating-point number is."""
+    test = _TESTS[site.choice(tuple(_TESTS))]
+    type_ = site.type("f", (32, 64))
+    site.count(2)
+
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        found = test(types.floats(value, type_))
+        return found if np.ndim(found) else bool(found)
+
+    site.emit(execute, [site.read(1, type_)], [site.write(0, 1)])

@@ -1,0 +1,271 @@
+"""Matrices of a warp: ldmatrix, stmatrix, movmatrix, mma.sync, and wmma.
+
+Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.types import Opaque
+from stepladder.emulator.dialects import nvgpu, nvvm_matrix, nvvm_mbarrier, nvvm_wmma
+from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.ptx import types
+from stepladder.emulator.ptx.instructions import addresses
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_B32 = PtxType("b32", "b", 32)
+_COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+_SHARED = Opaque("!llvm.ptr<3>")
+_GENERIC = Opaque("!llvm.ptr")
+
+
+@instruction("ldmatrix.sync", "stmatrix.sync")
+def move_matrices(site: Site) -> None:
+    """Loads or stores one, two or four 8 x 8 matrices of 16 bits."""
+    site.choice(("aligned",))
+    site.choice(("m8n8",))
+    count = _COUNTS[site.choice(tuple(_COUNTS))]
+    transposed = site.flag("trans")
+    site.choice(("shared", "shared::cta"), "")
+    if site.type("b", (16,)).count != 1:
+        raise site.error("with these types")
+    site.count(2)
+    loads = site.family.startswith("ld")
+    registers = site.elements(0 if loads else 1)
+    base, offset = site.address(1 if loads else 0)
+    if len(registers) != count:
+        raise site.error(f"with {len(registers)} registers for {count} matrices")
+    attributes = {"num": count, "layout": "<col>" if transposed else "<row>", "eltType": "b16"}
+    if loads:
+
+        def load(fiber: Fiber, op: Instruction, address: Value) -> Value:
+            found = nvvm_matrix.ldmatrix(fiber, op, addresses.at(address, offset))
+            if isinstance(found, AccumulatorRegisters):
+                return tuple(found.array[:, number] for number in range(count))
+            return found
+
+        site.emit(load, [base], [site.write(register, 32) for register in registers], attributes)
+        return
+
+    def store(fiber: Fiber, op: Instruction, address: Value, *held: Value) -> None:
+        nvvm_matrix.stmatrix(fiber, op, addresses.at(address, offset), *(np.asarray(value, np.int32) for value in held))
+
+    site.emit(store, [base, *(site.read(register, _B32) for register in registers)], (), attributes)
+
+
+@instruction("movmatrix.sync")
+def movmatrix(site: Site) -> None:
+    """The 8 x 8 matrix that the threads of a warp hold, transposed."""
+    for name in ("aligned", "m8n8", "trans"):
+        site.choice((name,))
+    site.type("b", (16,))
+    site.count(2)
+    site.emit(nvvm_mbarrier.movmatrix, [site.read(1, _B32)], [site.write(0, 32)])
+
+
+# mma.sync.
+
+
+def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
+    """Returns registers' bits as what threads hold of a matrix: (T, registers, elements of one)."""
+    width = 64 if type_.bits == 64 else 32
+    columns = [values.lanes(np.asarray(value, f"i{width // 8}"), fiber.count) for value in registers]
+    stacked = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
+    return stacked.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
+
+
+def registers_of(array: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns what threads hold, (T, registers, elements of one), as registers' bits."""
+    width = array.shape[2] * array.itemsize
+    bits = np.ascontiguousarray(array).view(f"i{width}")[..., 0]
+    return tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
+
+
+# Shapes by the type of A and B: source as above, "Matrix Fragments".
+_SHAPES = {
+    "f16": ((16, 8, 8), (16, 8, 16)),
+    "bf16": ((16, 8, 8), (16, 8, 16)),
+    "tf32": ((16, 8, 4), (16, 8, 8)),
+    "f64": ((8, 8, 4),),
+    "s8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
+    "u8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
+    "e4m3": ((16, 8, 16), (16, 8, 32)),
+    "e5m2": ((16, 8, 16), (16, 8, 32)),
+}
+
+
+@instruction("mma.sync")
+def mma(site: Site) -> None:
+    """A product of a warp, of fragments in registers."""
+    site.choice(("aligned",))
+    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
+    site.choice(("row",))
+    site.choice(("col",))
+    saturates = site.flag("satfinite")
+    site.flag("kind::f8f6f4")
+    found = site.types()
+    if shape is None or len(found) != 4:
+        raise site.error("with these types")
+    d, a, b, c = found
+    rows, columns, k = (int(number) for number in shape.groups())
+    same = a.name == b.name or {a.name, b.name} == {"e4m3", "e5m2"}
+    if (rows, columns, k) not in _SHAPES.get(a.name, ()) or not same or d.name != c.name:
+        raise site.error("of this shape and these types")
+    if d.name not in ("f16", "f32", "f64", "s32"):
+        raise site.error("of this shape and these types")
+    site.count(4)
+    parts = [site.elements(number) for number in (1, 2, 3)]
+    width = 64 if d.bits == 64 else 32
+    inner = 64 if a.bits == 64 else 32
+    reads = [
+        site.read(register, PtxType(f"b{size}", "b", size))
+        for part, size in zip(parts, (inner, inner, width))
+        for register in part
+    ]
+    counts = [len(part) for part in parts]
+    if counts != _register_counts(rows, columns, k, a, c):
+        raise site.error(f"with {', '.join(map(str, counts))} registers for A, B and C")
+
+    def execute(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
+        first, second = counts[0], counts[0] + counts[1]
+        left = held(fiber, registers[:first], a)
+        right = held(fiber, registers[first:second], b)
+        sums = held(fiber, registers[second:], c).reshape(fiber.count, -1, 2)
+        result = nvgpu.multiply_in_warps(
+            fiber, op, left, right, sums, (rows, columns, k), tf32=a.name == "tf32", saturates=saturates
+        )
+        return registers_of(result.reshape(fiber.count, counts[2], -1))
+
+    site.emit(execute, reads, [site.write(register, width) for register in site.elements(0)])
+
+
+def _register_counts(rows: int, columns: int, k: int, a: PtxType, c: PtxType) -> list[int]:
+    """Returns how many registers a thread has for A, B and C."""
+    per, sums = max(1, 32 // a.bits), max(1, 32 // c.bits)
+    return [rows * k // 32 // per, columns * k // 32 // per, rows * columns // 32 // sums]
+
+
+# wmma.
+
+
+def _attributes(site: Site, operand: str, type_: PtxType) -> dict:
+    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
+    if shape is None:
+        raise site.error("without a shape")
+    m, n, k = (int(number) for number in shape.groups())
+    return {"m": m, "n": n, "k": k, "eltype": f"<{type_.name}>", "frag": f"<{operand}>"}
+
+
+@instruction("wmma.load", "wmma.store")
+def move_fragment(site: Site) -> None:
+    """Loads or stores a matrix of a warp."""
+    loads = site.family.endswith("load")
+    operand = site.choice(("a", "b", "c") if loads else ("d",))
+    site.choice(("sync",))
+    site.choice(("aligned",))
+    layout = site.choice(("row", "col"))
+    space = site.choice(("global", "shared", "shared::cta"), "")
+    (type_,) = site.types()
+    attributes = _attributes(site, operand.replace("d", "c"), type_)
+    attributes["layout"] = f"<{layout}>"
+    count = site.count(2, 3)
+    width = 64 if type_.bits == 64 else 32
+    pointer_type = _SHARED if space.startswith("shared") else _GENERIC
+    stride = [site.read(2, PtxType("b32", "b", 32))] if count == 3 else []
+    if loads:
+        base, offset = site.address(1)
+        targets = site.elements(0)
+
+        def load(fiber: Fiber, op: Instruction, address: Value, *given: Value) -> Value:
+            op.operand_types = (pointer_type,)
+            found = nvvm_wmma.load(fiber, op, addresses.at(address, offset), given[0] if given else _stride(op))
+            return _to_bits(fiber, found)
+
+        site.emit(load, [base, *stride], [site.write(register, width) for register in targets], attributes)
+        return
+    base, offset = site.address(0)
+    sources = site.elements(1)
+
+    def store(fiber: Fiber, op: Instruction, address: Value, *registers: Value) -> None:
+        op.operand_types = (pointer_type,)
+        given = registers[len(sources) :]
+        parts = [_of_bits(fiber, value, type_) for value in registers[: len(sources)]]
+        nvvm_wmma.store(fiber, op, addresses.at(address, offset), *parts, given[0] if given else _stride(op))
+
+    reads = [site.read(register, PtxType(f"b{width}", "b", width)) for register in sources]
+    site.emit(store, [base, *reads, *stride], (), attributes)
+
+
+def _stride(op: Instruction) -> int:
+    """Returns the leading dimension of a matrix without gaps between its rows or columns."""
+    rows, columns = {"a": "mk", "b": "kn", "c": "mn"}[op.attributes["frag"][1:-1]]
+    return op.attributes[rows if "col" in op.attributes["layout"] else columns]
+
+
+def _to_bits(fiber: Fiber, found: Value) -> tuple[np.ndarray, ...]:
+    """Returns the registers of a fragment as bits."""
+    if isinstance(found, Struct):  # of pairs of two halves
+        return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
+    bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
+    return tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
+
+
+def _of_bits(fiber: Fiber, value: Value, type_: PtxType) -> np.ndarray:
+    """Returns a register's bits as nvvm's ops take the register."""
+    if type_.name == "f16":
+        return np.ascontiguousarray(values.lanes(np.asarray(value, np.int32), fiber.count))[:, None].view(np.float16)
+    width = 8 if type_.bits == 64 else 4
+    bits = np.ascontiguousarray(values.lanes(np.asarray(value, f"i{width}"), fiber.count))
+    return bits.view(type_.dtype) if type_.name in ("f32", "f64") else bits
+
+
+@instruction("wmma.mma.sync")
+def wmma(site: Site) -> None:
+    """A product added to a matrix of a warp."""
+    site.choice(("aligned",))
+    a_layout = site.choice(("row", "col"))
+    b_layout = site.choice(("row", "col"))
+    if site.flag("satfinite"):
+        raise site.error("with .satfinite")
+    site.flag("rn")
+    found = site.types()
+    d, a, b, c = found if len(found) == 4 else (found[0], types.find("f16"), types.find("f16"), found[-1])
+    if a is None or b is None or d.name not in ("f16", "f32", "f64", "s32") or a.name != b.name:
+        raise site.error("with these types")
+    attributes = _attributes(site, "c", c)
+    attributes |= {
+        "eltypeA": f"<{a.name}>",
+        "eltypeB": f"<{d.name}>",
+        "layoutA": f"<{a_layout}>",
+        "layoutB": f"<{b_layout}>",
+    }
+    if c.name != d.name:
+        raise site.error("with these types")
+    site.count(4)
+    parts = [site.elements(number) for number in (1, 2, 3)]
+    kinds = [type_ for part, type_ in zip(parts, (a, b, c)) for _ in part]
+    width = 64 if d.bits == 64 else 32
+    inner = 64 if a.bits == 64 else 32
+
+    def execute(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
+        operands = [_of_bits(fiber, value, kind) for value, kind in zip(registers, kinds)]
+        return _to_bits(fiber, nvvm_wmma.mma(fiber, op, *operands))
+
+    reads = [
+        site.read(register, PtxType(f"b{size}", "b", size))
+        for part, size in zip(parts, (inner, inner, width))
+        for register in part
+    ]
+    site.emit(execute, reads, [site.write(register, width) for register in site.elements(0)], attributes)

@@ -1,0 +1,280 @@
+"""Moves and conversions.
+
+Source: PTX ISA, "Data Movement and Conversion Instructions".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.elements import rounded
+from stepladder.emulator.memory.memory import RANK_SHIFT
+from stepladder.emulator.ptx import syntax, types
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
+_SHARED_END = 17 << RANK_SHIFT  # addresses below are in shared memory
+_PRIVATE = range(0x10_0000_0000, 0x7F00_0000_0000)  # addresses of threads' own memory
+_TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+@instruction("mov", is_pure=True)
+def mov(site: Site) -> None:
+    """A register, a number, an address or a special register to a register; or parts of one to and from others."""
+    (type_,) = site.types()
+    site.count(2)
+    target, source = site.operands
+    if isinstance(target, syntax.Vector):
+        _unpack(site, type_, target, source)
+    elif isinstance(source, syntax.Vector):
+        _pack(site, type_, target, source)
+    else:
+        # Sums of wgmma in flight may be renamed: no instruction of the hardware does so.
+        site.emit(_same, [site.read(source, type_)], [site.write(target, type_.width)], holds=True)
+
+
+def _same(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    return value
+
+
+def _unpack(site: Site, type_: PtxType, target: syntax.Vector, source: syntax.Operand) -> None:
+    count = len(target.elements)
+    width = type_.width // count
+    part = PtxType(f"b{width}", "b", width)
+
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        found = tuple(types.stored(value >> (width * place), width) if width > 1 else value for place in range(count))
+        return found if count > 1 else found[0]
+
+    if width not in (8, 16, 32) or count * width != type_.width:
+        raise site.error("with these types")
+    site.emit(execute, [site.read(source, type_)], [site.write(element, part.width) for element in target.elements])
+
+
+def _pack(site: Site, type_: PtxType, target: syntax.Operand, source: syntax.Vector) -> None:
+    count = len(source.elements)
+    width = type_.width // count
+    part = PtxType(f"u{width}", "u", width)
+
+    def execute(fiber: Fiber, op: Instruction, *parts: Value) -> Value:
+        whole: Value = 0
+        for place, value in enumerate(parts):
+            number = types.number(value, part)
+            if isinstance(number, np.ndarray):
+                number = number.astype(f"u{type_.bits // 8}")
+            whole = whole | (number << (width * place))
+        return types.stored(whole, type_.width)
+
+    if width not in (8, 16, 32) or count * width != type_.width:
+        raise site.error("with these types")
+    site.emit(execute, [site.read(element, part) for element in source.elements], [site.write(target, type_.width)])
+
+
+@instruction("cvta", is_pure=True)
+def cvta(site: Site) -> None:
+    """An address of a space as a generic one, or back: here they are the same numbers."""
+    site.flag("to")
+    site.choice(_SPACES)
+    type_ = site.type("u", (32, 64))
+    site.count(2)
+    site.emit(_same, [site.read(1, type_)], [site.write(0, type_.width)])
+
+
+@instruction("isspacep", is_pure=True)
+def isspacep(site: Site) -> None:
+    """Whether a generic address is in a space."""
+    space = site.choice(_SPACES)
+    site.count(2)
+
+    def execute(fiber: Fiber, op: Instruction, address: Value) -> Value:
+        address = np.asarray(address)
+        shared = (address >= 0) & (address < _SHARED_END)
+        private = (address >= _PRIVATE.start) & (address < _PRIVATE.stop)
+        own = (address >> RANK_SHIFT) - 1 == fiber.group.block_of_lane if address.ndim else False
+        found = {
+            "shared": shared & ((address < 1 << RANK_SHIFT) | own),
+            "shared::cluster": shared,
+            "local": private,
+            "global": ~shared & ~private,
+        }.get(space.removesuffix("::cta"), np.zeros_like(shared))
+        return found if found.ndim else bool(found)
+
+    site.emit(execute, [site.read(1, PtxType("u64", "u", 64))], [site.write(0, 1)])
+
+
+# Conversions.
+
+
+@instruction("cvt", is_pure=True)
+def cvt(site: Site) -> None:
+    """A number of one type as one of another."""
+    rounding = site.match(r"r[nzmp]i?|rna|rs")
+    mode = rounding[0] if rounding else ""
+    flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
+    finite = site.flag("satfinite")
+    target, *sources = site.types()
+    if target.name == "tf32" and not sources:
+        raise site.error("with these types")
+    source = sources[0]
+    site.count(2 + (target.count == 2 and source.count == 1))
+    if "f" in (target.kind, source.kind) and mode in ("rs", "rm", "rp") and target.kind == "f":
+        raise site.error("with this rounding: it takes .rn, and .rz")
+    if target.kind in "su" and source.kind in "su":
+        convert = _integers(source, target, saturates=saturates)
+    elif target.kind in "su":
+        convert = _to_integers(source, target, mode or "rzi")
+    elif source.kind in "su":
+        convert = _from_integers(source, target)
+    else:
+        if flushes and "f32" not in (source.name, target.name):
+            raise site.error("with .ftz")
+        convert = _floats(source, target, mode, saturates=saturates or finite, clamps=clamps, finite=finite)
+    if clamps and target.kind != "f":
+        raise site.error("with .relu")
+    width = target.width
+    if len(site.operands) == 3:  # the first operand is the upper half
+        _packed(site, source, target, convert)
+        return
+
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        return convert(value)
+
+    wide = site.width(0) if target.kind in "su" else width
+
+    def widened(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        return types.extended(convert(value), target, wide)
+
+    read = site.read(1, PtxType(f"b{source.width}", "b", source.width), wider=True)
+    if width == 8 and target.kind == "f":
+        raise site.error("with these types")
+    site.emit(widened if wide != width else execute, [read], [site.write(0, width, wider=True)])
+
+
+def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
+    if not saturates:
+        return lambda value: types.stored(types.number(value, source), target.bits)
+    signed = target.kind == "s"
+    low = -(1 << (target.bits - 1)) if signed else 0
+    high = (1 << (target.bits - signed)) - 1
+
+    def convert(value: Value) -> Value:
+        number = types.number(value, source)
+        if not isinstance(number, np.ndarray):
+            return types.stored(min(max(number, low), high), target.bits)
+        limits = np.iinfo(number.dtype)
+        return types.stored(np.clip(number, max(low, limits.min), min(high, limits.max)), target.bits)
+
+    return convert
+
+
+def _to_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
+    signed = target.kind == "s"
+    low = -(1 << (target.bits - 1)) if signed else 0
+    high = (1 << (target.bits - signed)) - 1
+    dtype = np.dtype(f"{'i' if signed else 'u'}{target.bits // 8}")
+
+    def convert(value: Value) -> Value:
+        number = _TO_INTEGER[mode](np.asarray(types.floats(value, source)).astype(np.float64))
+        inside = np.where((number > low) & (number < high), number, 0).astype(dtype)
+        found = np.where(number >= high, dtype.type(high), np.where(number <= low, dtype.type(low), inside))
+        found = np.where(np.isnan(number), dtype.type(0), found)
+        return types.stored(found if found.ndim else int(found), target.bits)
+
+    return convert
+
+
+def _from_integers(source: PtxType, target: PtxType) -> Callable:
+    def convert(value: Value) -> Value:
+        number = types.number(value, source)
+        if target.name == "f64" or source.bits <= 32:
+            return types.from_floats(rounded(np.asarray(number).astype(np.float64), target.scalar), target)
+        # Of 64 bits: rounded once, by way of more bits than float64 has.
+        return types.from_floats(np.asarray(number).astype(np.longdouble).astype(target.dtype), target)
+
+    return convert
+
+
+def _floats(source: PtxType, target: PtxType, mode: str, *, saturates: bool, clamps: bool, finite: bool) -> Callable:
+    element = PtxType(target.name, "f", target.bits).scalar
+
+    def convert(value: Value) -> Value:
+        number = np.asarray(types.floats(value, source))
+        if mode in _TO_INTEGER:
+            number = _TO_INTEGER[mode](number.astype(np.float64))
+        elif mode == "rna":
+            bits = np.ascontiguousarray(number).view(np.int32) + (1 << 12)
+            number = (bits >> 13 << 13).view(np.float32).reshape(number.shape)
+        elif mode == "rz":
+            number = _toward_zero(number.astype(np.float64), target)
+        if saturates and not finite:
+            number = np.where(np.isnan(number), 0, np.clip(number, 0, 1))
+        if clamps:
+            number = np.where(number < 0, 0, number)
+        if finite and target.bits <= 16 and target.name != "tf32":
+            largest = float(_largest(target))
+            number = np.where(np.isnan(number), number, np.clip(number.astype(np.float64), -largest, largest))
+        return types.from_floats(rounded(number.astype(np.float64), element), target)
+
+    return convert
+
+
+def _largest(type_: PtxType) -> float:
+    import ml_dtypes
+
+    return float((np.finfo if type_.name in ("f16", "f32", "f64") else ml_dtypes.finfo)(type_.dtype).max)
+
+
+def _toward_zero(number: np.ndarray, target: PtxType) -> np.ndarray:
+    """Returns numbers that lie between two of a type as the one that is nearer to zero."""
+    near = np.asarray(rounded(number, target.scalar)).astype(target.dtype)
+    wide = near.astype(np.float64)
+    bits = np.asarray(near).view(f"i{target.bits // 8}") - (np.abs(wide) > np.abs(number)).astype(
+        f"i{target.bits // 8}"
+    )
+    return bits.view(target.dtype).astype(np.float64)
+
+
+def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> None:
+    """Emits a conversion of two numbers to one register; the first operand is its upper half."""
+    if target.count != 2 or source.name != "f32":
+        raise site.error("with these types")
+    half = target.bits
+    single = PtxType(target.name, "f", half)
+
+    def execute(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
+        pair = [values.lanes(np.asarray(types.floats(value, source)), fiber.count) for value in (low, high)]
+        both = np.ascontiguousarray(np.stack(pair, axis=-1))
+        flat = both.reshape(-1).view(np.int32)
+        made = np.asarray(convert_single(flat)).reshape(both.shape)
+        return np.ascontiguousarray(made).view(f"i{half // 4}")[..., 0]
+
+    mode = re.search(r"rz", site.statement.mnemonic)
+    finite = "satfinite" in site.statement.opcode
+    convert_single = _floats(
+        source,
+        single,
+        "rz" if mode else "rn",
+        saturates=finite,
+        clamps="relu" in site.statement.opcode,
+        finite=finite,
+    )
+    site.emit(execute, [site.read(1, source), site.read(2, source)], [site.write(0, target.width)])
+
+
+@instruction("createpolicy", is_pure=True)
+def createpolicy(site: Site) -> None:
+    """A number that says how caches are used: there are none."""
+    site.rest.clear()
+    site.emit(lambda fiber, op: 0, (), [site.write(0, 64)])

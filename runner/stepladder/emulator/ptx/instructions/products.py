@@ -1,0 +1,144 @@
+"""Products of warpgroups (wgmma).
+
+Sums stay in their registers while they are in flight (`dialects.llvm.Held`): who reads them before a wait is found.
+Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.dialects import nvvm_wgmma
+from stepladder.emulator.dialects.llvm import Held
+from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.ptx import syntax
+from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.site import bits_of
+from stepladder.emulator.ptx.types import PtxType
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.site import Site
+
+_B64 = PtxType("b64", "b", 64)
+_B32 = PtxType("b32", "b", 32)
+_PRED = PtxType("pred", "pred", 1)
+_SUMS = {"f32": np.dtype(np.float32), "f16": np.dtype(np.int32), "s32": np.dtype(np.int32)}
+_TRANSPOSED = ("f16", "bf16")
+_COLUMNS = range(8, 257, 8)
+_A_REGISTERS = 4  # of a thread, for every type
+
+
+@instruction("wgmma.fence", "wgmma.commit_group", waits=True)
+def fence(site: Site) -> None:
+    """Orders registers before products; or makes a group of products."""
+    site.choice(("sync",))
+    site.choice(("aligned",))
+    site.count(0)
+    commits = site.family.endswith("commit_group")
+    site.emit(nvvm_wgmma.wgmma_commit if commits else nvvm_wgmma.wgmma_fence, (), ())
+
+
+@instruction("wgmma.wait_group", waits=True)
+def wait(site: Site) -> None:
+    """Waits for all groups of products but the latest."""
+    site.choice(("sync",))
+    site.choice(("aligned",))
+    site.count(1)
+    site.emit(nvvm_wgmma.wgmma_wait, (), (), {"group": site.number(0)})
+
+
+@instruction("wgmma.mma_async", waits=True)
+def multiply(site: Site) -> None:
+    """Begins a product of two operands in shared memory, or of A in registers."""
+    site.choice(("sync",))
+    site.choice(("aligned",))
+    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
+    saturates = site.flag("satfinite")
+    found = site.types()
+    if shape is None or len(found) != 3:
+        raise site.error("without a shape and three types")
+    rows, columns, k = (int(number) for number in shape.groups())
+    sums_type, a, b = (type_.name for type_ in found)
+    if sums_type not in _SUMS or columns not in _COLUMNS:
+        raise site.error("of this shape and these types")
+    registers = site.elements(0)
+    if len(registers) != columns // (4 if sums_type == "f16" else 2):
+        raise site.error(f"with {len(registers)} registers for its sums")
+    held_a = site.operands[1].elements if isinstance(site.operands[1], syntax.Vector) else ()
+    if held_a and len(held_a) != _A_REGISTERS:
+        raise site.error(f"with {len(held_a)} registers for A")
+    count = site.count(4, 6, 7 if held_a else 8)
+    numbers = [site.number(place) for place in range(4, count)]
+    scales = numbers[:2] or [1, 1]
+    transposed = ([0, *numbers[2:]] if held_a else numbers[2:])[:2] if numbers[2:] else [0, 0]
+    if numbers[2:] and (a not in _TRANSPOSED or b not in _TRANSPOSED):
+        raise site.error("that transposes these types")
+    slots = [site.write(register, 32) for register in registers]
+
+    def form(keeps: bool) -> nvvm_wgmma.Product:
+        return nvvm_wgmma.Product(
+            rows,
+            columns,
+            k,
+            a,
+            b,
+            sums_type,
+            (not transposed[0], not transposed[1]),
+            (scales[0] < 0, scales[1] < 0),
+            keeps,
+            saturates,
+        )
+
+    forms = {keeps: form(keeps) for keeps in (False, True)}
+
+    def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
+        held, left = others[: len(slots)], others[len(slots) :]
+        right = bits_of(fiber, op, right)
+        keeps = fiber.agreed(keeps)
+        if isinstance(keeps, np.ndarray):
+            fiber.group.sanitizer.report("descriptor", "threads of a warpgroup differ in whether they keep sums", op)
+            keeps = keeps[fiber.lanes[0]]
+        sums = _sums(fiber, op, held, _SUMS[sums_type])
+        form = forms[bool(keeps)]
+        if held_a:
+            columns_of_a = [lanes_of(fiber, bits_of(fiber, op, value)) for value in left]
+            result = nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=np.stack(columns_of_a, axis=1))
+        else:
+            result = nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right)
+        return [Held(result, place) for place in range(len(held))]
+
+    scale = site.operands[3]
+    if isinstance(scale, syntax.Number):
+        keeps = site.scope.slots.constant(("keeps", bool(scale.value)), 1, bool(scale.value))
+    else:
+        keeps = site.read(scale, _PRED)
+    of_a = [site.read(register, _B32) for register in held_a] or [site.read(1, _B64)]
+    if not nvvm_wgmma.is_known(forms[True]):
+        raise site.error("of this shape and these types")
+    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, holds=True)
+
+
+def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
+    """Returns a register's bits for each lane."""
+    return values.lanes(np.asarray(value, np.int32), fiber.count)
+
+
+def _sums(fiber: Fiber, op: Instruction, held: tuple, dtype: np.dtype) -> AccumulatorRegisters:
+    """Returns the sums that a product adds to: those of another one, which may be in flight, or numbers."""
+    first = held[0]
+    if all(type(value) is Held for value in held) and all(
+        value.sums is first.sums and value.place == place for place, value in enumerate(held)
+    ):
+        return first.sums
+    if all(type(value) is Held for value in held):
+        array = np.stack([value.sums.array[:, value.place] for value in held], axis=1)
+        products = {id(product): product for value in held for product in value.sums.products}
+        return AccumulatorRegisters(array.view(dtype), list(products.values()))
+    columns = [lanes_of(fiber, bits_of(fiber, op, value)) for value in held]
+    return AccumulatorRegisters(np.ascontiguousarray(np.stack(columns, axis=1)).view(dtype))

@@ -1,0 +1,367 @@
+"""A parser of PTX, as LLVM's NVPTX back end and MLIR's NVVM ops print it.
+
+Source: PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Directives".
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepladder.emulator.ptx import syntax
+from stepladder.emulator.ptx.tokens import Source, Token, float_bits, integer_of
+from stepladder.runtime.errors import StepladderError
+
+NEWEST = (9, 0)  # version of PTX that is known
+_SPACES = (".global", ".shared", ".local", ".const", ".param", ".shared::cta", ".tex")
+_LINKING = (".extern", ".visible", ".weak", ".common")
+_INTEGERS = ("integer", "hexadecimal", "binary")
+_LISTS = (".branchtargets", ".calltargets", ".callprototype", ".pragma", ".loc", ".file", ".section", ".alias")
+
+
+class Parser:
+    """Reads tokens from first to last."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.source = Source(text, name)
+        self.tokens = list(self.source.tokens())
+        self.place = 0
+
+    # Tokens.
+
+    @property
+    def next(self) -> Token:
+        """The token that is read next."""
+        return self.tokens[self.place]
+
+    def take(self) -> Token:
+        """Returns the next token, and goes on."""
+        token = self.next
+        self.place += 1
+        return token
+
+    def has(self, text: str) -> bool:
+        """Goes on where the next token is this one; returns whether it was."""
+        if self.next.text != text or self.next.kind == "end":
+            return False
+        self.place += 1
+        return True
+
+    def want(self, text: str) -> Token:
+        """Returns the next token, which must be this one."""
+        if self.next.text != text:
+            raise self.error(f"expected '{text}', got '{self.next.text or 'the end'}'")
+        return self.take()
+
+    def kind(self, *kinds: str) -> Token:
+        """Returns the next token, which must be of one of these kinds."""
+        if self.next.kind not in kinds:
+            raise self.error(f"expected {' or '.join(kinds)}, got '{self.next.text or 'the end'}'")
+        return self.take()
+
+    def error(self, message: str, token: Token | None = None) -> StepladderError:
+        """Returns an error at a token, the next one unless told."""
+        return self.source.error((token or self.next).start, message)
+
+    def integer(self) -> int:
+        """Returns an integer, which may have a sign."""
+        sign = -1 if self.has("-") else 1
+        if self.next.kind not in _INTEGERS:
+            raise self.error(f"expected an integer, got '{self.next.text or 'the end'}'")
+        return sign * integer_of(self.kind(*_INTEGERS))
+
+    def integers(self) -> tuple[int, ...]:
+        """Returns integers that commas divide, none where there is no number."""
+        found = []
+        while self.next.kind in _INTEGERS:
+            found.append(self.integer())
+            if not self.has(","):
+                break
+        return tuple(found)
+
+    # Modules.
+
+    def module(self) -> syntax.Module:
+        """Returns a file."""
+        self._directive(".version", "PTX begins with its .version")
+        version = self._version()
+        self._directive(".target", "PTX has a .target behind its .version")
+        target = self.kind("name").text
+        while self.has(","):
+            self.kind("name")
+        if self.has(".address_size") and self.integer() != 64:
+            raise self.error("addresses of 32 bits are not supported: compile for .address_size 64")
+        variables, functions = [], []
+        while self.next.kind != "end":
+            found = self._top()
+            if isinstance(found, syntax.Function):
+                functions.append(found)
+            elif found is not None:
+                variables.append(found)
+        return syntax.Module(version, target, tuple(variables), tuple(functions))
+
+    def _directive(self, name: str, message: str) -> None:
+        if not self.has(name):
+            raise self.error(f"{message}, and here is '{self.next.text[:40] or 'the end'}'")
+
+    def _version(self) -> tuple[int, int]:
+        token = self.kind("decimal")
+        major, minor = (int(part or "0") for part in token.text.split("."))
+        if (major, minor) > NEWEST:
+            known = ".".join(map(str, NEWEST))
+            raise self.error(f"PTX {major}.{minor} is newer than {known}, the newest that the emulator knows", token)
+        return major, minor
+
+    def _top(self) -> syntax.Function | syntax.Variable | None:
+        start = self.next
+        is_external = False
+        while self.next.text in _LINKING:
+            is_external |= self.take().text == ".extern"
+        if self.next.text in (".entry", ".func"):
+            return self._function(is_kernel=self.take().text == ".entry")
+        if self.next.text in _SPACES:
+            (variable,) = self._variables(is_external=is_external)
+            return variable
+        if self.next.text in _LISTS:
+            self._skip_line(start)
+            return None
+        raise self.error(f"unknown directive '{self.next.text}'")
+
+    def _skip_line(self, start: Token) -> None:
+        """Goes on behind a directive without effect: its line, or what stands in braces behind it."""
+        if self.has(".section"):
+            self.take()
+            self._skip_braces()
+            return
+        line = self.source.place(start.start)[0]
+        while self.next.kind != "end" and self.source.place(self.next.start)[0] == line:
+            self.take()
+
+    def _skip_braces(self) -> None:
+        self.want("{")
+        depth = 1
+        while depth and self.next.kind != "end":
+            text = self.take().text
+            depth += (text == "{") - (text == "}")
+
+    def _function(self, *, is_kernel: bool) -> syntax.Function:
+        if not is_kernel and self.next.text == "(":
+            self._parameters()
+        token = self.kind("name")
+        line, column = self.source.place(token.start)
+        parameters = self._parameters() if self.next.text == "(" else ()
+        directives: dict[str, tuple[int, ...]] = {}
+        while self.next.kind == "directive":
+            start = self.take()
+            if start.text in _LISTS:
+                self.place -= 1
+                self._skip_line(start)
+                continue
+            directives[start.text[1:]] = self.integers()
+        body = None if self.has(";") else self.block()
+        return syntax.Function(token.text, is_kernel, parameters, directives, body, line, column)
+
+    def _parameters(self) -> tuple[syntax.Variable, ...]:
+        found = []
+        self.want("(")
+        while not self.has(")"):
+            if self.has(".reg"):
+                type_, token = self.kind("directive"), self.kind("name")
+                found.append(syntax.Variable("reg", type_.text[1:], token.text))
+            else:
+                found += self._variables(ends=False)
+            self.has(",")
+        return tuple(found)
+
+    def _variables(self, *, is_external: bool = False, ends: bool = True) -> list[syntax.Variable]:
+        space = self.kind("directive").text[1:].split("::")[0]
+        alignment, type_ = 0, ""
+        while self.next.kind == "directive":
+            text = self.take().text
+            if text == ".align":
+                # Behind .ptr it is of what a parameter points to.
+                alignment = self.integer() if not type_ else (self.integer(), alignment)[1]
+            elif text == ".attribute":
+                while not self.has(")"):
+                    self.take()
+            elif re.fullmatch(r"\.([subf]\d+(x2)?|pred|bf16(x2)?|v[248])", text):
+                type_ = text[1:] if not type_.startswith("v") else f"{type_}.{text[1:]}"
+        found = []
+        while True:
+            token = self.kind("name")
+            line, column = self.source.place(token.start)
+            count = self._extents()
+            values = self._initial() if self.has("=") else ()
+            found.append(syntax.Variable(space, type_, token.text, alignment, count, values, is_external, line, column))
+            if not ends or not self.has(","):
+                break
+        if ends:
+            self.want(";")
+        return found
+
+    def _extents(self) -> int | None:
+        count = None
+        while self.has("["):
+            size = 0 if self.next.text == "]" else self.integer()
+            self.want("]")
+            count = size if count is None else count * size
+        return count
+
+    def _initial(self) -> tuple[int, ...]:
+        found: list[int] = []
+        depth = 0
+        while True:
+            if self.has("{"):
+                depth += 1
+            elif self.has("}"):
+                depth -= 1
+            elif self.next.kind in ("bits", "decimal"):
+                found.append(float_bits(self.take())[0])
+            elif self.next.kind == "name":
+                raise self.error("a variable that begins with the address of another is not supported")
+            else:
+                found.append(self.integer())
+            if not depth:
+                return tuple(found)
+            self.has(",")
+
+    # Statements.
+
+    def block(self) -> syntax.Block:
+        """Returns statements in braces."""
+        self.want("{")
+        body = []
+        while not self.has("}"):
+            if self.next.kind == "end":
+                raise self.error("a '}' is missing")
+            body += self._items()
+        return syntax.Block(tuple(body))
+
+    def fragment(self) -> syntax.Block:
+        """Returns statements without braces around them, up to the end: the text of inline PTX."""
+        body = []
+        while self.next.kind != "end":
+            body += self._items()
+        return syntax.Block(tuple(body))
+
+    def _items(self) -> list[syntax.Item]:
+        token = self.next
+        if token.text == "{":
+            return [self.block()]
+        if token.text == ";":
+            self.take()
+            return []
+        if token.text == ".reg":
+            return [self._registers()]
+        if token.text in (*_SPACES, *_LINKING):
+            while self.next.text in _LINKING:
+                self.take()
+            return list(self._variables())
+        if token.text in _LISTS:
+            self._skip_line(token)
+            return []
+        if token.kind == "name" and self.tokens[self.place + 1].text == ":":
+            self.take()
+            self.take()
+            return [syntax.Label(token.text)]
+        return [self._statement()]
+
+    def _registers(self) -> syntax.Registers:
+        self.want(".reg")
+        type_ = self.kind("directive").text[1:]
+        if re.fullmatch(r"v[248]", type_):
+            raise self.error("registers of vectors are not supported")
+        names = []
+        while True:
+            name, count = self.kind("name").text, 0
+            if self.has("<"):
+                count = self.integer()
+                self.want(">")
+            names.append((name, count))
+            if not self.has(","):
+                break
+        self.want(";")
+        return syntax.Registers(type_, tuple(names))
+
+    def _statement(self) -> syntax.Statement:
+        guard = None
+        if self.has("@"):
+            negated = self.has("!")
+            guard = syntax.Guard(syntax.Name(self.kind("name").text), negated)
+        start = self.kind("name")
+        opcode = [start.text]
+        while self.next.kind == "directive":
+            opcode.append(self.take().text[1:])
+        operands = []
+        while not self.has(";"):
+            if self.next.kind == "end":
+                raise self.error("a ';' is missing")
+            operands.append(self._operand())
+            if self.next.text not in (",", ";"):
+                raise self.error(f"expected ',' or ';', got '{self.next.text or 'the end'}'")
+            self.has(",")
+        return syntax.Statement(tuple(opcode), tuple(operands), guard, *self.source.place(start.start))
+
+    def _operand(self) -> syntax.Operand:
+        if self.has("{"):
+            return syntax.Vector(self._until("}"))
+        if self.has("["):
+            return syntax.Address(self._until("]"))
+        if self.has("("):  # of a call
+            return syntax.Vector(self._until(")"))
+        if self.has("!"):
+            return syntax.Negated(self._simple())
+        first = self._simple()
+        return syntax.Pair(first, self._simple()) if self.has("|") else first
+
+    def _until(self, end: str) -> tuple[syntax.Operand, ...]:
+        found = []
+        while not self.has(end):
+            found.append(self._operand())
+            if self.next.text not in (",", end):
+                raise self.error(f"expected ',' or '{end}', got '{self.next.text or 'the end'}'")
+            self.has(",")
+        return tuple(found)
+
+    def _simple(self) -> syntax.Operand:
+        token = self.next
+        if token.text == "_":
+            self.take()
+            return syntax.Sink()
+        if token.kind == "name":
+            return self._with_offset(self._name())
+        sign = -1 if self.has("-") else 1
+        if self.next.kind not in (*_INTEGERS, "bits", "decimal"):
+            raise self.error(f"expected an operand, got '{self.next.text or 'the end'}'")
+        if self.next.kind in ("bits", "decimal"):
+            value, width = float_bits(self.take())
+            return syntax.Number(value ^ (1 << (width - 1) if sign < 0 else 0), width)
+        return syntax.Number(sign * integer_of(self.kind(*_INTEGERS)))
+
+    def _name(self) -> syntax.Name:
+        token = self.take()
+        member = ""
+        if self.next.kind == "directive" and self.next.start == token.start + len(token.text):
+            member = self.take().text[1:]
+        return syntax.Name(token.text, member)
+
+    def _with_offset(self, base: syntax.Operand) -> syntax.Operand:
+        offset, found = 0, False
+        while self.next.text in ("+", "-"):
+            sign = 1 if self.take().text == "+" else -1
+            offset += sign * self.integer()
+            found = True
+        return syntax.Offset(base, offset) if found and offset else base
+
+
+def parse(text: str, name: str) -> syntax.Module:
+    """Returns a file of PTX.
+
+    Raises:
+        StepladderError: text that is no PTX, or of a version that is not known; says where.
+    """
+    return Parser(text, name).module()
+
+
+def parse_fragment(text: str, name: str) -> syntax.Block:
+    """Returns inline PTX; errors as for `parse`."""
+    return Parser(text, name).fragment()

@@ -1,0 +1,117 @@
+"""Names in a function of PTX: registers, variables, labels, and what is constant for a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepladder.emulator.ptx import syntax, types
+from stepladder.emulator.ptx.types import PtxType
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Builder
+    from stepladder.emulator.core.values import Value
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register: the slot of its bits, and its type."""
+
+    slot: int
+    type: PtxType
+
+
+class Slots:
+    """The slots of a function: of registers, and of what does not change.
+
+    Attributes:
+        undefined: slots of registers, which hold anything at first: all bits set.
+        constants: by what is constant, its slot and its value, or what gives it for a group of blocks.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.undefined: list[int] = []
+        self.constants: dict[object, tuple[int, int | bool | Callable[[Fiber], Value]]] = {}
+
+    def register(self, type_: PtxType) -> Register:
+        """Returns a new register."""
+        slot = self.builder.new_slot(types.register(type_.width))
+        self.undefined.append(slot)
+        return Register(slot, type_)
+
+    def constant(self, key: object, width: int, value: int | bool | Callable[[Fiber], Value]) -> int:
+        """Returns the slot of what is constant: a number, or what a function gives for a fiber of all threads."""
+        if key not in self.constants:
+            self.constants[key] = self.builder.new_slot(types.register(width)), value
+        return self.constants[key][0]
+
+    def number(self, value: int, width: int) -> int:
+        """Returns the slot of a number."""
+        value = types.stored(value, width)
+        return self.constant((value, width), width, value)
+
+
+class Scope:
+    """Names that are declared in braces, and those around them.
+
+    Attributes:
+        slots: of the function.
+        parent: the scope around it.
+        variables: in memory, by name: the width of their addresses, and what gives them.
+        labels: by name, numbers that are unique in the function.
+    """
+
+    def __init__(self, slots: Slots, parent: Scope | None = None) -> None:
+        self.slots = slots
+        self.parent = parent
+        self.variables: dict[str, int | Callable[[Fiber], Value]] = {}
+        self.labels: dict[str, object] = {}
+        self._registers: dict[str, Register] = {}
+        self._ranges: dict[str, tuple[int, PtxType]] = {}
+
+    def bind(self, name: str, register: Register) -> None:
+        """Gives a register a name."""
+        self._registers[name] = register
+
+    def declare(self, registers: syntax.Registers) -> None:
+        """Declares registers.
+
+        Raises:
+            StepladderError: a type that registers do not have here.
+        """
+        type_ = types.find(registers.type)
+        if type_ is None or (type_.count > 1 and registers.type not in ("f16x2", "bf16x2")):
+            raise StepladderError(f"registers of type .{registers.type} are not supported")
+        for name, count in registers.names:
+            if count:
+                self._ranges[name] = count, type_
+            else:
+                self._registers[name] = self.slots.register(type_)
+
+    def register(self, name: str) -> Register | None:
+        """Returns the register with a name, None where there is none."""
+        found = self._registers.get(name)
+        if found is not None:
+            return found
+        stem = name.rstrip("0123456789")
+        digits = name[len(stem) :]
+        if digits and stem in self._ranges and int(digits) < self._ranges[stem][0]:
+            self._registers[name] = self.slots.register(self._ranges[stem][1])
+            return self._registers[name]
+        return self.parent.register(name) if self.parent is not None else None
+
+    def variable(self, name: str) -> int | Callable[[Fiber], Value] | None:
+        """Returns the address of a variable, or what gives it; None where there is no such variable."""
+        if name in self.variables:
+            return self.variables[name]
+        return self.parent.variable(name) if self.parent is not None else None
+
+    def label(self, name: str) -> object | None:
+        """Returns what stands for a label, None where there is none with this name."""
+        if name in self.labels:
+            return self.labels[name]
+        return self.parent.label(name) if self.parent is not None else None

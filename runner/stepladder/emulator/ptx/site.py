@@ -1,0 +1,312 @@
+"""One instruction while it is decoded: its modifiers, its operands as slots, and what it emits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.dialects.llvm import Held
+from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.ptx import special, syntax, types
+from stepladder.emulator.ptx.types import PtxType
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Builder, Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.emulator.ptx.scopes import Register, Scope
+
+_B64 = PtxType("b64", "b", 64)
+_PRED = PtxType("pred", "pred", 1)
+
+
+class Site:
+    """An instruction that is decoded.
+
+    Attributes:
+        builder: takes what it emits.
+        statement: the instruction.
+        scope: the names around it.
+        spin: what the loop that waits for its answer is known by; None where there is none (`flow`).
+        rest: modifiers that nobody has taken.
+        name: of what it emits, for messages.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        statement: syntax.Statement,
+        scope: Scope,
+        family: str,
+        *,
+        name: str = "",
+        spin: object = None,
+    ) -> None:
+        self.builder = builder
+        self.statement = statement
+        self.scope = scope
+        self.family = family
+        self.spin = spin
+        self.name = name or statement.mnemonic
+        self.rest = list(statement.opcode[family.count(".") + 1 :])
+
+    def error(self, text: str) -> StepladderError:
+        """Returns the error that the instruction has a form that is not known."""
+        return StepladderError(
+            f"the emulator does not know {self.statement.mnemonic} {text}", location=self.builder.location
+        )
+
+    # Modifiers.
+
+    def flag(self, *names: str) -> bool:
+        """Takes modifiers with these names; returns whether there are any."""
+        found = [modifier for modifier in self.rest if modifier in names]
+        for modifier in found:
+            self.rest.remove(modifier)
+        return bool(found)
+
+    def choice(self, names: Sequence[str], default: str | None = None) -> str:
+        """Takes the first modifier that is one of these names; returns it, or the default.
+
+        Raises:
+            StepladderError: none of them is there, and there is no default.
+        """
+        for modifier in self.rest:
+            if modifier in names:
+                self.rest.remove(modifier)
+                return modifier
+        if default is None:
+            raise self.error(f"without one of .{', .'.join(names)}")
+        return default
+
+    def match(self, pattern: str) -> re.Match | None:
+        """Takes the first modifier that a pattern fits; returns how, None where there is none."""
+        for modifier in self.rest:
+            found = re.fullmatch(pattern, modifier)
+            if found:
+                self.rest.remove(modifier)
+                return found
+        return None
+
+    def types(self) -> list[PtxType]:
+        """Takes all modifiers that are types."""
+        found = [(modifier, types.find(modifier)) for modifier in self.rest]
+        self.rest = [modifier for modifier, type_ in found if type_ is None]
+        return [type_ for _, type_ in found if type_ is not None]
+
+    def type(self, kinds: str = "", bits: Sequence[int] = ()) -> PtxType:
+        """Takes the one modifier that is a type, of some kinds ("sub" and "f") and widths unless these are empty."""
+        found = self.types()
+        if len(found) != 1 or (kinds and found[0].kind not in kinds) or (bits and found[0].bits not in bits):
+            raise self.error("with these types" if found else "without a type")
+        return found[0]
+
+    def hints(self) -> None:
+        """Takes modifiers that only say how caches are used."""
+        while self.match(r"(L1|L2|level)::[\w:]+|nc|c[agsv]|w[bt]|lu"):
+            pass
+
+    # Operands.
+
+    @property
+    def operands(self) -> tuple[syntax.Operand, ...]:
+        """The operands."""
+        return self.statement.operands
+
+    def count(self, *counts: int) -> int:
+        """Returns the number of operands, which must be one of these."""
+        if len(self.operands) not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise self.error(f"with {len(self.operands)} operands: it takes {wanted}")
+        return len(self.operands)
+
+    def read(self, operand: int | syntax.Operand, type_: PtxType, *, wider: bool = False) -> int:
+        """Returns the slot of an operand that is read as a type; a register may be `wider` only where that is said."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, syntax.Negated):
+            return self._negated(operand)
+        if isinstance(operand, syntax.Number):
+            return self.scope.slots.number(self._literal(operand, type_), type_.width)
+        if isinstance(operand, syntax.Name):
+            register = self.scope.register(operand.text) if not operand.member else None
+            if register is not None:
+                self._check_width(operand, register, type_, wider=wider)
+                return register.slot
+            found = special.register(str(operand))
+            if found is not None:
+                if found.changes:
+                    slot = self.builder.new_slot(types.register(type_.width))
+                    self.emit(lambda fiber, op: found.get(fiber, type_.width), (), [slot], unguarded=True)
+                    return slot
+                return self.scope.slots.constant(
+                    (str(operand), type_.width), type_.width, lambda fiber: found.get(fiber, type_.width)
+                )
+        return self._symbol(operand, type_)
+
+    def _check_width(self, operand: syntax.Operand, register: Register, type_: PtxType, *, wider: bool) -> None:
+        width = register.type.width
+        if width != type_.width and not (wider and width > type_.width):
+            raise self.error(f"of {operand}, which has {width} bits, as .{type_}")
+
+    def _symbol(self, operand: syntax.Operand, type_: PtxType) -> int:
+        """Returns the slot of the address of a variable, plus bytes."""
+        base, offset = (operand.base, operand.offset) if isinstance(operand, syntax.Offset) else (operand, 0)
+        place = self.scope.variable(str(base)) if isinstance(base, syntax.Name) else None
+        if place is None:
+            raise self.error(f"of {operand}: there is no such register or variable")
+        if callable(place):
+            return self.scope.slots.constant(
+                (str(operand), type_.width), type_.width, lambda fiber: types.stored(place(fiber) + offset, type_.width)
+            )
+        return self.scope.slots.number(place + offset, type_.width)
+
+    def _literal(self, operand: syntax.Number, type_: PtxType) -> int:
+        if operand.width == 64 and type_.kind == "f" and type_.bits == 32:
+            number = np.array([operand.value], np.uint64).view(np.float64)[0]
+            return int(np.array([number], np.float32).view(np.int32)[0])
+        return operand.value
+
+    def _negated(self, operand: syntax.Negated) -> int:
+        slot = self.builder.new_slot(types.register(1))
+        self.emit(_not, [self.read(operand.operand, _PRED)], [slot], unguarded=True)
+        return slot
+
+    def number(self, operand: int | syntax.Operand) -> int:
+        """Returns the value of an operand that must be a number in the text."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if not isinstance(operand, syntax.Number) or operand.width:
+            raise self.error(f"of {operand}: it takes a number")
+        return operand.value
+
+    def write(self, operand: int | syntax.Operand, width: int | None = None, *, wider: bool = False) -> int:
+        """Returns the slot of a register that is written, of a width unless that is None."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, syntax.Sink):
+            return self.builder.new_slot(types.register(width or 64))
+        register = self.scope.register(str(operand))
+        if register is None:
+            raise self.error(f"of {operand}: there is no such register")
+        if width is not None and register.type.width != width and not (wider and register.type.width > width):
+            raise self.error(f"to {operand}, which has {register.type.width} bits and not {width}")
+        return register.slot
+
+    def width(self, operand: int | syntax.Operand) -> int:
+        """Returns the width of a register that is written; 64 for a result that nobody wants."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        register = self.scope.register(str(operand))
+        return 64 if register is None else register.type.width
+
+    def elements(self, operand: int | syntax.Operand) -> tuple[syntax.Operand, ...]:
+        """Returns the operands in braces, or the operand itself."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        return operand.elements if isinstance(operand, syntax.Vector) else (operand,)
+
+    def address(self, operand: int | syntax.Operand) -> tuple[int, int]:
+        """Returns the slot of the address in brackets, and the bytes that are added to it."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if not isinstance(operand, syntax.Address):
+            raise self.error(f"of {operand}: it takes an address in brackets")
+        if len(operand.parts) != 1:
+            raise self.error(f"of {operand}: it takes one address")
+        return self.place(operand.parts[0])
+
+    def place(self, part: syntax.Operand) -> tuple[int, int]:
+        """Returns the slot of an address without its brackets, and the bytes that are added to it."""
+        if isinstance(part, syntax.Offset) and isinstance(part.base, syntax.Name):
+            register = self.scope.register(part.base.text)
+            if register is not None:
+                return register.slot, part.offset
+        if isinstance(part, syntax.Name):
+            register = self.scope.register(part.text)
+            if register is not None:
+                return register.slot, 0
+        return self.read(part, _B64), 0
+
+    # What it emits.
+
+    def emit(
+        self,
+        execute: Callable,
+        operands: Sequence[int],
+        results: Sequence[int],
+        attributes: dict | None = None,
+        *,
+        holds: bool = False,
+        unguarded: bool = False,
+    ) -> Instruction:
+        """Emits what executes the instruction, under its guard.
+
+        Args:
+            execute: as `core.registry` says.
+            operands, results: slots.
+            attributes: of what is emitted.
+            holds: whether it takes sums of wgmma that may be in flight as they are; else they are read.
+            unguarded: whether to leave the guard out: for what only computes an operand.
+        """
+        if not holds:
+            execute = _reading(execute)
+        guard = None if unguarded else self.statement.guard
+        if guard is not None:
+            register = self.scope.register(guard.name.text)
+            if register is None:
+                raise self.error(f"under {guard.name}: there is no such predicate")
+            execute = _guarded(execute, guard.negated, len(results))
+            operands = [register.slot, *results, *operands]
+        return self.builder.emit(self.name, execute, operands, results, attributes)
+
+
+def _not(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    return ~value if isinstance(value, np.ndarray) else not value
+
+
+def _reading(execute: Callable) -> Callable:
+    """Returns what reads sums of wgmma before it executes."""
+
+    def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        for value in operands:
+            if type(value) is Held:
+                operands = tuple(bits_of(fiber, op, operand) for operand in operands)
+                break
+        return execute(fiber, op, *operands)
+
+    return run
+
+
+def bits_of(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Returns a register's bits; a sum of wgmma in flight is a finding."""
+    if type(value) is not Held:
+        return value
+    column = np.ascontiguousarray(value.sums.read(fiber, op)[:, value.place])
+    return column.view(f"i{column.dtype.itemsize}")
+
+
+def _guarded(execute: Callable, negated: bool, results: int) -> Callable:
+    """Returns what executes for those threads for which a predicate holds; the others' results stay."""
+
+    def run(fiber: Fiber, op: Instruction, predicate: Value, *operands: Value) -> Value:
+        before, operands = operands[:results], operands[results:]
+        predicate = fiber.agreed(predicate)
+        if not isinstance(predicate, np.ndarray):
+            if bool(predicate) == negated:
+                return before[0] if results == 1 else before
+            return execute(fiber, op, *operands)
+        mask = fiber.active & (predicate != negated)
+        found = execute(narrowed(fiber, mask), op, *operands)
+        if not results:
+            return None
+        after = [found] if results == 1 else found
+        merged = [values.merge([new, old], [mask, ~mask], fiber.count) for new, old in zip(after, before)]
+        return merged[0] if results == 1 else merged
+
+    return run

@@ -1,0 +1,93 @@
+"""PTX's text as tokens."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stepladder.runtime.errors import StepladderError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>(?:\s+|//[^\n]*|/\*.*?\*/)+)
+  | (?P<string>"[^"\n]*")
+  | (?P<bits>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
+  | (?P<hexadecimal>0[xX][0-9a-fA-F]+U?)
+  | (?P<binary>0[bB][01]+U?)
+  | (?P<decimal>\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)
+  | (?P<integer>\d+U?)
+  | (?P<directive>\.[A-Za-z_0-9][\w$]*(?:::\w+)*)
+  | (?P<name>[A-Za-z][\w$]*|[_$%][\w$]+)
+  | (?P<mark>[-+{}\[\]()<>,;:@!|=_*])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text: `kind` is the group of `_TOKEN` that found it, `start` where it begins."""
+
+    kind: str
+    text: str
+    start: int
+
+
+class Source:
+    """A text, and where its lines begin.
+
+    Attributes:
+        text: PTX.
+        name: of the file, for messages.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def place(self, start: int) -> tuple[int, int]:
+        """Returns the line and the column of a character, from 1."""
+        line = bisect.bisect_right(self._lines, start)
+        return line, start - self._lines[line - 1] + 1
+
+    def error(self, start: int, message: str) -> StepladderError:
+        """Returns the error that something is wrong at a character."""
+        line, column = self.place(start)
+        return StepladderError(message, location=f"{self.name}:{line}:{column}")
+
+    def tokens(self) -> Iterator[Token]:
+        """Yields the tokens, the last of kind "end".
+
+        Raises:
+            StepladderError: a character that PTX does not have.
+        """
+        place = 0
+        while place < len(self.text):
+            found = _TOKEN.match(self.text, place)
+            if found is None:
+                raise self.error(place, f"PTX has no {self.text[place]!r} here")
+            if found.lastgroup != "space":
+                yield Token(str(found.lastgroup), found[0], place)
+            place = found.end()
+        yield Token("end", "", place)
+
+
+def integer_of(token: Token) -> int:
+    """Returns the value of a token of an integer."""
+    text = token.text.removesuffix("U")
+    if token.kind == "hexadecimal":
+        return int(text, 16)
+    if token.kind == "binary":
+        return int(text[2:], 2)
+    return int(text, 8) if len(text) > 1 and text[0] == "0" and set(text) <= set("01234567") else int(text)
+
+
+def float_bits(token: Token) -> tuple[int, int]:
+    """Returns the bits of a floating-point literal, and how many they are."""
+    if token.kind == "bits":
+        return int(token.text[2:], 16), 32 if token.text[1] in "fF" else 64
+    return int.from_bytes(struct.pack("<d", float(token.text)), "little"), 64

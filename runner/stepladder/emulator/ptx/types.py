@@ -1,0 +1,161 @@
+"""PTX's types, and the bits of registers as numbers.
+
+A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an
+instruction reads it as; a predicate is a bool. What is below turns these bits into numbers of a type, and back.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from stepladder.emulator.core.types import BOOL, Scalar
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.values import Value
+
+_TYPE = re.compile(r"(?:([sub])(8|16|32|64)|f(16|32|64)|(bf16|tf32|e4m3|e5m2|pred))(x[24])?")
+_SIGNED = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+_UNSIGNED = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
+_FLOATS = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "tf32": np.dtype(np.float32),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}
+_SPECIAL_BITS = {"bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "pred": 1}
+
+
+@dataclass(frozen=True)
+class PtxType:
+    """A type.
+
+    Attributes:
+        name: of an element, as PTX has it.
+        kind: "s" and "u" for integers, "b" for bits, "f" for floating-point numbers, "pred".
+        bits: of an element; `count`: elements in a register.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    count: int = 1
+
+    @property
+    def width(self) -> int:
+        """Bits of a register."""
+        return self.bits * self.count
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory."""
+        return self.width // 8
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's type of an element, as arithmetic reads it."""
+        if self.kind == "f":
+            return _FLOATS[self.name]
+        return (_UNSIGNED if self.kind == "u" else _SIGNED)[self.bits]
+
+    @property
+    def scalar(self) -> Scalar:
+        """An element's type, as arithmetic of other dialects takes it."""
+        if self.kind == "f":
+            name = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}.get(self.name, self.name)
+            return Scalar(name, self.dtype, self.bits)
+        return register(self.bits)
+
+    def __str__(self) -> str:
+        return f"{self.name}{f'x{self.count}' if self.count > 1 else ''}"
+
+
+@functools.cache
+def find(name: str) -> PtxType | None:
+    """Returns the type with a name, None where there is none."""
+    found = _TYPE.fullmatch(name)
+    if found is None:
+        return None
+    integer, size, float_size, special, packed = found.groups()
+    count = int(packed[1:]) if packed else 1
+    base = name.removesuffix(packed or "")
+    if integer:
+        return PtxType(base, integer, int(size), count)
+    if float_size:
+        return PtxType(base, "f", int(float_size), count)
+    return PtxType(base, "pred" if special == "pred" else "f", _SPECIAL_BITS[special], count)
+
+
+@functools.cache
+def register(width: int) -> Scalar:
+    """Returns the type of a register's bits."""
+    return BOOL if width == 1 else Scalar(f"i{width}", _SIGNED[width], width)
+
+
+# Integers.
+
+
+def wrap(value: int, bits: int) -> int:
+    """Returns an integer wrapped to a signed one."""
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def stored(value: Value, bits: int) -> Value:
+    """Returns integers of any type as the bits of a register: what does not fit is lost."""
+    if isinstance(value, np.ndarray):
+        return value.astype(_SIGNED[bits], copy=False) if bits > 1 else value.astype(bool)
+    return wrap(int(value), bits) if bits > 1 else bool(value)
+
+
+def number(value: Value, type_: PtxType) -> Value:
+    """Returns a register's bits as integers of a type, of which there may be fewer bits than the register has."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.itemsize * 8 != type_.bits:
+            value = value.astype(_SIGNED[type_.bits])
+        return value.view(_UNSIGNED[type_.bits]) if type_.kind == "u" else value
+    value = int(value)
+    return value & ((1 << type_.bits) - 1) if type_.kind == "u" else wrap(value, type_.bits)
+
+
+def extended(value: Value, type_: PtxType, width: int) -> Value:
+    """Returns integers of a type as the bits of a wider register."""
+    return stored(number(value, type_), width)
+
+
+# Floating-point numbers: arrays or NumPy's scalars; packed ones have a last dimension.
+
+
+def floats(value: Value, type_: PtxType) -> Value:
+    """Returns a register's bits as floating-point numbers."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.itemsize * 8 != type_.width:
+            value = value.astype(_SIGNED[type_.width])
+        if type_.count == 1:
+            return value.view(type_.dtype)
+        return np.ascontiguousarray(value)[:, None].view(type_.dtype)
+    bits = np.array([wrap(int(value), type_.width)], _SIGNED[type_.width]).view(type_.dtype)
+    return bits[0] if type_.count == 1 else bits
+
+
+def from_floats(value: Value, type_: PtxType) -> Value:
+    """Returns floating-point numbers as a register's bits."""
+    array = np.asarray(value, type_.dtype)
+    if type_.count == 1:
+        bits = array.view(_SIGNED[type_.width])
+        return bits if bits.ndim else int(bits)
+    bits = np.ascontiguousarray(array).view(_SIGNED[type_.width])[..., 0]
+    return bits if bits.ndim else int(bits)
+
+
+def plain(value: Value) -> Value:
+    """Returns integers of NumPy without a dimension as Python's; arrays as they are."""
+    return value if isinstance(value, np.ndarray) and value.ndim else int(value)

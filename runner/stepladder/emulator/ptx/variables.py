@@ -1,0 +1,128 @@
+"""Variables of PTX in memory: where they are, and what they begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.ptx import syntax, types
+from stepladder.emulator.ptx.scopes import Scope
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+
+PARAMETERS = "parameters of the kernel"
+
+
+def size_of(variable: syntax.Variable) -> tuple[int, int]:
+    """Returns the bytes and the alignment of a variable.
+
+    Raises:
+        StepladderError: a type that variables do not have here.
+    """
+    name = variable.type
+    vector = 1
+    if name.startswith("v") and "." in name:
+        vector, name = int(name[1]), name.split(".")[1]
+    type_ = types.find(name)
+    if type_ is None or type_.kind == "pred":
+        raise StepladderError(f"variable {variable.name} has the type .{variable.type}, which is not supported")
+    item = type_.bytes * vector
+    return item * (1 if variable.count is None else variable.count), variable.alignment or item
+
+
+@dataclass
+class SharedMemory:
+    """What is where in a block's shared memory.
+
+    Attributes:
+        bytes: of variables whose size is known.
+        dynamic: alignments of those whose size the launch gives, by name: all begin behind the others.
+    """
+
+    bytes: int = 0
+    dynamic: dict[str, int] = field(default_factory=dict)
+
+    def add(self, variable: syntax.Variable) -> int | Callable[[Fiber], int]:
+        """Returns the address of a variable, or what gives it once all are known."""
+        size, alignment = size_of(variable)
+        if variable.is_external or variable.count == 0:
+            self.dynamic[variable.name] = alignment
+            return lambda fiber: self.dynamic_start
+        self.bytes = -(-self.bytes // alignment) * alignment + size
+        return self.bytes - size
+
+    @property
+    def dynamic_start(self) -> int:
+        """Where the memory begins whose size the launch gives."""
+        alignment = max(self.dynamic.values(), default=1)
+        return -(-self.bytes // alignment) * alignment
+
+
+class Variables:
+    """The variables of a module and of the kernel that runs.
+
+    Attributes:
+        shared: where shared memory's are.
+        parameters: bytes of each parameter, and where it begins.
+        parameter_bytes: of all parameters.
+    """
+
+    def __init__(self) -> None:
+        self.shared = SharedMemory()
+        self.parameters: list[tuple[syntax.Variable, int, int]] = []
+        self.parameter_bytes = 0
+
+    def declare(self, scope: Scope, variable: syntax.Variable) -> None:
+        """Declares a variable in a scope.
+
+        Raises:
+            StepladderError: a space or a type that is not supported.
+        """
+        name = variable.name
+        if variable.space == "shared":
+            scope.variables[name] = self.shared.add(variable)
+        elif variable.space in ("global", "const"):
+            if variable.is_external:
+                raise StepladderError(f"variable {name} is defined in another file, and one file is run")
+            size_of(variable)
+            scope.variables[name] = lambda fiber: _global(fiber, variable)
+        elif variable.space == "local":
+            size, _ = size_of(variable)
+            scope.variables[name] = lambda fiber: _local(fiber, name, size)
+        elif variable.space == "param":
+            size, alignment = size_of(variable)
+            start = -(-self.parameter_bytes // alignment) * alignment
+            self.parameter_bytes = start + size
+            self.parameters.append((variable, start, size))
+            scope.variables[name] = lambda fiber: fiber.group.machine.globals[PARAMETERS].address + start
+        else:
+            raise StepladderError(f"variable {name} is in .{variable.space}, which is not supported")
+
+
+def _global(fiber: Fiber, variable: syntax.Variable) -> int:
+    """Returns the address of a variable in global memory, which it is given when it is first asked for."""
+    machine = fiber.group.machine
+    key = "ptx", variable.name
+    if key not in machine.globals:
+        size, _ = size_of(variable)
+        allocation = machine.heap.allocate(size, variable.name)
+        allocation.data[:] = 0
+        type_ = types.find(variable.type.split(".")[-1])
+        assert type_ is not None
+        numbers = np.array([number & ((1 << type_.bits) - 1) for number in variable.values], f"u{type_.bits // 8}")
+        allocation.data[: numbers.nbytes] = np.frombuffer(numbers.tobytes(), np.uint8)
+        machine.globals[key] = allocation
+    return machine.globals[key].address
+
+
+def _local(fiber: Fiber, name: str, size: int) -> int:
+    """Returns the address of memory that each thread has for itself."""
+    private = fiber.group.private
+    if name not in private:
+        private[name] = fiber.group.own_memory(size)
+    return private[name].address

@@ -1,0 +1,131 @@
+"""PTX that copies: cp.async, bulk copies, and shared memory of other blocks of a cluster."""
+
+import pytest
+
+from ptx_kernels import kernel, kinds, run, run_clean
+
+SHARED = ".shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar;"
+
+
+# Copies.
+
+
+def test_cp_async() -> None:
+    body = """
+  shl.b32 %r1, %t, 3;
+  mov.b32 %r2, s;
+  add.u32 %r2, %r2, %r1;
+  cp.async.ca.shared.global.L2::128B [%r2], [%x], 8, %r7;
+  cp.async.commit_group;
+  cp.async.wait_group 0;
+  ld.shared.b64 %d1, [%r2];
+  st.global.b64 [%y], %d1;"""
+    set_size = "  and.b32 %r7, %t, 1;\n  shl.b32 %r7, %r7, 3;\n"
+    assert run_clean(set_size + body, shared=SHARED).tolist() == [x if x % 2 else 0 for x in range(64)]
+    _, outcome = run(kernel(set_size + body.replace("wait_group 0", "wait_group 1"), shared=SHARED))
+    assert kinds(outcome) == {"in-flight", "unwaited"}
+
+
+BULK = """
+  setp.ne.u32 %p1, %t, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared.b64 [bar], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%X], 512, [bar];
+READY:
+  bar.sync 0;
+W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+  @!%p2 bra W;
+  shl.b32 %r1, %t, 3;
+  mov.b32 %r2, s;
+  add.u32 %r2, %r2, %r1;
+  ld.shared.b64 %d1, [%r2];
+  add.s64 %d1, %d1, 5;
+  st.shared.b64 [%r2], %d1;
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  @%p1 bra END;
+  cp{reduce}.async.bulk.global.shared::cta.bulk_group{op} [%Y], [s], 512;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+END:
+"""
+
+
+def test_bulk_copies() -> None:
+    shared = SHARED
+    y = run_clean(BULK.format(reduce="", op=""), shared=shared)
+    assert y.tolist() == [x + 5 for x in range(64)]
+    y = run_clean(BULK.format(reduce=".reduce", op=".add.u64"), shared=shared)
+    assert y.tolist() == [x + 4 for x in range(64)]
+
+
+@pytest.mark.parametrize(
+    "old, new, finds",
+    [
+        ("fence.proxy.async.shared::cta;", "", {"proxy"}),
+        ("fence.proxy.async.shared::cta;", "fence.proxy.async.global;", {"proxy"}),
+        ("fence.mbarrier_init.release.cluster;", "", {"proxy"}),
+        ("_, [bar], 512;", "_, [bar], 256;", {"transaction-bytes", "deadlock"}),
+        ("[%X], 512", "[%X], 1024", {"out-of-bounds"}),
+        ("[%X], 512", "[%X+8], 496", {"misaligned"}),
+        ("cp.async.bulk.wait_group 0;", "", {"unwaited"}),
+    ],
+)
+def test_bulk_copies_that_are_wrong(old, new, finds) -> None:
+    _, outcome = run(kernel(BULK.format(reduce="", op="").replace(old, new), shared=SHARED))
+    assert kinds(outcome) & finds
+
+
+# Clusters.
+
+REMOTE = """
+  mov.u32 %r1, %cluster_ctarank;
+  xor.b32 %r2, %r1, 1;
+  shl.b32 %r3, %t, 3;
+  mov.b32 %r4, s;
+  add.u32 %r4, %r4, %r3;
+  mapa.shared::cluster.u32 %r5, %r4, %r2;
+  cvt.u64.u32 %d1, %g;
+  {write}
+  barrier.cluster.arrive{order};
+  barrier.cluster.wait;
+  {read}
+  st.global.b64 [%y], %d2;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+"""
+CROSSED = [*range(64, 128), *range(64)]
+
+
+@pytest.mark.parametrize(
+    "write, read",
+    [
+        ("st.shared.b64 [%r4], %d1;", "ld.shared::cluster.b64 %d2, [%r5];"),
+        ("st.shared::cluster.b64 [%r5], %d1;", "ld.shared.b64 %d2, [%r4];"),
+        (
+            "st.shared.b64 [%r4], 0;\n bar.sync 0;\n barrier.cluster.arrive;\n barrier.cluster.wait;\n"
+            " red.relaxed.cluster.shared::cluster.add.u64 [%r5], %d1;",
+            "ld.shared.b64 %d2, [%r4];",
+        ),
+    ],
+)
+def test_shared_memory_of_the_other_block(write, read) -> None:
+    text = REMOTE.format(write=write, read=read, order="")
+    assert run_clean(text, shared=SHARED, blocks=2, cluster=2).tolist() == CROSSED
+    _, outcome = run(
+        kernel(
+            text.replace("arrive;\n  barrier.cluster.wait;\n  ld", "arrive.relaxed;\n  barrier.cluster.wait;\n  ld"),
+            shared=SHARED,
+        ),
+        blocks=2,
+        cluster=2,
+    )
+    assert kinds(outcome) == {"race"}
+
+
+def test_a_block_that_is_not_there() -> None:
+    text = REMOTE.format(write="", read="ld.shared::cluster.b64 %d2, [%r5];", order="").replace("%r1, 1", "%r1, 4")
+    _, outcome = run(kernel(text, shared=SHARED), blocks=2, cluster=2)
+    assert "out-of-bounds" in kinds(outcome)
