@@ -15,6 +15,7 @@ from stepladder.emulator.core import types as core_types
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import lowers
+from stepladder.emulator.core.types import text_of
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Held, Struct
 from stepladder.emulator.hardware import tma
@@ -26,7 +27,7 @@ from stepladder.emulator.ptx.scopes import Register, Scope, Slots
 from stepladder.emulator.ptx.site import bits_of
 from stepladder.emulator.ptx.types import PtxType
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.llvm_layouts import Layout, layout, text_of
+from stepladder.mlir.llvm_layouts import Layout, layout
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
