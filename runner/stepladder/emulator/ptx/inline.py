@@ -26,7 +26,7 @@ from stepladder.emulator.ptx.scopes import Register, Scope, Slots
 from stepladder.emulator.ptx.site import bits_of
 from stepladder.emulator.ptx.types import PtxType
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.llvm_layouts import Layout, layout, text_of
+from stepladder.mlir.llvm_layouts import Layout, layout
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _results(result_types: list, count: int) -> list:
     """Returns the types of what the text writes: of results, or of the fields of a struct."""
     if count <= 1:
         return result_types[:count]
-    return [_type_of(part) for part in layout(text_of(result_types[0])).parts]
+    return [_type_of(part) for part in layout(core_types.text_of(result_types[0])).parts]
 
 
 def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) -> str:

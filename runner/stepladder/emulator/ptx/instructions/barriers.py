@@ -43,7 +43,7 @@ def barrier(site: Site) -> None:
     count = site.count(1, 2) if kind == "sync" else site.count(2)
     reads = [site.read(number, _U32) for number in range(count)]
     if kind == "sync":
-        site.emit(lambda fiber, op, *numbers: synchronization.meet(fiber, op, *numbers), reads, ())
+        site.emit(lambda fiber, op, *numbers: synchronization.synchronize(fiber, op, *numbers), reads, ())
     else:
         site.emit(lambda fiber, op, *numbers: synchronization.arrive(fiber, op, *numbers), reads, ())
 
@@ -64,7 +64,7 @@ def _reduce(site: Site) -> None:
         if fiber.pending is None:
             own = values.lanes(np.asarray(given, bool), fiber.count)
             held[fiber.lanes] = own[fiber.lanes] + 2 * (1 + group.state.get((key, "turns"), 0))
-        synchronization.meet(fiber, op, *barrier_numbers)
+        synchronization.synchronize(fiber, op, *barrier_numbers)
         turn = int(held[fiber.lanes[0]]) // 2
         group.state[key, "turns"] = max(turn, group.state.get((key, "turns"), 0))
         found = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
