@@ -90,11 +90,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help=f"stop after so many ops (default: {MAX_STEPS})",
     )
-    _add_ir_options(parser.add_argument_group("IR"))
+    _add_ir_options(parser)
     emulate_ptx.add_options(parser)
 
 
-def _add_ir_options(group: argparse._ArgumentGroup) -> None:
+def _add_ir_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("IR")
     group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
     expected = group.add_mutually_exclusive_group()
     expected.add_argument(
