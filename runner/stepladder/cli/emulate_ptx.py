@@ -11,6 +11,7 @@ from stepladder.cli.emulation_output import load_array, print_outcome, report_of
 from stepladder.cli.guard import imports
 from stepladder.cli.options import positive, text_for_people
 from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.problem import epilogue_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,9 +190,10 @@ class _Executor:
         self.options = options
         self.operands: dict[str, np.ndarray] = {}
 
-    def load(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Takes A and B for the launches that follow."""
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
+        """Takes A, B and the operands of elementwise ops for the launches that follow."""
         self.operands = {"a": a, "b": b}
+        self.operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the kernel with C holding `c` and returns what C holds afterwards."""

@@ -22,6 +22,7 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError
 if TYPE_CHECKING:
     from stepladder.mlir.bindings import ir
 
+_OF_IR = ("function", "expect", "reference", "tolerance", "sarif", "trace")
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
 of a kernel's blocks run in step in NumPy arrays; asynchronous copies and products complete when the IR has waited for
@@ -36,8 +37,8 @@ numbers are compared with reference.json. Any other kernel needs --grid, --block
 pointer to an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, 7:i32 for a number. Findings
 name lines of the PTX.
 
-An output is checked by --expect, with files, or by --reference, with a function of the same file: a wrong number is
-then a finding. Integers must be equal. The result of a reference stands for the result of the function, or for the
+An output of IR is checked by --expect, with files, or by --reference, with a function of the same file: a wrong number
+is then a finding. Integers must be equal. The result of a reference stands for the result of the function, or for the
 argument that it writes where it returns nothing.
 
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
@@ -68,12 +69,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=Formatter,
         epilog=_EPILOG,
         description=__doc__,
-        help="run the IR after any step on the CPU, with a sanitizer",
+        help="run the IR after any step, or PTX, on the CPU, with a sanitizer",
     )
     parser.add_argument(
         "input", metavar="IR.mlir|KERNEL.ptx", help="the IR, for example a dump, or PTX; - is standard input"
     )
-    parser.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
@@ -82,7 +82,22 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         parser, "DIR", "write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)"
     )
     add_json_option(parser)
-    expected = parser.add_mutually_exclusive_group()
+    parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=MAX_STEPS,
+        metavar="N",
+        help=f"stop after so many ops (default: {MAX_STEPS})",
+    )
+    _add_ir_options(parser)
+    emulate_ptx.add_options(parser)
+
+
+def _add_ir_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("IR")
+    group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
+    expected = group.add_mutually_exclusive_group()
     expected.add_argument(
         "--expect",
         metavar="N=FILE.npy,...",
@@ -94,28 +109,19 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="function of the same file, for example in linalg form, that takes the same arguments and computes what "
         "is expected",
     )
-    parser.add_argument(
+    group.add_argument(
         "--tolerance",
         type=_tolerance,
         metavar="X",
         help="largest relative error of floating-point outputs, with --expect and --reference (default: square root "
         "of the epsilon of the output's type)",
     )
-    parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
-    parser.add_argument(
+    group.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
+    group.add_argument(
         "--trace",
         metavar="FILE",
         help="write a timeline of warps, waits and asynchronous operations, for chrome://tracing or Perfetto",
     )
-    parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
-    parser.add_argument(
-        "--max-steps",
-        type=positive,
-        default=MAX_STEPS,
-        metavar="N",
-        help=f"stop after so many ops (default: {MAX_STEPS})",
-    )
-    emulate_ptx.add_options(parser)
 
 
 def _seed(text: str) -> int:
@@ -167,9 +173,11 @@ def main(args: argparse.Namespace) -> int:
     for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)
     if emulate_ptx.is_ptx(text, name):
-        for option in ("expect", "reference", "tolerance", "sarif", "trace"):
+        for option in _OF_IR:
             if getattr(args, option) is not None:
-                raise StepladderError(f"--{option} is for IR; the reference of PTX is that of its bundle")
+                raise StepladderError(f"--{option} is for IR, and '{args.input}' is PTX")
+        if args.plugins:
+            raise StepladderError(f"--plugin is for IR, and '{args.input}' is PTX")
         return emulate_ptx.run(args, text, name)
     files = {number: load_array(path) for number, path in _expected_files(args.expect).items()} if args.expect else {}
     if args.tolerance is not None and not (args.expect or args.reference):

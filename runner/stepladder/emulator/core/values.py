@@ -141,11 +141,11 @@ def merge(parts: list, masks: list, count: int, rank: int = 0) -> Value:
     first = parts[0]
     if all(part is first for part in parts):
         return first
-    other = (
-        first if not isinstance(first, (np.ndarray, int)) else next((p for p in parts if hasattr(p, "merged")), None)
-    )
-    if hasattr(other, "merged"):
-        return other.merged(parts, masks, count)
+    # A register may hold a number in one part and an object of a dialect in another.
+    others = parts if isinstance(first, (np.ndarray, int)) else parts[:1]
+    for other in others:
+        if hasattr(other, "merged"):
+            return other.merged(parts, masks, count)
     if all(is_uniform(part, rank) for part in parts) and all(np.array_equal(part, first) for part in parts):
         return first
     arrays = [lanes(part, count, rank) for part in parts]

@@ -62,20 +62,20 @@ class Argument:
     @property
     def bytes(self) -> int:
         """Bytes of the parameter."""
-        if not self.is_memory:
+        if isinstance(self.type, core_types.Scalar):
             return self.type.bytes
         return _MAP_BYTES if self.box else _POINTER_BYTES
 
     def describe(self) -> str:
         """Returns what it is, for a message."""
-        if not self.is_memory:
+        if isinstance(self.type, core_types.Scalar):
             return f"a number of type {self.type.name}"
         return "a TMA descriptor" if self.box else "a pointer"
 
     def passed(self, machine: Machine, allocation: Allocation | None, array: np.ndarray, address: int) -> bytes:
         """Returns the bytes that the kernel is given, and notes a TMA descriptor at the address where they lie."""
         if allocation is None:
-            return np.asarray(array, self.type.dtype).tobytes()
+            return np.asarray(array, self.type.element.dtype).tobytes()
         if not self.box:
             return struct.pack("<q", allocation.address)
         descriptor = tma.Descriptor(allocation, 0, self.type.element, self.sizes, self.strides, self.box, self.swizzle)

@@ -16,6 +16,7 @@ import numpy as np
 from stepladder.emulator.core.control_flow import Graph, bits_of, data_flow, join, jump
 from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.program import UnknownOp
+from stepladder.emulator.core.types import BOOL
 from stepladder.emulator.ptx import registry, syntax
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
@@ -165,7 +166,7 @@ class Flow:
         initial.results = (*slots, *self.slots.undefined)
         initial.attributes["constants"] = [value for _, value in self.slots.constants.values()]
         initial.attributes["undefined"] = [
-            bool(self.builder.slot_types[slot].width == 1) or -1 for slot in self.slots.undefined
+            True if self.builder.slot_types[slot] == BOOL else -1 for slot in self.slots.undefined
         ]
 
     def _successors(self, number: int) -> list[int]:

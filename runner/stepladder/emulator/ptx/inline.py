@@ -212,7 +212,7 @@ def _results(result_types: list, count: int) -> list:
     """Returns the types of what the text writes: of results, or of the fields of a struct."""
     if count <= 1:
         return result_types[:count]
-    return [_type_of(part) for part in layout(text_of(result_types[0])).parts]
+    return [_type_of(part) for part in layout(core_types.text_of(result_types[0])).parts]
 
 
 def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) -> str:

@@ -191,16 +191,16 @@ class BoundKernel:
             StepladderError: more than there is memory for.
         """
         generator = np.random.default_rng(seed)
-        host_memory.require(2 * sum(_held(type_) for type_ in self.function.argument_types), "the kernel's arguments")
+        host_memory.require(2 * sum(_held(argument.type) for argument in self.arguments), "the kernel's arguments")
         found = []
         for argument in self.arguments:
             type_ = argument.type
             if isinstance(type_, core_types.Scalar):
                 found.append(np.array(argument.value).astype(type_.dtype))
             elif type_.element.is_float:
-                found.append(generator.standard_normal(type_.shape, np.float32).astype(type_.element.dtype))
+                found.append(generator.standard_normal(type_.static_shape, np.float32).astype(type_.element.dtype))
             else:
-                found.append(generator.integers(-8, 9, type_.shape).astype(type_.element.dtype))
+                found.append(generator.integers(-8, 9, type_.static_shape).astype(type_.element.dtype))
         return found
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -299,7 +299,7 @@ class BoundKernel:
 
 
 def _held(type_: core_types.Buffer | core_types.Scalar) -> int:
-    return math.prod(type_.shape) * type_.element.bytes
+    return math.prod(type_.static_shape) * type_.element.bytes
 
 
 def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Function:

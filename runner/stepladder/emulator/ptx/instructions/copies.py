@@ -190,7 +190,7 @@ def _load_box(site: Site, rank: int, *, multicast: bool) -> None:
     def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value, complete: Value, *numbers: Value) -> None:
         at, masks = numbers[:rank], numbers[rank:]
         from_ = from_ if isinstance(from_, tma.Descriptor) else addresses.at(from_, map_offset)
-        for lane in fiber.lanes:
+        for lane in map(int, fiber.lanes):
             descriptor = _descriptor(fiber, op, from_, lane)
             if descriptor is None:
                 continue
@@ -204,7 +204,7 @@ def _load_box(site: Site, rank: int, *, multicast: bool) -> None:
                 blocks,
             )
             origin = [addresses.of_lane(number, lane) for number in reversed(at)]
-            tma.load(fiber, op, descriptor, origin, lane=int(lane), address=place, barriers=barriers)
+            tma.load(fiber, op, descriptor, origin, lane=lane, address=place, barriers=barriers)
 
     site.emit(execute, [target, map_, barrier, *coordinates, *mask], ())
 
@@ -216,7 +216,7 @@ def _store_box(site: Site, rank: int, combine: Callable | None) -> None:
 
     def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value, *at: Value) -> None:
         to = to if isinstance(to, tma.Descriptor) else addresses.at(to, map_offset)
-        for lane in fiber.lanes:
+        for lane in map(int, fiber.lanes):
             descriptor = _descriptor(fiber, op, to, lane)
             if descriptor is not None:
                 tma.store(
@@ -224,7 +224,7 @@ def _store_box(site: Site, rank: int, combine: Callable | None) -> None:
                     op,
                     descriptor,
                     [addresses.of_lane(number, lane) for number in reversed(at)],
-                    lane=int(lane),
+                    lane=lane,
                     address=addresses.of_lane(from_, lane) + source_offset,
                     combine=combine,
                 )
@@ -308,7 +308,7 @@ def bulk(site: Site) -> None:
     def execute(
         fiber: Fiber, op: Instruction, to: Value, from_: Value, size: Value, complete: Value, *masks: Value
     ) -> None:
-        for lane in fiber.lanes:
+        for lane in map(int, fiber.lanes):
             address = addresses.of_lane(from_, lane) + source_offset
             descriptor = _span(fiber, op, lane, address, addresses.of_lane(size, lane), _BYTE)
             if descriptor is None:
@@ -321,7 +321,7 @@ def bulk(site: Site) -> None:
                 addresses.of_lane(complete, lane) + barrier_offset,
                 addresses.of_lane(masks[0], lane) & 0xFFFF if masks else None,
             )
-            tma.load(fiber, op, descriptor, [0], lane=int(lane), address=place, barriers=barriers)
+            tma.load(fiber, op, descriptor, [0], lane=lane, address=place, barriers=barriers)
 
     site.emit(execute, [target, source, site.read(2, _U32), barrier, *mask], ())
 
@@ -331,12 +331,12 @@ def _store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None
     source, source_offset = site.address(1)
 
     def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value, size: Value) -> None:
-        for lane in fiber.lanes:
+        for lane in map(int, fiber.lanes):
             address = addresses.of_lane(to, lane) + target_offset
             descriptor = _span(fiber, op, lane, address, addresses.of_lane(size, lane), element)
             if descriptor is not None:
                 place = addresses.of_lane(from_, lane) + source_offset
-                tma.store(fiber, op, descriptor, [0], lane=int(lane), address=place, combine=combine)
+                tma.store(fiber, op, descriptor, [0], lane=lane, address=place, combine=combine)
 
     site.emit(execute, [target, source, site.read(2, _U32)], ())
 

@@ -12,7 +12,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.core.fibers import Blocked
 from stepladder.emulator.memory import atomics, memory
-from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow, Touch
+from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 from stepladder.emulator.ptx import types
 from stepladder.emulator.ptx.instructions import addresses, order
 from stepladder.emulator.ptx.registry import instruction
@@ -115,10 +115,8 @@ def _take_strong(fiber: Fiber, op: Instruction, access: Access) -> np.ndarray:
     touch = group.sanitizer.touch(fiber, access) if group.sanitizer.enabled else None
     if touch is not None:
         shadow = access.memory.shadow
-        weak = touch.places
         if isinstance(shadow, (GlobalShadow, SharedShadow)):
-            chosen = ~shadow.atomically[weak]
-            touch = Touch(touch.memory, touch.actors[chosen], weak[chosen])
+            touch = touch.where(~shadow.atomically[touch.places])
         if touch.places.size:
             group.sanitizer.check(op, touch, writes=False)
     if group.counters is not None:
