@@ -60,8 +60,8 @@ def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:
     assert predicted(idle, card)["total"][0] == predicted(idle, cool)["total"][0]
 
 
-def test_more_parts_and_more_threads_sum_a_tile_in_fewer_turns() -> None:
-    constants = {**H200.constants[WARPGROUP], "parts_memory_turn": 1.0, "parts_memory_rate": 1e9, "parts_memory": 0.0}
+def test_more_splits_and_more_threads_reduce_a_tile_in_fewer_passes() -> None:
+    constants = {**H200.constants[WARPGROUP], "reduce_memory_pass": 1.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0}
     time = warpgroup.reduction_time(
         columns(
             TILE,

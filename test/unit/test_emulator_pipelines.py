@@ -6,7 +6,7 @@ The exact check compares with the reference over integers, so that one dropped o
 import pytest
 
 from chosen import chosen_steps
-from measured_kernels import TYPE_OF_BITS, defaults
+from default_kernels import TYPE_OF_BITS, defaults
 from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library

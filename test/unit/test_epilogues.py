@@ -159,24 +159,11 @@ def changed(before: str, after: str, kind: str = "row_bias") -> str:
 
 
 REFUSED = {
-    "reduction": (
-        changed('["parallel", "parallel"]', '["parallel", "reduction"]').replace(
-            "(i, j) -> (i, j)>]", "(i, j) -> (i, j)>]"
-        ),
-        "reduces",
-    ),
     "index": (
         changed("%r = arith.addf %x0, %x1 : f32", "%i = linalg.index 0 : index\n %r = arith.addf %x0, %x1 : f32"),
         "'linalg.index' in linalg.generic",
     ),
     "power": (changed("arith.addf", "math.powf"), "'math.powf' in linalg.generic"),
-    "transposed product": (
-        changed(
-            "[affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>",
-            "[affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (j)>",
-        ),
-        "reads the product by the map",
-    ),
     "f64": (
         payload("add_matrix", 64, 64, 64)
         .replace("%d0: tensor<64x64xf32>", "%d0: tensor<64x64xf64>")

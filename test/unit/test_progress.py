@@ -122,7 +122,7 @@ def make_bundle(path, size) -> str:
 def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, capsys) -> None:
     bundle = make_bundle(tmp_path / "bundle", 2048)
 
-    def interrupt(*arguments) -> NoReturn:
+    def interrupt(*arguments, **named) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "check_matmul", interrupt)

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from default_kernels import TYPE_OF_BITS, defaults
 from faults import BASES
-from measured_kernels import TYPE_OF_BITS, defaults
 from ptx_kernels import compiled, executor
 from stepladder.emulator import matmul
 from stepladder.emulator.core.emulation import Emulation

@@ -59,7 +59,7 @@ def find_libdevice() -> str:
                 return str(found)
     raise StepladderError(
         "libdevice is missing, whose elementary functions the kernel calls",
-        notes=["install it with: pip install 'nvidia-nvvm==13.0.*'"],
+        notes=["install it with: pip install 'nvidia-cuda-nvcc==13.0.*'"],
     )
 
 

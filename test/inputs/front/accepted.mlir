@@ -250,7 +250,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<128x96xf16>) -> tensor<128x64xf32
 // -----
 
 // contract with two dimensions of m
-// computes: C = AB, 64 x 128 x 96, f16 x f16 -> f32 (f32 accumulation); a is 0, b is 1, c is 2
+// computes: C = AB, 8 x 8 x 128 x 96, f16 x f16 -> f32 (f32 accumulation), B broadcast; a is 0, b is 1, c is 2
 func.func @f(%A: tensor<8x8x96xf16>, %B: tensor<96x128xf16>) -> tensor<8x8x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<8x8x128xf32>
@@ -491,7 +491,7 @@ func.func @f(%A: memref<64x96xf16>, %B: memref<96x128xf16>, %C: memref<8192xf32>
 // -----
 
 // batch_matmul with a batch of 1
-// computes: C = AB, 64 x 128 x 96, f16 x f16 -> f32 (f32 accumulation); a is 0, b is 1, c is 2
+// computes: C = AB, 1 x 64 x 128 x 96, f16 x f16 -> f32 (f32 accumulation); a is 0, b is 1, c is 2
 func.func @f(%A: tensor<1x64x96xf16>, %B: tensor<1x96x128xf16>) -> tensor<1x64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x64x128xf32>

@@ -504,30 +504,6 @@ func.func @f(%A: tensor<64x96xf16>) -> tensor<96x64xf16> {
 
 // -----
 
-// activation of the sums
-func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<64x128xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  %p = linalg.generic {
-      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
-      iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) {
-  ^bb0(%x: f16, %y: f16, %z: f32):
-    %u = arith.extf %x : f16 to f32
-    %v = arith.extf %y : f16 to f32
-    %w = arith.mulf %u, %v : f32
-    %s = arith.addf %z, %w : f32
-    linalg.yield %s : f32
-  } -> tensor<64x128xf32>
-  %h = tensor.empty() : tensor<64x128xf32>
-  // refused: linalg.generic computes something other than the rounding of the sums to C's type
-  %q = linalg.exp ins(%p : tensor<64x128xf32>) outs(%h : tensor<64x128xf32>) -> tensor<64x128xf32>
-  return %q : tensor<64x128xf32>
-}
-
-// -----
-
 // a copy of A to another buffer
 func.func @f(%A: memref<64x96xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>, %D: memref<64x96xf16>) {
   // refused: memref.copy writes an argument to argument 3, and a pipeline would lose it

@@ -4,10 +4,11 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, bufferization, ir, linalg
 from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.payload.facts import MATMULS
 
 
 class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
-    """Brings the one `linalg.generic` that consumes a `linalg.matmul` to the form that the epilogues compute.
+    """Brings the one `linalg.generic` that consumes a matmul, or a batch of them, to the form that the epilogues compute.
 
     In this form the product is its first operand, its destination is C, and what C held before is read from the
     destination. A product that starts from a tensor instead of zeros starts from zeros, and the consumer adds the
@@ -53,7 +54,7 @@ class _Consumer:
 
     def __init__(self, sums: ir.Value, c: ir.Value) -> None:
         self.c = c
-        self.identity = ir.AffineMap.get_identity(2)
+        self.identity = ir.AffineMap.get_identity(ir.ShapedType(sums.type).rank)
         self.operands = [sums]
         self.maps = [self.identity]
 
@@ -79,7 +80,7 @@ class _Consumer:
             operands=[*self.operands, self.c],
             attributes={
                 "indexing_maps": ir.ArrayAttr.get(maps),
-                "iterator_types": ir.ArrayAttr.get([iterator, iterator]),
+                "iterator_types": ir.ArrayAttr.get([iterator] * self.identity.n_dims),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(self.operands), 1]),
             },
             regions=1,
@@ -92,7 +93,7 @@ class _Consumer:
 @transform_op(NormalizeConsumer)
 def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: Rewriter) -> None:
     """Rewrites the consumer of the one matmul below `payload`; see the op."""
-    matmuls, generics = walk(payload, "linalg.matmul"), walk(payload, "linalg.generic")
+    matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
     if len(matmuls) != 1 or not generics:
         return
     if len(generics) != 1:
@@ -103,7 +104,7 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     store = walk(payload, "bufferization.materialize_in_destination")[0]
     sums = matmul.results[0]
     if sums not in list(old.operands) or store.operands[0] != old.results[0]:
-        raise Refusal(old, "expected one elementwise op between linalg.matmul and C")
+        raise Refusal(old, f"expected one elementwise op between {matmul.name} and C")
 
     # Which input of the new consumer, or C (None), each argument of the old body is.
     consumer = _Consumer(sums, _destination_tensor(old, store.operands[1]))
