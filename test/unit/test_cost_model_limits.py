@@ -61,7 +61,7 @@ def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:
 
 
 def test_more_splits_and_more_threads_reduce_a_tile_in_fewer_passes() -> None:
-    constants = {**H200.constants[WARPGROUP], "reduce_memory_pass": 1.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0}
+    constants = H200.constants[WARPGROUP] | {"reduce_memory_pass": 1.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0}
     time = warpgroup.reduction_time(
         columns(
             TILE,

@@ -15,7 +15,6 @@ from stepladder.emulator.core import types as core_types
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import lowers
-from stepladder.emulator.core.types import text_of
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Held, Struct
 from stepladder.emulator.hardware import tma

@@ -8,7 +8,7 @@ from stepladder.payload.facts import MATMULS
 
 
 class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
-    """Brings the one `linalg.generic` that consumes a matmul, or a batch of them, to the form that the epilogues compute.
+    """Brings the one `linalg.generic` that consumes a matmul, or a batch, to the form that the epilogues compute.
 
     In this form the product is its first operand, its destination is C, and what C held before is read from the
     destination. A product that starts from a tensor instead of zeros starts from zeros, and the consumer adds the
