@@ -49,9 +49,10 @@ examples:
   stepladder emulate dumps/*-outline_kernel.mlir --output again \\
     --inputs first/argument0.npy,first/argument1.npy,first/argument2.npy
   stepladder emulate dumps/*-lower_transfers.mlir --json report.json           # findings and counters as JSON
-  stepladder emulate kernel.mlir --function main --reference golden --sarif findings.sarif
-  stepladder emulate dumps/*-specialize_warps.mlir --trace trace.json
-  stepladder emulate kernel.mlir --inputs a.npy,b.npy,c.npy --expect 2=golden.npy --tolerance 1e-3
+  stepladder emulate test/emulator/reference.mlir --function scale --reference golden --sarif findings.sarif
+  stepladder emulate dumps/*-hoist_prefetch.mlir --trace trace.json
+  stepladder emulate dumps/*-lower_transfers.mlir --expect 2=again/argument2.npy --tolerance 1e-3 \\
+    --inputs first/argument0.npy,first/argument1.npy,first/argument2.npy
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --through hoist_accumulators \\
     | stepladder emulate -
 """
