@@ -8,8 +8,8 @@ MARKER = "// -----"
 def split(text: str) -> list[str]:
     """Returns the chunks of a file, which lines of `// -----` separate.
 
-    A chunk begins with as many empty lines as stand in front of it in the file: line numbers in messages about the
-    chunk are those of the file.
+    Each chunk is padded with empty lines in front, so that its line numbers, which messages have, are those of the
+    file.
     """
     chunks: list[list[str]] = [[]]
     for number, line in enumerate(text.splitlines(), start=1):

@@ -206,7 +206,7 @@ def main(args: argparse.Namespace) -> int:
             )
         written = expected.written_arguments(inputs, outcome)
         if reference is not None:
-            outputs, _ = expected.reference_outputs(emulation, reference, inputs)
+            outputs = expected.reference_outputs(emulation, reference, inputs)
             outcome.findings += expected.compare_with_reference(outcome, inputs, outputs, args.tolerance)
     outcome.findings += expected.compare_with_files(outcome, files, args.tolerance)
     if args.output:

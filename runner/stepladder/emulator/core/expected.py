@@ -48,9 +48,7 @@ def outputs_of(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[Output]:
     ]
 
 
-def reference_outputs(
-    emulation: Emulation, reference: Emulation, inputs: Sequence[np.ndarray]
-) -> tuple[list[Output], Outcome]:
+def reference_outputs(emulation: Emulation, reference: Emulation, inputs: Sequence[np.ndarray]) -> list[Output]:
     """Runs a reference function on the same inputs.
 
     Args:
@@ -58,9 +56,6 @@ def reference_outputs(
         reference: the reference, whose arguments have the same shapes and element types; each may be a tensor where
             the checked function's is a memref.
         inputs: of the run that is checked; they are not changed.
-
-    Returns:
-        The reference's outputs, and its run.
 
     Raises:
         StepladderError: other arguments than those of the checked function, or a reference without any output.
@@ -79,7 +74,7 @@ def reference_outputs(
             f"the reference @{reference.function.name} returns nothing and writes none of its arguments",
             location=reference.function.location,
         )
-    return outputs, outcome
+    return outputs
 
 
 def compare_with_reference(

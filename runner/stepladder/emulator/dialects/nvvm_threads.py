@@ -116,7 +116,7 @@ def _special_register(fiber: Fiber, op: Instruction) -> Value:
 
 
 def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
-    """Reports a number that is not in the range that LLVM is told that it is in."""
+    """Reports a special register whose value is outside of the op's `range` attribute."""
     if "range" not in op.cache:
         op.cache["range"] = constant_range(op.attributes["range"])
     low, high = op.cache["range"]

@@ -217,7 +217,7 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *starts: Va
 
 
 def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise: Value) -> Value:
-    """Returns what is read where a mask says so, and else what another vector has."""
+    """Returns elements of `read` where the mask is set, and of `otherwise` where it is not."""
     rank = op.result_types[0].rank
     mask, read, otherwise = in_lanes([mask, read, otherwise], [rank] * 3, fiber.count)
     return np.where(mask, read, otherwise).astype(read.dtype)
@@ -225,7 +225,7 @@ def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise
 
 @executes("vector.maskedload")
 def maskedload(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -> Value:
-    """A vector from consecutive elements where a mask says so."""
+    """Loads consecutive elements where the mask is set; the others are those of the pass-through vector."""
     *starts, mask, otherwise = operands
     shape = op.result_types[0].shape
     read = memory.read(fiber, op, view, contiguous_places(shape, starts), shape, mask)
@@ -234,7 +234,7 @@ def maskedload(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) ->
 
 @executes("vector.maskedstore")
 def maskedstore(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -> None:
-    """A vector to consecutive elements where a mask says so."""
+    """Stores a vector to consecutive elements where the mask is set."""
     *starts, mask, value = operands
     shape = op.operand_types[-1].shape
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape, mask)

@@ -54,7 +54,7 @@ def check_launch(
                 KIND, f"a {name} of {_text(given)}, and the kernel's known_{name}_size is {_text(list(known))}", op
             )
     required, most = attributes.get("nvvm.reqntid"), attributes.get("nvvm.maxntid")
-    if isinstance(required, Sequence) and math.prod(required) != math.prod(block):
+    if isinstance(required, Sequence) and [*required, 1, 1][: len(block)] != list(block):
         findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.reqntid is {_text(list(required))}", op)
     if isinstance(most, Sequence) and math.prod(block) > math.prod(most):
         findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.maxntid is {_text(list(most))}", op)
