@@ -61,7 +61,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @stage_sums_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -294,7 +294,7 @@ func.func @doubled(%C: memref<64x8xf32>) {
     %tile = memref.alloc() {operand_c} : memref<64x8xf32, #space>
     %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
     nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
-    // expected-error@+1 {{this pipeline supports no other epilogue than rounding to C's type}}
+    // expected-error@+1 {{expected a copy, an addition or an elementwise linalg.generic of the product as epilogue, found linalg.exp}}
     linalg.exp ins(%tile : memref<64x8xf32, #space>) outs(%C : memref<64x8xf32>)
     gpu.terminator
   }

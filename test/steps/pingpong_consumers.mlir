@@ -394,7 +394,7 @@ func.func @exponential(%thread: index, %warpgroup: index, %a: !tile, %b: !tile, 
           scf.yield %next : !sums
         }
         nvgpu.warpgroup.mma.store %d, %late : !sums to memref<64x64xf32, #space>
-        // expected-error@+1 {{this pipeline supports no other epilogue than rounding to C's type}}
+        // expected-error@+1 {{expected a copy, an addition or an elementwise linalg.generic of the product as epilogue, found linalg.exp}}
         linalg.exp ins(%late : memref<64x64xf32, #space>) outs(%C : memref<64x64xf32>)
         scf.yield %stage, %parity : index, i1
       }

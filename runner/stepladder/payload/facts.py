@@ -9,6 +9,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
 from stepladder.payload.consumers import NAMED
+from stepladder.payload.linalg_bodies import rounds
 from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
@@ -69,8 +70,12 @@ def type_facts(module: ir.Module) -> Facts:
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
     """
-    has_consumer = int(any(map(_is_consumer, walk(module))))
-    facts: Facts = {"has_consumer": has_consumer, "has_elementwise": has_consumer, "batched": 0}
+    consumers = [op for op in walk(module) if _is_consumer(op)]
+    facts: Facts = {
+        "has_consumer": int(bool(consumers)),
+        "has_elementwise": int(not all(map(rounds, consumers))),
+        "batched": 0,
+    }
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts
@@ -95,7 +100,7 @@ def type_facts(module: ir.Module) -> Facts:
 
 
 def _is_consumer(op: ir.Operation) -> bool:
-    """Tells whether an op of a dump is an elementwise op on the product: `linalg.generic`, or a named op on tensors.
+    """Tells whether an op of a dump is a rounding or an elementwise op on the product: `linalg.generic`, or a named op on tensors.
 
     Steps make copies, of tensors too, and other named ops on buffers.
     """

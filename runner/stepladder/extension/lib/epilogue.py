@@ -100,9 +100,8 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
         elementwise: Elementwise | None = None
         if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose"):
             if not is_elementwise(consumer):
-                raise Refusal(
-                    consumer, "this pipeline supports no other epilogue than an elementwise op on the product"
-                )
+                accepted = "a copy, an addition or an elementwise linalg.generic of the product"
+                raise Refusal(consumer, f"expected {accepted} as epilogue, found {consumer.name}")
             elementwise = Elementwise(consumer) if computes(consumer) else None
         c_tile = consumer.operands[len(consumer.operands) - 1]
         found.append(Epilogue(store, consumer, tile, c_tile, accumulates, elementwise))

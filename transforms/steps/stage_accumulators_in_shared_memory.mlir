@@ -24,7 +24,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
-  transform.named_sequence @stage_sums_in_shared_memory(%module: !transform.any_op {transform.readonly}) {
+  transform.named_sequence @stage_accumulators_in_shared_memory(%module: !transform.any_op {transform.readonly}) {
     transform.tune.alternatives<"has_consumer"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_consumer"}} {
     }, {

@@ -1,6 +1,6 @@
 // The product that an elementwise op consumes gets a buffer of the accumulators' type; without such an op there is none.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step stage_sums_in_shared_memory --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step stage_accumulators_in_shared_memory --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @consumed(
 // CHECK: [[tile:%.+]] = memref.alloc() {operand_c} : memref<32x32xf32, #gpu.address_space<workgroup>>
