@@ -65,17 +65,19 @@ func.func @accumulated(%A: memref<8x128xf16>, %B: memref<256x128xf16>, %C: memre
 
 // -----
 
-func.func @extracted_on_the_way(%A: memref<16x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32>) {
-  %rows = bufferization.to_tensor %A restrict : memref<16x128xf16> to tensor<16x128xf16>
+func.func @inserted_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
   %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
-  // expected-error @below {{expected a matmul, a fill or a rounding between the operands and C}}
-  %a = tensor.extract_slice %rows[8, 0] [8, 128] [1, 1] : tensor<16x128xf16> to tensor<8x128xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32> to tensor<8x8xf32>
   %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<8x8xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x8xf32>) -> tensor<8x8xf32>
-  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x8xf16>)
-                           outs(%start : tensor<8x8xf32>) -> tensor<8x8xf32>
-  bufferization.materialize_in_destination %product in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %rows = tensor.extract_slice %a[0, 0] [4, 128] [1, 1] : tensor<8x128xf16> to tensor<4x128xf16>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %product = linalg.matmul ins(%rows, %b : tensor<4x128xf16>, tensor<128x8xf16>)
+                           outs(%start : tensor<4x8xf32>) -> tensor<4x8xf32>
+  // expected-error @below {{expected a matmul, a fill or a rounding between the operands and C}}
+  %inserted = tensor.insert_slice %product into %c[0, 0] [4, 8] [1, 1] : tensor<4x8xf32> into tensor<8x8xf32>
+  bufferization.materialize_in_destination %inserted in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
 }
 

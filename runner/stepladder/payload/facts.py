@@ -100,7 +100,8 @@ def type_facts(module: ir.Module) -> Facts:
 
 
 def _is_consumer(op: ir.Operation) -> bool:
-    """Tells whether an op of a dump is a rounding or an elementwise op on the product: `linalg.generic`, or a named op on tensors.
+    """Tells whether an op of a dump reads the product: a `linalg.generic`, which may only round, or a named elementwise
+    op on tensors.
 
     Steps make copies, of tensors too, and other named ops on buffers.
     """
