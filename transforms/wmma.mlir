@@ -10,8 +10,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, take the product
-        // from shared memory.
+        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, take the
+        // product from shared memory.
         whole_tiles = "1", rounds_c = "1", normalizes = "1",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",

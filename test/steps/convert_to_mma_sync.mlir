@@ -253,7 +253,7 @@ func.func @arithmetic(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #sp
 
 // -----
 
-// expected-error@unknown {{A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, or i8 and i32}}
+// expected-error@unknown {{A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

@@ -163,7 +163,7 @@ def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
     with mlir_context():
         pipeline = library.load("wgmma")
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
-    facts = {"m": 8, "n": 4096, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
+    facts = {"m": 8, "n": 4096, "batch": 1, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
     facts |= {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "a_bits": 8, "b_bits": 8}
     swapped = {**defaults, "swap_operands": True}
     names = ("m", "n", "a_layout", "b_layout", "c_layout", "a_type")

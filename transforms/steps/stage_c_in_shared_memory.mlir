@@ -34,8 +34,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @stage_c_in_shared_memory(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly}) {
-    // The matmul is padded to whole tiles. Either an op consumes its result, and needs no copy, or the result is written
-    // to C, which takes a copy back. One of the two handles is empty, and padding it does nothing.
+    // The matmul is padded to whole tiles. Either an op consumes its result, and needs no copy, or the result is
+    // written to C, which takes a copy back. One of the two handles is empty, and padding it does nothing.
     %store = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op

@@ -3,8 +3,8 @@
 // The first of two levels of tiling: tiles of C are independent, so blocks need no communication. A larger tile reads
 // less of A and B in total (each element of A is read n / block_n times, each of B m / block_m times); a smaller tile
 // gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the `linalg.fill` is fused
-// into the tile, where it initializes registers instead of memory. Where an elementwise op consumes the product, or rounds
-// it to C's type, that op is tiled and the matmul fused into it: a tile is computed further in registers.
+// into the tile, where it initializes registers instead of memory. Where an elementwise op consumes the product, or
+// rounds it to C's type, that op is tiled and the matmul fused into it: a tile is computed further in registers.
 //
 // Of a batch, a block computes a tile of one matmul: the batch is tiled by 1 and mapped to z, and
 // `drop_batch_dimension` makes the tile's product a plain matmul.

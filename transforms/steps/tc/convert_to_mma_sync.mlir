@@ -10,8 +10,8 @@
 // the product expects, which `tc.order_transposed_tiles` corrects. Products of f32 are marked as tf32.
 //
 // An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
-// them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on fragments,
-// hence `tc.compute_on_fragments`.
+// them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on
+// fragments, hence `tc.compute_on_fragments`.
 //
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
@@ -41,7 +41,7 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition =
            "[a_type, acc_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
-         message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, or i8 and i32"},
+         message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32"},
         {condition = "hoist_accumulators or not has_consumer",
          message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
         {condition = "a_type == b_type", message = "A and B must be of one element type"},
@@ -50,8 +50,8 @@ module attributes {transform.with_named_sequence} {
         {condition = "accumulator_registers * threads < 65536",
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
-    // bf16 takes the route of f16 (half_type); for other types this changes nothing. An elementwise op is in a function of
-    // its own, which stays as it is.
+    // bf16 takes the route of f16 (half_type); for other types this changes nothing. An elementwise op is in a function
+    // of its own, which stays as it is.
     transform.tune.alternatives<"has_consumer"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_consumer"}} {
       %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

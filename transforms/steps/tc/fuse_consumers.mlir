@@ -5,9 +5,9 @@
 // matrix, each element once. Named ops are generalized, and upstream's fusion of elementwise ops merges a chain, with
 // broadcasts and constants, into one `linalg.generic`. It leaves the matmul alone, whose loops are not all parallel.
 //
-// `tc.normalize_consumer` then orders the operands: the product first, the result in C, and what C held before, if it is
-// read, from there. A product that starts from a matrix (C = AB + C) starts from zeros here, and the consumer adds the
-// matrix. Without elementwise ops the step changes nothing.
+// `tc.normalize_consumer` then orders the operands: the product first, the result in C, and what C held before, if it
+// is read, from there. A product that starts from a matrix (C = AB + C) starts from zeros here, and the consumer adds
+// the matrix. Without elementwise ops the step changes nothing.
 //
 // Source: elementwise fusion as in linalg's tutorial of tiling and fusion; CC'22 leaves consumers to later kernels.
 //

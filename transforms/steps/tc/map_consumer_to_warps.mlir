@@ -4,9 +4,9 @@
 // op the step changes nothing.
 //
 // The op then moves to a private function, which the launch calls with the tile of the product and the place of the
-// warp's part in it. Upstream's hoisting of the accumulators (`hoist_accumulators`) leaves a buffer alone that has a view,
-// and its conversion to fragments (`convert_to_mma_sync`) fails at arithmetic on numbers: hence `tc.outline_consumer`.
-// `convert_to_mma_sync` and `map_consumer_to_lanes` put the op in the place of the call.
+// warp's part in it. Upstream's hoisting of the accumulators (`hoist_accumulators`) leaves a buffer alone that has a
+// view, and its conversion to fragments (`convert_to_mma_sync`) fails at arithmetic on numbers: hence
+// `tc.outline_consumer`. `convert_to_mma_sync` and `map_consumer_to_lanes` put the op in the place of the call.
 //
 // Source: as `map_matmul_to_warps`.
 //

@@ -32,7 +32,8 @@ module attributes {transform.with_named_sequence} {
       }, requires = [
         {condition = "epilogue == 'registers'", message = "with swap_operands, epilogue must be registers"},
         {condition = "not batched", message = "with swap_operands, the payload must be one matmul, not a batch"},
-        {condition = "not has_elementwise", message = "with swap_operands, elementwise ops on the product must be left out"}
+        {condition = "not has_elementwise",
+         message = "with swap_operands, elementwise ops on the product must be left out"}
       ]} {
     "tc.swap_operands"(%module) : (!transform.any_op) -> ()
     transform.yield
