@@ -77,6 +77,7 @@ class Group:
             "split_k_workspace": "cluster",
             "tile_scheduler": "data_parallel",
             "prefetch": "cp_async",
+            "swap_operands": False,
         }
         for kernel in kernels:
             missing = sorted(names - set(kernel.knobs) - set(defaults))

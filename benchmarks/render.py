@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import render_emulator
+import render_fusion
 import render_hopper
 import render_hopper_checks
 import render_steps
@@ -26,7 +27,8 @@ import render_warp
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
 from render_warp import measured_variants
 
-DOCUMENTS = (ROOT / "README.md", DOCS / "wmma.md", DOCS / "mma_sync.md", DOCS / "hopper.md", DOCS / "emulator.md")
+PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "emulator.md")
+DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
@@ -62,6 +64,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
     **render_emulator.REGIONS,
+    **render_fusion.REGIONS,
     **render_steps.REGIONS,
     **render_hopper.REGIONS,
     **render_hopper_checks.REGIONS,

@@ -1,0 +1,55 @@
+"""The tables of fused epilogues and batches, from what `fused_epilogues.py` and `batches.py` measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from common import median, result, table, where
+
+FUSED = ("fused_epilogues", "fused_epilogues_gelu")
+# Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
+CONTESTANTS = {
+    "plain": "own matmul alone",
+    "fused": "fused",
+    "lt": "cuBLASLt, fused",
+    "compiled": "torch.compile",
+    "eager": "cuBLAS and PyTorch's kernels",
+}
+
+
+def fused_table() -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
+    measured = [result(name) for name in FUSED]
+    problems = [problem for one in measured for problem in one["problems"]]
+    rows = []
+    for problem in sorted(problems, key=lambda problem: (problem["size"], problem["case"])):
+        row = {"epilogue": problem["case"].replace("_", " + "), "m = n = k": str(problem["size"])}
+        kernels = problem["measured"]["kernels"]
+        for name, title in CONTESTANTS.items():
+            row[title] = f"{kernels[name]['ratio_spread']['median']:.3f}" if name in kernels else ""
+        rows.append(row)
+    return (
+        table(rows) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, which ran in turn with each; "
+        f"f16 with f32 accumulators, median of {measured[0]['rounds']} rounds of bursts. {where(measured[0])}.\n"
+    )
+
+
+def batches_table() -> str:
+    """Returns batches by the first choice of the cost model and the fastest of its first six, beside cuBLAS."""
+    measured = result("batches")
+    rows = []
+    for problem in measured["problems"]:
+        names, times = list(problem["knobs"]), problem["measured"]
+        fastest = max(names, key=lambda name: median(times, name))
+        row = {"batch": problem["name"], "cuBLAS, TFLOP/s": f"{median(times, 'cublas'):.0f}"}
+        for title, name in (("default", names[0]), ("fastest", fastest)):
+            ratio = times["modes"]["burst"]["ratios"][name]["cublas"]["spread"]["median"]
+            row[title] = f"{median(times, name):.0f} ({ratio:.2f})"
+        rows.append(row)
+    return (
+        table(rows) + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `fastest` is the fastest of the "
+        f"cost model's first choices. f16, f32 accumulators, bursts. {where(measured)}.\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {"fused": fused_table, "batches": batches_table}
