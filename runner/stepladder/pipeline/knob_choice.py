@@ -18,6 +18,8 @@ from stepladder.pipeline.expressions import Value
 from stepladder.runtime.problem import Problem
 
 SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
+# The knob of the step that exchanges A and B.
+SWAP = "swap_operands"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Query:
         location: of the payload's matmul, for messages.
         changes_facts: whether a step that the given knobs run changes facts of the payload: knobs that were measured
             without that step do not apply.
+        exchanged: the facts with A and B exchanged, where the knob `swap_operands` is to be chosen too; None else.
     """
 
     pipeline: Pipeline
@@ -72,6 +75,7 @@ class Query:
     gpu: str | None = None
     location: str = ""
     changes_facts: bool = False
+    exchanged: Mapping[str, Value] | None = None
 
     def found_gpu(self) -> Found:
         """Returns the GPU that knobs are chosen for, with a note where the model does not know it.
@@ -114,14 +118,19 @@ def digest(pipeline: Pipeline) -> str:
 
 def rank(query: Query) -> ranking.Ranking | None:
     """Returns all settings that the pipeline accepts in order of their predicted time; None where the cost model does
-    not know kernels of this pipeline."""
-    return ranking.rank(
-        space_of(query.pipeline, query.without),
-        query.facts,
-        query.problem.accumulate,
-        query.found_gpu().gpu,
-        query.fixed,
-    )
+    not know kernels of this pipeline.
+
+    Exchanged operands are ranked beside where C has fewer rows than columns: `wgmma` counts columns in eights and rows
+    in 64s.
+    """
+    space, gpu, accumulate = space_of(query.pipeline, query.without), query.found_gpu().gpu, query.problem.accumulate
+    if query.exchanged is None:
+        return ranking.rank(space, query.facts, accumulate, gpu, query.fixed)
+    plain = ranking.rank(space, query.facts, accumulate, gpu, {**query.fixed, SWAP: False})
+    if plain is None or query.problem.m >= query.problem.n:
+        return plain
+    swapped = ranking.rank(space, query.exchanged, accumulate, gpu, {**query.fixed, SWAP: True})
+    return plain.joined(swapped, SWAP, (False, True)) if swapped else plain
 
 
 def choices(query: Query, database: Path | None) -> Iterator[Choice]:

@@ -11,7 +11,8 @@ from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Pipeline
-from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
+from stepladder.pipeline.expressions import Scope, Value
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, SWAP, Query, Source, choices
 from stepladder.pipeline.knobs import changes_facts, choose_knobs, evaluation_scope
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
@@ -74,19 +75,27 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     given |= {"target", *request.settings}
     fixed = {name: value for name, value in knobs.items() if name in given}
     scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
-    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+    exchanged = None
+    if SWAP in pipeline.knobs and SWAP not in fixed:
+        swapped = evaluation_scope(pipeline, {**knobs, SWAP: True}, matmul.facts(), request.without)
+        exchanged = _facts_in(swapped, pipeline)
     return Query(
         pipeline,
         request.without,
         fixed,
         matmul.problem,
-        facts,
+        _facts_in(scope, pipeline),
         str(knobs.get("target", "")),
         find_measured(pipeline),
         request.gpu,
         matmul.location,
         changes_facts(pipeline, scope, request.without),
+        exchanged,
     )
+
+
+def _facts_in(scope: Scope, pipeline: Pipeline) -> dict[str, Value]:
+    return {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
 
 
 def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Query:

@@ -64,18 +64,48 @@ class Ranking:
         knobs: names of the knobs that were searched.
         columns: the settings.
         times: predicted times by name, a column each.
-        order: numbers of the settings, the fastest first; those of tile widths that were not measured come later by
-            _CAUTION.
+        expected: predicted time of each, more for tile widths that were not measured (_CAUTION).
+        order: numbers of the settings by expected time, the fastest first.
     """
 
     family: str
     knobs: tuple[str, ...]
     columns: Columns
     times: dict[str, Array]
+    expected: Array
     order: Array
+
+    @classmethod
+    def of(
+        cls, family: str, knobs: tuple[str, ...], columns: Columns, times: dict[str, Array], expected: Array
+    ) -> Ranking:
+        """Returns the ranking by expected time; of settings that take equally long, the first in the order of the
+        knobs' options."""
+        return cls(family, knobs, columns, times, expected, np.argsort(expected, kind="stable"))
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def joined(self, other: Ranking, knob: str, values: tuple[int | str, int | str]) -> Ranking:
+        """Returns the ranking of the settings of two rankings of one pipeline, which differ in a knob that neither
+        searched.
+
+        Args:
+            other: ranking for the second value of the knob.
+            knob: its name.
+            values: its value in this ranking and in the other one.
+        """
+        parts = (self, other)
+        columns = {
+            name: np.concatenate([np.broadcast_to(part.columns.values[name], (len(part),)) for part in parts])
+            for name in self.knobs
+        }
+        columns[knob] = np.concatenate([np.full(len(part), value) for part, value in zip(parts, values)])
+        times = {name: np.concatenate([part.times[name] for part in parts]) for name in self.times}
+        expected = np.concatenate([part.expected for part in parts])
+        return Ranking.of(
+            self.family, (*self.knobs, knob), Columns(columns, {}, len(self) + len(other)), times, expected
+        )
 
     def first(self, count: int) -> list[Candidate]:
         """Returns the first `count` candidates that differ in more than details (_DETAILS), the fastest of each kind:
@@ -291,9 +321,7 @@ def rank(
     search = _search(family, size, gpu)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
-    # Of settings that take equally long, the first in the order of the knobs' options.
-    order = np.argsort(times["total"] * _caution(family, columns, gpu), kind="stable")
     searched = tuple(
         name for name in (*search.order, search.most, _RASTER) if name in space.options and name not in fixed
     )
-    return Ranking(family, searched, columns, times, order)
+    return Ranking.of(family, searched, columns, times, times["total"] * _caution(family, columns, gpu))
