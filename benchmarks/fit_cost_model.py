@@ -98,6 +98,8 @@ class Group:
             problem.get("a_layout", "row"),
             problem.get("b_layout", "row"),
         )
+        if first.knobs.get("swap_operands"):
+            size = exchanged(size)
         return cls(first.pipeline, kernels, Columns(values, {}, len(kernels)), size)
 
     def predict(self, gpu: gpus.Gpu) -> Array:
@@ -105,6 +107,14 @@ class Group:
         if self.pipeline == "wgmma":
             return warpgroup.predict(self.knobs, self.size, gpu)["total"]
         return warp.predict(self.knobs, self.size, gpu, self.pipeline)["total"]
+
+
+def exchanged(size: Size) -> Size:
+    """Returns the problem that a kernel with exchanged operands computes: the transpose of C."""
+    other = {"row": "column", "column": "row"}
+    return replace(
+        size, m=size.n, n=size.m, a_layout=other[size.b_layout], b_layout=other[size.a_layout], c_layout="column"
+    )
 
 
 class Data:
@@ -122,6 +132,7 @@ class Data:
                 kernel.layouts,
                 str(problem["accumulate"]),
                 str("split_k" in kernel.knobs),
+                str(kernel.knobs.get("swap_operands", False)),
             )
             grouped.setdefault(key, []).append(kernel)
         self.groups = [Group.of(members) for members in grouped.values()]
@@ -226,7 +237,6 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
             if kernel.pipeline in FAMILIES
             and not kernel.without
             and kernel.knobs.get("dependent_launch") is not False
-            and not kernel.knobs.get("swap_operands")
             and kernel.size not in held_out
         ]
     )

@@ -51,6 +51,8 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         ),
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
         "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
+        "column_store": Constant(0.05, 1.0, "rate at which a warpgroup stores a column-major C, as a fraction"),
+        "column_write": Constant(1.0, 6.0, "time in which the L2 cache takes a column-major C, as a multiple"),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
         "reduce_cluster": Constant(0.1, 4.0, "us of synchronizing a reduction in the shared memory of a cluster"),

@@ -28,7 +28,8 @@ _DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consum
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
-# it: predictions have no measurement to lean on there.
+# it: predictions have no measurement to lean on there. The same holds for kernels with exchanged operands, of which few
+# were measured.
 _CAUTION = 0.04
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
@@ -91,7 +92,7 @@ class Ranking:
         searched.
 
         Args:
-            other: ranking for the second value of the knob.
+            other: ranking for the second value of the knob, which has to be faster by _CAUTION.
             knob: its name.
             values: its value in this ranking and in the other one.
         """
@@ -102,7 +103,7 @@ class Ranking:
         }
         columns[knob] = np.concatenate([np.full(len(part), value) for part, value in zip(parts, values)])
         times = {name: np.concatenate([part.times[name] for part in parts]) for name in self.times}
-        expected = np.concatenate([part.expected for part in parts])
+        expected = np.concatenate([self.expected, (1 + _CAUTION) * other.expected])
         return Ranking.of(
             self.family, (*self.knobs, knob), Columns(columns, {}, len(self) + len(other)), times, expected
         )
@@ -180,6 +181,7 @@ def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
         str(facts["a_layout"]),
         str(facts["b_layout"]),
         *(float(_number(facts, name)) for name in ("batch", "a_matrices", "b_matrices") if name in facts),
+        c_layout=str(facts.get("c_layout", "row")),
     )
 
 

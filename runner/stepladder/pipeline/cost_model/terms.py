@@ -31,6 +31,7 @@ class Size:
         a_layout, b_layout: "row" or "column".
         batch: matmuls of a batch, 1 where there is none.
         a_matrices, b_matrices: of A and B that the matmuls read: 1 of an operand that is broadcast, else `batch`.
+        c_layout: "row", or "column" where the transpose of C is computed.
     """
 
     m: Number
@@ -45,6 +46,7 @@ class Size:
     batch: Number = 1.0
     a_matrices: Number = 1.0
     b_matrices: Number = 1.0
+    c_layout: str = "row"
 
     @property
     def operand_bytes(self) -> Number:

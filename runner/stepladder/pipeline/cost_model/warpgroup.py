@@ -195,10 +195,14 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
     bytes_ = bytes_ / knobs.floats("split_k", 1)
-    rate = constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS)
+    by_columns = size.c_layout == "column"
+    rate = (
+        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * (constants["column_store"] if by_columns else 1)
+    )
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
     row_bytes = knobs.floats("block_n") * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
+    lines = lines * (constants["column_write"] if by_columns else 1)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
@@ -321,7 +325,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
-    straddles = np.where(np.asarray(size.n * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    # Rows of C: of a column-major one, an element in memory after the other.
+    row = size.m if size.c_layout == "column" else size.n
+    straddles = np.where(np.asarray(row * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    straddles = straddles * (constants["column_write"] if size.c_layout == "column" else 1)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
     total = (
         join(kernel, hbm + constants["prologue"], written + constants["prologue"])
