@@ -6,6 +6,7 @@ import os
 import pytest
 
 from batches import check_batch, check_text
+from combinations import combinations
 from random_batches import random_batch
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
@@ -49,9 +50,9 @@ def _check(pipeline: str, settings: dict, sizes: tuple, types: tuple, layouts: t
     )
 
 
-@pytest.mark.parametrize("broadcast", ["", "a", "b"])
-@pytest.mark.parametrize("pipeline, types, layouts, accumulate", CASES)
-def test_warps(pipeline, types, layouts, accumulate, broadcast) -> None:
+@pytest.mark.parametrize("case, broadcast", combinations(CASES, ("", "a", "b")))
+def test_warps(case, broadcast) -> None:
+    pipeline, types, layouts, accumulate = case
     # 8-bit fragments are 32 deep, and a tile holds two.
     depth = {"block_k": 64} if types[0] == "i8" else {}
     settings, sizes = WARPS | depth, (3, 128, 64, 128 if depth else 96)
@@ -80,18 +81,19 @@ HOPPER_CASES = [
 ]
 
 
-@pytest.mark.parametrize("broadcast", ["", "a", "b"])
-@pytest.mark.parametrize("types, layouts, accumulate", HOPPER_CASES)
-def test_warpgroups(types, layouts, accumulate, broadcast) -> None:
+@pytest.mark.parametrize("case, broadcast", combinations(HOPPER_CASES, ("", "a", "b")))
+def test_warpgroups(case, broadcast) -> None:
+    types, layouts, accumulate = case
     _check("wgmma", PERSISTENT, (3, 64, 128, 96), types, layouts, accumulate=accumulate, broadcast=broadcast)
 
 
-@pytest.mark.parametrize("broadcast", ["", "a", "b"])
-@pytest.mark.parametrize("accumulate", [True, False])
-@pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize("epilogue", ["tma", "registers"])
-def test_edges(epilogue, layouts, accumulate, broadcast) -> None:
+EDGES = itertools.product(("tma", "registers"), LAYOUTS)
+
+
+@pytest.mark.parametrize("case, accumulate, broadcast", combinations(EDGES, (True, False), ("", "a", "b")))
+def test_edges(case, accumulate, broadcast) -> None:
     """Tiles that reach beyond the matrices of a batch take nothing of the next one, and write nothing to it."""
+    epilogue, layouts = case
     settings = {**PERSISTENT, "epilogue": epilogue}
     types = ("f16", "f32", "f32") if accumulate else ("bf16", "f32", "bf16")
     _check("wgmma", settings, (3, 136, 72, 104), types, layouts, accumulate=accumulate, broadcast=broadcast)
@@ -133,9 +135,7 @@ SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("broadcast", ["", "b"])
-@pytest.mark.parametrize("accumulate", [True, False])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule, accumulate, broadcast", combinations(SCHEDULES, (True, False), ("", "b")))
 def test_schedules(schedule, accumulate, broadcast) -> None:
     settings = {**PERSISTENT, **SCHEDULES[schedule]}
     sizes = (3, 200, 136, 136)
