@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stepladder.codegen.kernel import Kernel, find_kernel
-from stepladder.codegen.machine_code import MachineCode, check_resources, generate
-from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.payload.selection import select
+from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
+from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
