@@ -24,6 +24,7 @@ ROOMS = {
     "pipeline.codegen": {"mlir", "runtime"},
     "pipeline": {"pipeline.codegen", "payload", "extension", "mlir", "runtime", "measure.tuning"},
     "emulator": {"pipeline", "payload", "mlir", "runtime", "verify"},
+    "api": {"emulator", "pipeline", "payload", "extension", "runtime", "measure"},
     "cli": {"emulator", "pipeline", "payload", "extension", "mlir", "runtime", "verify", "measure"},
 }
 WITHOUT_MLIR = ("runtime", "verify", "measure")
