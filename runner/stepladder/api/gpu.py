@@ -44,10 +44,14 @@ class OpenGpu:
         """The CUDA packages."""
         return self.device.session.cuda
 
+    def is_current(self) -> bool:
+        """Tells whether the context is the calling thread's."""
+        return int(self.cuda.driver.cuCtxGetCurrent()[1]) == self.context
+
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         """Makes the context current in this thread while the block runs; the one before it is current afterwards."""
-        if _current_context(self.cuda) == self.context:
+        if self.is_current():
             yield
             return
         self.cuda.call("cuCtxPushCurrent", self.cuda.driver.CUcontext(self.context))
@@ -133,7 +137,7 @@ class LoadedKernel:
         prepared = None if self._has_workspace else self._prepared.get((addresses, stream))
         if prepared is None:
             prepared = self._prepare(addresses, stream)
-        if stream in _DEFAULT_STREAMS:
+        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
             with self.gpu.current():
                 prepared()
         else:

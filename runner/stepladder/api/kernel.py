@@ -14,8 +14,10 @@ from stepladder.api.building import EMULATOR, Built
 from stepladder.api.errors import ArgumentError
 from stepladder.api.results import copy_onto, empty_like, stream_of
 from stepladder.api.signature import Signature
+from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, view_of
 from stepladder.runtime.bundle import Manifest
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Kernel:
         self.signature = arguments or signature.of_bundle(built.bundle)
         self.device = device
         self._loaded: dict[int, LoadedKernel] = {}
+        makes_out = not self.signature.reads_out
+        self._tensors = KnownTensors(element_type(self.signature.out.type).dtype.name if makes_out else None)
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -151,6 +155,9 @@ class Kernel:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses the launch, or, for NumPy arrays, the kernel fails.
         """
+        launched = self._tensors.launch(arrays, out, stream, self.signature.out.shape)
+        if launched is not None:
+            return launched
         inputs = self.signature.inputs
         if out is None and len(arrays) == len(inputs) + 1 and self.signature.initial is None:
             arrays, out = arrays[:-1], arrays[-1]
@@ -164,10 +171,15 @@ class Kernel:
         seen = None if out is None else view_of("out", out, handle)
         if seen is not None:
             self.signature.out.check(seen)
-        return self.run(views, seen, stream)
+        return self.run(views, seen, stream, arrays=arrays)
 
     def run(
-        self, views: Sequence[View], out: View | None, stream: object = None, shape: tuple[int, ...] | None = None
+        self,
+        views: Sequence[View],
+        out: View | None,
+        stream: object = None,
+        shape: tuple[int, ...] | None = None,
+        arrays: Sequence[object] = (),
     ) -> Any:  # noqa: ANN401
         """Runs the kernel on views whose types, sizes and strides were checked; see `__call__`.
 
@@ -176,6 +188,7 @@ class Kernel:
             out: of C; None for a new array.
             stream: as for `__call__`.
             shape: of the new array; that of C if None.
+            arrays: what the caller passed; a later call on the same tensors of PyTorch is not checked again.
         """
         device = self._device_of(views, out)
         wanted = self.signature.out
@@ -193,8 +206,22 @@ class Kernel:
         handle = stream_of(stream, device) if stream is not None else current_stream(views, out)
         if self.signature.initial is not None and views[self.signature.initial].address != out.address:
             copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(wanted), handle)
-        loaded.launch(self._addresses(views, out), handle)
+        addresses = self._addresses(views, out)
+        loaded.launch(addresses, handle)
+        if self.signature.initial is None:
+            self._tensors.remember(arrays, out.array, loaded, addresses)
         return out.array
+
+    def launch_tensors(
+        self, arrays: Sequence[object], out: object, stream: object, shape: tuple[int, ...]
+    ) -> object | None:
+        """Launches the kernel on tensors that it was launched on before; returns None, and does nothing, for others.
+
+        Args:
+            arrays, out, stream: as for `__call__`.
+            shape: of the new array.
+        """
+        return self._tensors.launch(arrays, out, stream, shape)
 
     def _device_of(self, views: Sequence[View], out: View | None) -> int | None:
         """Returns the GPU that all arrays are on; None where all are in host memory."""
