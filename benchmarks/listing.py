@@ -22,7 +22,7 @@ from common import command_line, new_parser, run, write_result
 from hopper_cases import ABLATION_KNOBS, ABLATION_SIZE, ABLATION_TYPES, TYPES
 from hopper_jobs import job
 from measure import build_jobs
-from stepladder.codegen.toolchain import find_tool, tool_versions
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder.codegen.toolchain import find_tool
+from stepladder.pipeline.codegen.toolchain import find_tool
 
 bundle = Path(sys.argv[1])
 target = json.loads((bundle / "manifest.json").read_text())["target"]

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from stepladder.codegen.machine_code import MachineCode, describe_spills
-from stepladder.codegen.ptx import assemble
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import build
+from stepladder.pipeline.codegen.machine_code import MachineCode, describe_spills
+from stepladder.pipeline.codegen.ptx import assemble
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets

@@ -5,8 +5,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from stepladder.codegen.toolchain import find_tool
 from stepladder.measure.ceiling import INSTRUCTIONS, ceiling_ptx, find_instruction
+from stepladder.pipeline.codegen.toolchain import find_tool
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 

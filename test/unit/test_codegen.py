@@ -9,12 +9,12 @@ from typing import NoReturn
 import diskcache
 import pytest
 
-from stepladder.codegen import cache as code_cache
-from stepladder.codegen import kernel as codegen
-from stepladder.codegen.machine_code import generate
-from stepladder.codegen.ptx import assemble, to_ptx
-from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.codegen import cache as code_cache
+from stepladder.pipeline.codegen import kernel as codegen
+from stepladder.pipeline.codegen.machine_code import generate
+from stepladder.pipeline.codegen.ptx import assemble, to_ptx
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -58,7 +58,7 @@ def test_second_time_from_the_cache(kernel, monkeypatch) -> None:
     first = generate(kernel)
     assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
     assert first.static_shared_memory == 19456
-    monkeypatch.setattr("stepladder.codegen.ptx.to_ptx", None)  # no code generation the second time
+    monkeypatch.setattr("stepladder.pipeline.codegen.ptx.to_ptx", None)  # no code generation the second time
     second = generate(kernel)
     assert second.cached
     assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)

@@ -11,12 +11,12 @@ import pytest
 
 from combinations import combinations
 from epilogue_payloads import KINDS, Writer, payload, random_chain
-from stepladder.codegen.toolchain import find_tool
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
+from stepladder.pipeline.codegen.toolchain import find_tool
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline

@@ -19,7 +19,7 @@ HEAVY = (
     "diskcache.",
     "importlib.metadata.",
     "cuda.",
-    "stepladder.codegen.",
+    "stepladder.pipeline.codegen.",
     "stepladder.runtime.launch.",
 )
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from chosen import chosen_steps
 from conftest import examples
-from stepladder.codegen import kernel as codegen
 from stepladder.mlir.text import text_of
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.bind import bind
+from stepladder.pipeline.codegen import kernel as codegen
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.expressions import Scope
 from stepladder.pipeline.request import Request

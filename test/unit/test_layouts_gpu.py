@@ -386,8 +386,8 @@ def all_kernels():
 
 def test_kernels_assemble() -> None:
     try:
-        from stepladder.codegen.ptx import assemble
-        from stepladder.codegen.toolchain import find_tool
+        from stepladder.pipeline.codegen.ptx import assemble
+        from stepladder.pipeline.codegen.toolchain import find_tool
 
         find_tool("ptxas")
     except (StepladderError, ImportError) as error:

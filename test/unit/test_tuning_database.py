@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from stepladder.codegen.toolchain import tool_versions
 from stepladder.measure.tuning.database import (
     SCHEMA_VERSION,
     Database,
@@ -14,6 +13,7 @@ from stepladder.measure.tuning.database import (
 )
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
@@ -92,7 +92,7 @@ def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, ca
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"
     request = Request("wgmma", {"target": "sm_90a"}, through="tile_to_blocks", tuned=True, database=path)
-    monkeypatch.setattr("stepladder.codegen.toolchain.tool_versions", lambda: TOOLS)
+    monkeypatch.setattr("stepladder.pipeline.codegen.toolchain.tool_versions", lambda: TOOLS)
 
     def run():
         with mlir_context():

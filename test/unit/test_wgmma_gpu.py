@@ -273,7 +273,7 @@ def build_case(name, folder):
 @pytest.mark.parametrize("name", CASES)
 def test_builds_without_a_complaint(name, tmp_path) -> None:
     """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
-    from stepladder.codegen.ptx import assemble
+    from stepladder.pipeline.codegen.ptx import assemble
 
     try:
         code = build_case(name, tmp_path / "bundle").code

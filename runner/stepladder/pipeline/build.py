@@ -6,14 +6,15 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from stepladder.codegen.kernel import Kernel, find_kernel
-from stepladder.codegen.machine_code import MachineCode, check_resources, generate
-from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.payload.selection import select
+from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
+from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
@@ -40,9 +41,17 @@ class Build:
     manifest: bundle.Manifest
     reference: Program
 
+    def data(self) -> dict[str, bytes]:
+        """Returns the content of the bundle's files with constants of the payload, by their names."""
+        constants = self.run.selection.constants if self.run.selection is not None else {}
+        return {_data_file(number): constant.data for number, constant in constants.items()}
+
+    def bundle(self, name: str) -> bundle.Bundle:
+        """Returns the bundle in memory; `name` stands for its folder in messages."""
+        return bundle.Bundle(Path(name), self.manifest, self.code.cubin, self.code.ptx, self.reference, self.data())
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
-        constants = self.run.selection.constants if self.run.selection is not None else {}
         bundle.write_bundle(
             path,
             self.manifest,
@@ -50,7 +59,7 @@ class Build:
             self.code.ptx,
             self.run.dumps(),
             reference=self.reference,
-            data={_data_file(number): constant.data for number, constant in constants.items()},
+            data=self.data(),
         )
 
 

@@ -173,7 +173,7 @@ def _tuned(query: Query, database: Path) -> Iterator[Choice]:
     )
     if not entries:
         return
-    from stepladder.codegen import toolchain  # slow to import, and only a problem in the database needs it
+    from stepladder.pipeline.codegen import toolchain  # slow to import, and only a problem in the database needs it
 
     versions = toolchain.tool_versions()
     entry = next((entry for entry in entries if entry.tool_versions == versions), None)

@@ -11,10 +11,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stepladder.codegen.toolchain import tool_versions
 from stepladder.measure.tuning.database import problem_key
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stepladder.runtime.session import Session
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """Device memory that another library owns: its address, its bytes, and the GPU that it is on."""
+
+    session: Session
+    address: int
+    size: int
 
 
 class Buffer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -142,17 +143,7 @@ class Kernel:
     ) -> Callable[[], None]:
         """`launcher` for arguments with TMA descriptors."""
         cuda, driver = self.session.cuda, self.session.cuda.driver
-        config = driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = block
-        config.sharedMemBytes = self.dynamic_shared_memory
-        config.hStream = self.session.stream.handle
-        if dependent:
-            attribute = driver.CUlaunchAttribute()
-            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            attribute.value.programmaticStreamSerializationAllowed = 1
-            config.attrs = [attribute]
-            config.numAttrs = 1
+        config = self._driver_config(grid, block, self.session.stream.handle, dependent)
         function = driver.CUfunction(int(self._kernel.handle))
         # A type of None stands for a structure, which the bindings find by the value's `getPtr`.
         types = tuple(None if isinstance(item, TensorMap) else ctypes.c_uint64 for item in values)
@@ -161,6 +152,58 @@ class Kernel:
             cuda.call("cuLaunchKernelEx", config, function, (values, types), 0)
 
         return enqueue
+
+    def prepared(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: Sequence[int | TensorMap],
+        stream: int,
+        dependent: bool = False,
+    ) -> Callable[[], None]:
+        """Returns a function that enqueues one launch on any stream, and neither allocates nor copies.
+
+        Args:
+            grid, block, dependent: as for `launcher`.
+            arguments: the kernel's parameters, in order: device addresses, and TMA descriptors.
+            stream: handle of the stream; for a default stream, the context must be current when the function is called.
+        """
+        driver = self.session.cuda.driver
+        config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
+        function = driver.CUfunction(int(self._kernel.handle))
+        # The driver reads an array of the addresses of the parameters' values.
+        words = [ctypes.c_uint64(0 if isinstance(item, TensorMap) else item) for item in arguments]
+        places = (ctypes.c_void_p * len(words))(
+            *(
+                item.address if isinstance(item, TensorMap) else ctypes.addressof(word)
+                for item, word in zip(arguments, words)
+            )
+        )
+        start, launch, success = ctypes.addressof(places), driver.cuLaunchKernelEx, driver.CUresult.CUDA_SUCCESS
+        check = self.session.cuda.check
+
+        def enqueue(keep_alive: tuple = (tuple(arguments), words, places)) -> None:
+            (error,) = launch(config, function, start, 0)
+            if error != success:
+                check("cuLaunchKernelEx", error)
+
+        return enqueue
+
+    def _driver_config(self, grid: Sequence[int], block: Sequence[int], stream: object, dependent: bool) -> object:
+        """Returns the driver's configuration of a launch."""
+        driver = self.session.cuda.driver
+        config: Any = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = self.dynamic_shared_memory
+        config.hStream = stream
+        if dependent:
+            attribute = driver.CUlaunchAttribute()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs = [attribute]
+            config.numAttrs = 1
+        return config
 
     def _config(self, grid: Sequence[int], block: Sequence[int], dependent: bool) -> object:
         return self.session.cuda.core.LaunchConfig(

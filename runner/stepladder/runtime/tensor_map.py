@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from stepladder.runtime.buffers import Buffer
+from stepladder.runtime.buffers import Borrowed, Buffer
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.driver import not_executed
 from stepladder.runtime.element_types import element_type
@@ -78,7 +78,7 @@ class TensorMap:
         return self.address
 
 
-def encode(descriptor: TmaDescriptor, buffer: Buffer) -> TensorMap:
+def encode(descriptor: TmaDescriptor, buffer: Buffer | Borrowed) -> TensorMap:
     """Encodes a TMA descriptor of a buffer.
 
     Args:

@@ -95,9 +95,9 @@ def _knob_lines(run: Run, from_target: str | None) -> list[str]:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
-        from stepladder.codegen.machine_code import describe_spills
         from stepladder.extension import plugins
         from stepladder.pipeline import build, library
+        from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import mlir_context
         from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output

@@ -100,8 +100,8 @@ def _say(line: str) -> None:
 
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
-    from stepladder.codegen.toolchain import find_tool
     from stepladder.pipeline import tuning_build
+    from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text

@@ -22,7 +22,7 @@ from stepladder.runtime.bundle.manifest import (
     Manifest,
     TmaDescriptor,
 )
-from stepladder.runtime.bundle.reading import read_bundle, read_launch
+from stepladder.runtime.bundle.reading import parse_manifest, read_bundle, read_launch
 from stepladder.runtime.bundle.writing import check_output, write_bundle
 from stepladder.runtime.problem import Problem
 
@@ -37,6 +37,7 @@ __all__ = [
     "Problem",
     "TmaDescriptor",
     "check_output",
+    "parse_manifest",
     "read_bundle",
     "read_launch",
     "write_bundle",

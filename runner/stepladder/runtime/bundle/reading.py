@@ -159,6 +159,22 @@ def _read(path: Path) -> bytes:
         raise StepladderError(f"cannot read bundle file '{path}': {reason(error)}") from error
 
 
+def parse_manifest(text: str, location: str) -> Manifest:
+    """Returns the manifest in a text, as `Manifest.to_json` gives it.
+
+    Args:
+        text: JSON.
+        location: where it comes from, for messages.
+
+    Raises:
+        StepladderError: no JSON, or a field that no kernel has.
+    """
+    try:
+        return _parse_manifest(Fields(json.loads(text), location))
+    except json.JSONDecodeError as error:
+        raise StepladderError(f"not valid JSON ({error.msg})", location=location) from None
+
+
 def _parse_manifest(fields: Fields) -> Manifest:
     version = fields.integer("schema_version")
     if version != SCHEMA_VERSION:

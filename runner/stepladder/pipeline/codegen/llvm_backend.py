@@ -1,7 +1,9 @@
-"""LLVM IR to PTX, as a process of its own: `python -m stepladder.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx`.
+"""LLVM IR to PTX, as a process of its own.
+
+    python -m stepladder.pipeline.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx
 
 A second argument names NVIDIA's library of elementary functions (libdevice), which is linked into the module.
-LLVM ends the process when it cannot select an instruction, so `stepladder.codegen.ptx` runs this module in a child.
+LLVM ends the process when it cannot select an instruction, so `ptx` runs this module in a child.
 """
 
 from __future__ import annotations

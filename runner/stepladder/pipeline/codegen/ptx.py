@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepladder.codegen.llvm_text import for_older_llvm
-from stepladder.codegen.toolchain import find_libdevice, find_tool
 from stepladder.mlir.diagnostics import shorten
+from stepladder.pipeline.codegen.llvm_text import for_older_llvm
+from stepladder.pipeline.codegen.toolchain import find_libdevice, find_tool
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _MAX_LOG_LINES = 3
@@ -32,7 +32,7 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
         [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     child = subprocess.run(
-        [sys.executable, "-m", "stepladder.codegen.llvm_backend", chip, *_libraries(llvm_ir)],
+        [sys.executable, "-m", "stepladder.pipeline.codegen.llvm_backend", chip, *_libraries(llvm_ir)],
         input=for_older_llvm(llvm_ir),
         capture_output=True,
         text=True,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stepladder.codegen import cache as code_cache
-from stepladder.codegen import ptx
-from stepladder.codegen.kernel import Kernel, check_lowered
-from stepladder.codegen.toolchain import find_tool, tool_versions
 from stepladder.mlir import bindings
+from stepladder.pipeline.codegen import cache as code_cache
+from stepladder.pipeline.codegen import ptx
+from stepladder.pipeline.codegen.kernel import Kernel, check_lowered
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 

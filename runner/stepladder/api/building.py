@@ -1,0 +1,277 @@
+"""Compiles payloads to kernels: chooses the target and the pipeline, and keeps kernels in memory and on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stepladder.api import store
+from stepladder.api.errors import ArgumentError
+from stepladder.runtime import targets
+from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.files import read_text
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.request import Request
+
+KnobValue = str | int
+AUTO = "auto"
+EMULATOR = "emulator"
+
+# Pipelines that `auto` tries, in order, by whether the target has wgmma.
+_HOPPER = ("wgmma", "mma_sync", "wmma")
+_EARLIER = ("mma_sync", "wmma")
+_WITHOUT_GPU = "sm_90a"
+
+# Kernels that are kept in memory.
+_KEPT = 512
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request for a kernel.
+
+    Attributes:
+        text: the payload.
+        name: where it comes from, for messages.
+        pipeline: name or file of a pipeline, or `auto`.
+        target: GPU architecture.
+        knobs: name and value of those that are given.
+        without: steps to leave out.
+        function: of the payload; None for the only one.
+        plugins: files of transform ops.
+    """
+
+    text: str
+    name: str
+    pipeline: str
+    target: str
+    knobs: tuple[tuple[str, KnobValue], ...] = ()
+    without: tuple[str, ...] = ()
+    function: str | None = None
+    plugins: tuple[str, ...] = ()
+
+    def pipelines(self) -> tuple[str, ...]:
+        """Returns the pipelines to try, in order."""
+        if self.pipeline != AUTO:
+            return (self.pipeline,)
+        return _HOPPER if self.target == "sm_90a" else _EARLIER
+
+    def request(self, pipeline: str) -> Request:
+        """Returns the request for one of the pipelines."""
+        from stepladder.measure.tuning.database import default_path
+        from stepladder.pipeline.request import Request
+
+        return Request(
+            pipeline,
+            {**dict(self.knobs), "target": self.target},
+            without=self.without,
+            tuned=True,
+            database=default_path(),
+            function=self.function,
+        )
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the kernel is kept: pipelines and ops of the user may change between two calls."""
+        return not self.plugins and self.pipeline in (AUTO, *store.pipelines())
+
+    def key(self) -> str:
+        """Returns the key of the kernel in the cache."""
+        from stepladder.measure.tuning.database import default_path
+
+        description = {
+            "text": self.text,
+            "name": self.name,
+            "pipeline": self.pipeline,
+            "target": self.target,
+            "knobs": sorted((name, str(value)) for name, value in self.knobs),
+            "without": self.without,
+            "function": self.function,
+        }
+        return store.key_of(description, default_path())
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled kernel: its bundle in memory, the request that it was compiled by, and the IR after each step, by file
+    name; None where it comes from the cache."""
+
+    bundle: Bundle
+    job: Job | None
+    dumps: Mapping[str, str] | None
+
+
+def source_text(source: object) -> tuple[str, str]:
+    """Returns the text of a payload and the name of its file.
+
+    Args:
+        source: a path, MLIR as text, or a module of MLIR's Python bindings.
+
+    Raises:
+        ArgumentError: something else.
+        StepladderError: a file that cannot be read.
+    """
+    if isinstance(source, os.PathLike):
+        return read_text(os.fspath(source))
+    if isinstance(source, str):
+        if "\n" in source or "func.func" in source or not source.strip():
+            return source, "payload"
+        return read_text(source)
+    if hasattr(source, "operation"):
+        return str(source), "payload"
+    raise ArgumentError(
+        f"a {type(source).__name__} cannot be compiled",
+        notes=["accepted: a path, MLIR as text, a module of MLIR's Python bindings, a MatmulSpec, a torch.nn.Module"],
+    )
+
+
+def target_of(target: str, device: object) -> str:
+    """Returns the target to compile for.
+
+    Args:
+        target: its name, or `auto`: that of the GPU, or sm_90a where there is none.
+        device: ordinal of the GPU, `auto`, or `emulator`.
+
+    Raises:
+        StepladderError: an unknown target.
+    """
+    if target != AUTO:
+        return targets.find(target).name
+    if device == EMULATOR:
+        return _WITHOUT_GPU
+    from stepladder.api.gpu import open_gpu
+
+    try:
+        capability = open_gpu(device if isinstance(device, int) else None).device.capability
+    except StepladderError as error:
+        if error.status != NOT_EXECUTED:
+            raise
+        return _WITHOUT_GPU
+    return target_for(capability)
+
+
+def target_for(capability: tuple[int, int]) -> str:
+    """Returns the target for a GPU: that of its compute capability, or the nearest below."""
+    if capability == (9, 0):
+        return "sm_90a"
+    below = [item for item in targets.TARGETS.values() if item.compute_capability <= capability]
+    names = [item.name for item in below if not item.name.endswith("a")]
+    if not names:
+        raise StepladderError(f"a GPU of compute capability {capability[0]}.{capability[1]} has no target")
+    return names[-1]
+
+
+class _Memory:
+    """The kernels that were used last, and a lock for each that is being compiled."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.kernels: OrderedDict[object, Built] = OrderedDict()
+        self.running: dict[object, threading.Lock] = {}
+
+    def find(self, key: object) -> Built | None:
+        with self.lock:
+            if key in self.kernels:
+                self.kernels.move_to_end(key)
+            return self.kernels.get(key)
+
+    def keep(self, key: object, built: Built) -> None:
+        with self.lock:
+            self.kernels[key] = built
+            while len(self.kernels) > _KEPT:
+                self.kernels.popitem(last=False)
+
+    @contextlib.contextmanager
+    def only_one(self, key: object) -> Iterator[None]:
+        """Lets one thread at a time compile a kernel."""
+        with self.lock:
+            own = self.running.setdefault(key, threading.Lock())
+        with own:
+            yield
+        with self.lock:
+            self.running.pop(key, None)
+
+
+_memory = _Memory()
+# MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
+exclusive = threading.RLock()
+
+
+def build(job: Job) -> Built:
+    """Returns the kernel of a request: from memory, from the cache on disk, or compiled.
+
+    Raises:
+        StepladderError: the payload, the pipeline or the knobs are not acceptable, or a step fails.
+    """
+    if not job.is_kept:
+        return _compile(job)
+    found = _memory.find(job)
+    if found is not None:
+        return found
+    with _memory.only_one(job):
+        found = _memory.find(job)
+        if found is None:
+            key = job.key()
+            stored = store.load(key)
+            found = Built(stored, job, None) if stored is not None else _compile(job)
+            if stored is None:
+                store.save(key, found.bundle)
+            _memory.keep(job, found)
+    return found
+
+
+def _compile(job: Job) -> Built:
+    """Compiles a kernel by the first pipeline that accepts it."""
+    refusals: list[tuple[str, StepladderError]] = []
+    for pipeline in job.pipelines():
+        try:
+            return compile_by(job, pipeline)
+        except StepladderError as error:
+            if error.status not in (BAD_INPUT, FAILED):
+                raise
+            refusals.append((pipeline, error))
+    first = refusals[0][1]
+    if len({(error.message, error.location) for _, error in refusals}) == 1:
+        raise first
+    raise StepladderError(
+        "no pipeline compiles this payload",
+        location=first.location,
+        notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
+    )
+
+
+def compile_by(job: Job, pipeline: str) -> Built:
+    """Compiles a kernel by one pipeline; raises StepladderError as `pipeline.build.build`."""
+    from stepladder.extension import plugins
+    from stepladder.pipeline import build as builds
+    from stepladder.pipeline.context import mlir_context
+
+    with exclusive:
+        plugins.load_files(list(job.plugins))
+        with mlir_context():
+            built = builds.build(job.text, job.name, job.request(pipeline))
+            return Built(built.bundle(job.name), job, built.run.dumps())
+
+
+def dumps_of(built: Built) -> Mapping[str, str]:
+    """Returns the IR after each step, by file name: the pipeline runs again where the kernel comes from the cache."""
+    if built.dumps is not None:
+        return built.dumps
+    manifest = built.bundle.manifest
+    if built.job is None:
+        files = sorted((built.bundle.path / "ir").glob("*.mlir"))
+        return {file.name: file.read_text() for file in files}
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.run import run_pipeline
+
+    request = built.job.request(built.job.pipeline if built.job.pipeline != AUTO else manifest.pipeline)
+    request = replace(request, settings=manifest.knobs, tuned=False, without=manifest.without)
+    with exclusive, mlir_context():
+        return run_pipeline(built.job.text, built.job.name, request).dumps()

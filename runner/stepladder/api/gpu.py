@@ -1,0 +1,233 @@
+"""Launches on arrays of other libraries: kernels loaded on each GPU, and launches prepared once a set of addresses.
+
+A prepared launch holds the parameters and the TMA descriptors, so that a call with known addresses only looks it up and
+enqueues it: nothing is allocated, copied or synchronized.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.runtime.buffers import Borrowed
+from stepladder.runtime.bundle import Argument, Bundle
+from stepladder.runtime.device import Device, device_ordinal
+from stepladder.runtime.driver import Cuda, import_cuda, not_executed
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.kernel import Kernel
+from stepladder.runtime.tensor_map import TensorMap, encode
+
+# Prepared launches that a kernel keeps: sets of addresses, and streams.
+_KEPT = 1024
+# Handles of the driver's own streams, which belong to the context that is current: 0, legacy and per-thread.
+_DEFAULT_STREAMS = (0, 1, 2)
+# A variable of a kernel's module in global memory: a workspace, or counters, that launches at one time would share.
+_WORKSPACE = re.compile(r"^\s*(?:\.visible\s+|\.weak\s+)?\.global\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class OpenGpu:
+    """A GPU that stays open: the device, and the handle of its primary context."""
+
+    device: Device
+    context: int
+
+    @property
+    def cuda(self) -> Cuda:
+        """The CUDA packages."""
+        return self.device.session.cuda
+
+    def is_current(self) -> bool:
+        """Tells whether the context is the calling thread's."""
+        return int(self.cuda.driver.cuCtxGetCurrent()[1]) == self.context
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes the context current in this thread while the block runs; the one before it is current afterwards."""
+        if self.is_current():
+            yield
+            return
+        self.cuda.call("cuCtxPushCurrent", self.cuda.driver.CUcontext(self.context))
+        try:
+            yield
+        finally:
+            self.cuda.query("cuCtxPopCurrent")
+
+
+_gpus: dict[int, OpenGpu] = {}
+_lock = threading.RLock()
+
+
+def _current_context(cuda: Cuda) -> int:
+    return int(cuda.query("cuCtxGetCurrent"))
+
+
+def open_gpu(ordinal: int | None = None, cuda: Cuda | None = None) -> OpenGpu:
+    """Returns an open GPU, the same in every call; the context of the calling thread stays as it is.
+
+    Args:
+        ordinal: which GPU; the one of STEPLADDER_DEVICE, or 0, if None.
+        cuda: the CUDA packages; the installed ones if None.
+
+    Raises:
+        StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
+    """
+    number = device_ordinal() if ordinal is None else ordinal
+    found = _gpus.get(number)
+    if found is not None:
+        return found
+    with _lock:
+        if number not in _gpus:
+            packages = import_cuda() if cuda is None else cuda
+            try:
+                packages.call("cuInit", 0)
+            except Exception as failure:  # without a driver library, the bindings raise errors of their own
+                raise not_executed(f"no usable NVIDIA GPU: {(str(failure).splitlines() or [''])[0]}") from failure
+            before = _current_context(packages)
+            try:
+                device = Device(number, packages)
+                _gpus[number] = OpenGpu(device, _current_context(packages))
+            finally:
+                if _current_context(packages) != before:
+                    packages.call("cuCtxSetCurrent", packages.driver.CUcontext(before))
+        return _gpus[number]
+
+
+class LoadedKernel:
+    """A kernel on a GPU.
+
+    Args:
+        bundle: the kernel.
+        gpu: the GPU.
+
+    Raises:
+        StepladderError: the GPU cannot run the kernel; status NOT_EXECUTED.
+        CudaError: the driver refuses it.
+    """
+
+    def __init__(self, bundle: Bundle, gpu: OpenGpu) -> None:
+        self.bundle = bundle
+        self.gpu = gpu
+        self._lock = threading.RLock()
+        self._prepared: OrderedDict[tuple[object, ...], Callable[[], None]] = OrderedDict()
+        # A kernel with a workspace has one copy for each stream, and for each stream of each capture.
+        self._has_workspace = _WORKSPACE.search(bundle.ptx) is not None
+        self._copies: dict[object, Kernel] = {}
+        self._constants = self._upload_constants()
+        self._kernel(None)
+
+    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Enqueues a launch.
+
+        Args:
+            addresses: of the buffers of the kernel's arguments, in the manifest's order; those of constants are not
+                looked at.
+            stream: handle of the stream.
+
+        Raises:
+            CudaError: the driver refuses the launch.
+        """
+        prepared = None if self._has_workspace else self._prepared.get((addresses, stream))
+        if prepared is None:
+            prepared = self._prepare(addresses, stream)
+        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
+            with self.gpu.current():
+                prepared()
+        else:
+            prepared()
+
+    def _prepare(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+        """Returns the prepared launch for a set of addresses."""
+        capture = self._capture(stream) if self._has_workspace else None
+        with self._lock, self.gpu.current():
+            key = (addresses, stream) if capture is None else (addresses, stream, capture)
+            found = self._prepared.get(key)
+            if found is not None:
+                return found
+            manifest = self.bundle.manifest
+            parameters = [self._parameter(item, address) for item, address in zip(manifest.arguments, addresses)]
+            kernel = self._kernel((stream, capture) if self._has_workspace else None)
+            found = kernel.prepared(manifest.grid, manifest.block, parameters, stream, manifest.dependent_launch)
+            self._prepared[key] = found
+            while len(self._prepared) > _KEPT:
+                self._prepared.popitem(last=False)
+            return found
+
+    def _kernel(self, user: object) -> Kernel:
+        """Returns the copy of the kernel that a stream uses; the first one serves whoever comes first."""
+        if user not in self._copies:
+            spare = self._copies.pop(None, None) if user is not None else None
+            self._copies[user] = spare or self._load()
+        return self._copies[user]
+
+    def _load(self) -> Kernel:
+        """Loads the kernel, also while a stream of this thread is captured."""
+        cuda = self.gpu.cuda
+        with self.gpu.current():
+            relaxed = cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+            before = cuda.query("cuThreadExchangeStreamCaptureMode", relaxed)
+            try:
+                return self.gpu.device.load(self.bundle)
+            finally:
+                cuda.query("cuThreadExchangeStreamCaptureMode", before)
+
+    def _capture(self, stream: int) -> int | None:
+        """Returns the number of the capture that a stream is in, or None."""
+        cuda = self.gpu.cuda
+        with self.gpu.current():
+            error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
+            cuda.check("cuStreamGetCaptureInfo", error)
+        active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+        return int(number) if status == active else None
+
+    def _parameter(self, argument: Argument, address: int) -> int | TensorMap:
+        address = self._constants.get(argument.role, address)
+        if argument.descriptor is None:
+            return address
+        size = math.prod(argument.shape) * element_type(argument.element_type).bytes
+        session = self.gpu.device.session
+        return encode(self.bundle.manifest.tma_descriptors[argument.descriptor], Borrowed(session, address, size))
+
+    def _upload_constants(self) -> dict[str, int]:
+        """Copies the payload's constants to the GPU; returns their addresses by role."""
+        self._kept = {}
+        with self.gpu.current():
+            for role, array in self.bundle.constants().items():
+                buffer = self.gpu.device.allocate(array.nbytes)
+                buffer.upload(np.ascontiguousarray(array))
+                self._kept[role] = buffer
+        return {role: buffer.address for role, buffer in self._kept.items()}
+
+    def run_on_host_arrays(self, arrays: dict[str, np.ndarray], output: str) -> np.ndarray:
+        """Copies arrays to the GPU, launches the kernel, and waits.
+
+        Args:
+            arrays: of the shapes of the kernel's buffers, row-major, by role; also that of C.
+            output: the role that is copied back.
+
+        Returns:
+            What the buffer of `output` holds afterwards.
+        """
+        with self.gpu.current():
+            device = self.gpu.device
+            buffers = {}
+            try:
+                for role, array in arrays.items():
+                    buffers[role] = device.allocate(array.nbytes)
+                    buffers[role].upload(np.ascontiguousarray(array))
+                arguments = self.bundle.manifest.arguments
+                self.launch(
+                    tuple(buffers[item.role].address if item.data is None else 0 for item in arguments), device.stream
+                )
+                result = buffers[output].download(arrays[output].shape, arrays[output].dtype)
+            finally:
+                for buffer in buffers.values():
+                    buffer.free()
+            return result

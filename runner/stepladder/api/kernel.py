@@ -1,0 +1,302 @@
+"""Compiled kernels that are called on arrays."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stepladder.api import building, signature
+from stepladder.api.building import EMULATOR, Built
+from stepladder.api.errors import ArgumentError
+from stepladder.api.results import copy_onto, empty_like, stream_of
+from stepladder.api.signature import Signature
+from stepladder.api.tensors import KnownTensors
+from stepladder.api.views import View, view_of
+from stepladder.runtime.bundle import Manifest
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import FAILED, StepladderError, suggest
+
+if TYPE_CHECKING:
+    from stepladder.api.gpu import LoadedKernel
+
+Device = str | int
+
+
+class Kernel:
+    """A compiled matmul, with its fused elementwise ops, which is called on arrays.
+
+    Made by `stepladder.compile` and `stepladder.load`.
+
+    Args:
+        built: the kernel.
+        arguments: what it is called with; those of the payload's function if None.
+        device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
+
+    Attributes:
+        signature: names, element types, shapes and strides of its arguments.
+        device: as given.
+    """
+
+    def __init__(self, built: Built, arguments: Signature | None = None, device: Device = "auto") -> None:
+        if isinstance(device, str) and device not in ("auto", EMULATOR):
+            raise ArgumentError(f"device = '{device}': accepted are 'auto', '{EMULATOR}', and the ordinal of a GPU")
+        self._built = built
+        self.signature = arguments or signature.of_bundle(built.bundle)
+        self.device = device
+        self._loaded: dict[int, LoadedKernel] = {}
+        makes_out = not self.signature.reads_out
+        self._tensors = KnownTensors(element_type(self.signature.out.type).dtype.name if makes_out else None)
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        return f"<stepladder.Kernel {manifest.problem.describe()}, {manifest.pipeline} for {manifest.target}>"
+
+    @property
+    def manifest(self) -> Manifest:
+        """How the kernel is launched, what it computes, its pipeline, steps, knobs and tool versions."""
+        return self._built.bundle.manifest
+
+    @property
+    def ptx(self) -> str:
+        """The kernel's PTX."""
+        return self._built.bundle.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The kernel's machine code."""
+        return self._built.bundle.cubin
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Names of the steps that ran, in order."""
+        return self.manifest.steps
+
+    def dumps(self) -> Mapping[str, str]:
+        """Returns the IR after each step by file name, `00-input.mlir` first; a kernel from the cache runs its pipeline
+        again."""
+        if self._built.dumps is None:
+            dumps = building.dumps_of(self._built)
+            self._built = Built(self._built.bundle, self._built.job, dumps)
+        return building.dumps_of(self._built)
+
+    def ir(self, step: str | None = None) -> str:
+        """Returns the IR after a step.
+
+        Args:
+            step: its name; `input` for the payload; None for the last one.
+
+        Raises:
+            ArgumentError: no such step.
+        """
+        dumps = self.dumps()
+        by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
+        if step is None:
+            return list(by_step.values())[-1]
+        if step not in by_step:
+            raise ArgumentError(
+                f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
+            )
+        return by_step[step]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the kernel as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
+
+        Raises:
+            StepladderError: the place cannot be written, or holds something else.
+        """
+        from stepladder.runtime.bundle import write_bundle
+
+        bundle = self._built.bundle
+        write_bundle(
+            path,
+            bundle.manifest,
+            bundle.cubin,
+            bundle.ptx,
+            self.dumps(),
+            reference=bundle.reference,
+            data=dict(bundle.data),
+        )
+
+    def bench(self, *, baseline: str = "none", rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
+        """Measures the kernel on random data, on the GPU, after the exact check of its numbers.
+
+        Args:
+            baseline: `cublas`, or `none`.
+            rounds: how many.
+            modes: `burst`, `sustained`.
+
+        Returns:
+            The result, as `stepladder bench --json` writes it.
+
+        Raises:
+            StepladderError: no GPU, or the kernel fails the check.
+        """
+        from stepladder.measure.bench import bench_bundles
+
+        return bench_bundles([self._built.bundle], baseline=baseline, rounds=rounds, modes=modes)
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Runs the kernel.
+
+        Args:
+            arrays: of `signature.inputs`, in order; C of a payload that writes it may follow as the last one.
+            out: C; a new array of the same library if None.
+            stream: handle or object of the stream to launch on; the one that the arrays' library uses now if None.
+
+        Returns:
+            C: `out`, or the new array.
+
+        Raises:
+            ArgumentError: an argument that is not accepted; the message names it.
+            CudaError: the driver refuses the launch, or, for NumPy arrays, the kernel fails.
+        """
+        launched = self._tensors.launch(arrays, out, stream, self.signature.out.shape)
+        if launched is not None:
+            return launched
+        inputs = self.signature.inputs
+        if out is None and len(arrays) == len(inputs) + 1 and self.signature.initial is None:
+            arrays, out = arrays[:-1], arrays[-1]
+        if len(arrays) != len(inputs):
+            names = ", ".join(item.name for item in inputs)
+            raise ArgumentError(f"{len(arrays)} arrays were passed, and the kernel takes {len(inputs)}: {names}")
+        handle = None if stream is None else stream_of(stream)
+        views = [view_of(item.name, array, handle) for item, array in zip(inputs, arrays)]
+        for item, view in zip(inputs, views):
+            item.check(view)
+        seen = None if out is None else view_of("out", out, handle)
+        if seen is not None:
+            self.signature.out.check(seen)
+        return self.run(views, seen, stream, arrays=arrays)
+
+    def run(
+        self,
+        views: Sequence[View],
+        out: View | None,
+        stream: object = None,
+        shape: tuple[int, ...] | None = None,
+        arrays: Sequence[object] = (),
+    ) -> Any:  # noqa: ANN401
+        """Runs the kernel on views whose types, sizes and strides were checked; see `__call__`.
+
+        Args:
+            views: of the inputs.
+            out: of C; None for a new array.
+            stream: as for `__call__`.
+            shape: of the new array; that of C if None.
+            arrays: what the caller passed; a later call on the same tensors of PyTorch is not checked again.
+        """
+        device = self._device_of(views, out)
+        wanted = self.signature.out
+        if out is None:
+            if self.signature.reads_out and self.signature.initial is None:
+                raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
+            out = empty_like(views[0], wanted.type, shape or wanted.shape, stream)
+        self.signature.check_overlap(views, out)
+        if device is None:
+            self._run_on_host(views, out)
+            return out.array
+        if self.device == EMULATOR:
+            raise ArgumentError(f"argument '{out.name}' is on a GPU, and the kernel runs on the emulator")
+        loaded = self._loaded.get(device) or self._load(device)
+        handle = stream_of(stream, device) if stream is not None else current_stream(views, out)
+        if self.signature.initial is not None and views[self.signature.initial].address != out.address:
+            copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(wanted), handle)
+        addresses = self._addresses(views, out)
+        loaded.launch(addresses, handle)
+        if self.signature.initial is None:
+            self._tensors.remember(arrays, out.array, loaded, addresses)
+        return out.array
+
+    def launch_tensors(
+        self, arrays: Sequence[object], out: object, stream: object, shape: tuple[int, ...]
+    ) -> object | None:
+        """Launches the kernel on tensors that it was launched on before; returns None, and does nothing, for others.
+
+        Args:
+            arrays, out, stream: as for `__call__`.
+            shape: of the new array.
+        """
+        return self._tensors.launch(arrays, out, stream, shape)
+
+    def _device_of(self, views: Sequence[View], out: View | None) -> int | None:
+        """Returns the GPU that all arrays are on; None where all are in host memory."""
+        device = views[0].device
+        for view in (*views[1:], *(() if out is None else (out,))):
+            if view.device != device:
+                places = [
+                    f"'{item.name}' is {'in host memory' if item.device is None else f'on GPU {item.device}'}"
+                    for item in (views[0], view)
+                ]
+                raise ArgumentError(f"argument {' and '.join(places)}; accepted: all arrays on one device")
+        return device
+
+    def _addresses(self, views: Sequence[View], out: View) -> tuple[int, ...]:
+        by_role = {"c": out.address}
+        for item, view in zip(self.signature.inputs, views):
+            if item.role == "ab":
+                by_role["a"] = by_role["b"] = view.address
+            elif item.role is not None and item.role != "c":
+                by_role[item.role] = view.address
+        return tuple(by_role.get(item.role, 0) for item in self.manifest.arguments)
+
+    def _load(self, device: int) -> LoadedKernel:
+        from stepladder.api.gpu import LoadedKernel, open_gpu
+
+        with self._lock:
+            if device not in self._loaded:
+                self._loaded[device] = LoadedKernel(self._built.bundle, open_gpu(device))
+            return self._loaded[device]
+
+    def _run_on_host(self, views: Sequence[View], out: View) -> None:
+        """Runs the kernel on arrays in host memory: on copies on the GPU, or on the emulator."""
+        shapes = {item.role: item.shape for item in self.manifest.arguments}
+        arrays: dict[str, np.ndarray] = {}
+        for item, view in zip(self.signature.inputs, views):
+            role = "a" if item.role == "ab" else item.role
+            if role is not None:
+                arrays[role] = _buffer(view, shapes[role])
+        initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, shapes["c"])
+        assert initial is not None  # the input that C's first content comes from has C's role
+        arrays["c"] = initial
+        if self.device == EMULATOR:
+            result = self._emulate(arrays)
+        else:
+            from stepladder.api.gpu import open_gpu
+
+            ordinal = self.device if isinstance(self.device, int) else open_gpu().device.ordinal
+            loaded = self._loaded.get(ordinal) or self._load(ordinal)
+            result = loaded.run_on_host_arrays(arrays, "c")
+        out.host()[...] = result.reshape(out.shape)
+
+    def _emulate(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        from stepladder.api.emulated import run
+
+        arrays = {**self._built.bundle.constants(), **arrays}
+        result, findings = run(self.dumps(), self._built.bundle, arrays)
+        if findings:
+            raise StepladderError(
+                f"the emulator found {len(findings)} faults of the kernel", notes=findings[:4], status=FAILED
+            )
+        return result
+
+
+def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the elements of a dense array in the order of its memory, as a row-major array of a buffer's shape."""
+    array = view.host()
+    # An axis that is broadcast has one element in memory.
+    array = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
+    order = sorted(range(array.ndim), key=lambda axis: -view.strides[axis] if array.shape[axis] > 1 else 0)
+    return array.transpose(order).reshape(shape)
+
+
+def current_stream(views: Sequence[View], out: View) -> int:
+    """Returns the stream that the library of the arrays uses now."""
+    for view in (out, *views):
+        if view.stream is not None:
+            return view.stream
+    return stream_of(None, out.device, out.array)

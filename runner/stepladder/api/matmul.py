@@ -1,0 +1,255 @@
+"""`stepladder.matmul`: kernels compiled on first use, one for each shape, kept in memory and on disk."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from stepladder.api.building import AUTO, EMULATOR
+from stepladder.api.compiling import compile as compile_kernel
+from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.kernel import Device, Kernel
+from stepladder.api.recording import Epilogue
+from stepladder.api.results import stream_of
+from stepladder.api.shapes import Shapes, recognize
+from stepladder.api.signature import check_alignment
+from stepladder.api.spec import MatmulSpec
+from stepladder.api.tensors import is_plain
+from stepladder.api.traced import trace
+from stepladder.api.views import View, row_major, same_strides, torch_module, type_name, view_of
+
+# Signatures of calls whose kernels are known.
+_KEPT = 2048
+
+# The type of the result, where it is not that of the operands.
+_RESULTS = {"i8": "i32", "f8E4M3FN": "f32", "f8E5M2": "f32"}
+_TYPES = ("f16", "bf16", "f32", "i8", "f8E4M3FN", "f8E5M2")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a call of one signature does: the kernel, and the shapes of the matmul."""
+
+    kernel: Kernel
+    shapes: Shapes
+
+
+_plans: OrderedDict[object, _Plan] = OrderedDict()
+# The same by what the tensors of a call tell without a view of them.
+_calls: OrderedDict[object, _Plan] = OrderedDict()
+_lock = threading.Lock()
+
+
+def matmul(
+    a: object,
+    b: object,
+    *,
+    c: object = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = (),
+    out: object = None,
+    dtype: object = None,
+    pipeline: str = AUTO,
+    target: str = AUTO,
+    device: Device = "auto",
+    stream: object = None,
+    **knobs: str | int,
+) -> Any:  # noqa: ANN401
+    """Returns AB, AB + C, or f(AB + C), by a kernel that is compiled when a shape is used first.
+
+    Args:
+        a: m x k, or a batch of such matrices, or a vector of k elements, as for `np.matmul`. Row- or column-major
+            (`x.T`), dense; an array of NumPy, or one on a GPU with DLPack or `__cuda_array_interface__`, of float16,
+            bfloat16, float32, int8, float8_e4m3fn or float8_e5m2. float32 is multiplied in TF32.
+        b: k x n, or a batch, or a vector, of the same element type.
+        c: added to the product: m x n, or a row (n,) or (1, n), a column (m, 1), one element. If it is `out`, the
+            product is added to it in place.
+        epilogue: a function of the product, an array of m x n, and of `operands`: elementwise operations, functions of
+            `stepladder.functions` or NumPy. Arrays that it captures are read when the kernel runs; they may be of the
+            shapes of `c`. It is traced in every call.
+        operands: arrays that the epilogue takes behind the product.
+        out: the result, row-major; a new array of the same library if None.
+        dtype: element type of the result; that of `out`, else of `a`, int32 for int8, float32 for float8.
+        pipeline, target, device: as for `stepladder.compile`.
+        stream: the stream to launch on; the one that the arrays' library uses now if None.
+        knobs: values of knobs of the pipeline.
+
+    Returns:
+        The result, of the shape that `np.matmul` gives it: `out`, or the new array.
+
+    Raises:
+        ArgumentError: an array that is not accepted; the message names it.
+        EpilogueError: the epilogue cannot be traced, or has side effects; with the file and the line.
+        StepladderError: no pipeline compiles this matmul.
+    """
+    call = None
+    if c is None and epilogue is None:
+        call = _call_of(a, b, out, (dtype, pipeline, target, device, *sorted(knobs.items())))
+        known = None if call is None else _calls.get(call)
+        if known is not None:
+            launched = known.kernel.launch_tensors((a, b), out, stream, known.shapes.result)
+            if launched is not None:
+                return launched
+    handle = None if stream is None else stream_of(stream)
+    seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
+    seen_out = None if out is None else view_of("out", out, handle)
+    options = (pipeline, target, device, tuple(sorted(knobs.items())))
+    wanted = None if dtype is None else type_name(dtype, "dtype")
+    if c is None and epilogue is None:
+        given = None if seen_out is None else seen_out.signature
+        key = (seen_a.signature, seen_b.signature, given, wanted, options)
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, None, False, options))
+        result = _run(plan, [seen_a, seen_b], seen_out, stream, (a, b))
+        if call is not None:
+            _keep(call, plan, _calls)
+        return result
+    in_place = c is not None and c is out
+    shapes = _shapes(seen_a, seen_b)
+    traced, further = _trace(seen_a, shapes, None if in_place else c, epilogue, operands)
+    key = (seen_a.signature, seen_b.signature, seen_out and seen_out.signature, wanted, options, traced, in_place)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, traced, in_place, options))
+    return _run(plan, [seen_a, seen_b, *further], seen_out, stream)
+
+
+def precompile(
+    specs: Iterable[MatmulSpec], *, pipeline: str = AUTO, target: str = AUTO, workers: int = 1, **knobs: str | int
+) -> list[Kernel]:
+    """Compiles a list of matmuls ahead of time, so that the calls that need them find them in the cache.
+
+    Args:
+        specs: what to compile.
+        pipeline, target, knobs: as for `compile`; a target that is named needs no GPU.
+        workers: threads that compile at one time.
+
+    Returns:
+        The kernels, in order.
+
+    Raises:
+        StepladderError: as for `compile`.
+    """
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+
+        def compile_one(spec: MatmulSpec) -> Kernel:
+            return compile_kernel(spec, pipeline=pipeline, target=target, **dict[str, Any](knobs))
+
+        return list(pool.map(compile_one, specs))
+
+
+def _keep(key: object, plan: _Plan, plans: OrderedDict[object, _Plan] = _plans) -> _Plan:
+    with _lock:
+        plans[key] = plan
+        while len(plans) > _KEPT:
+            plans.popitem(last=False)
+    return plan
+
+
+def _shapes(a: View, b: View) -> Shapes:
+    """Returns the sizes and layouts of a product; checks the element types."""
+    if a.type not in _TYPES:
+        raise ArgumentError(f"argument 'a' has elements of {a.type}; accepted: {', '.join(_TYPES)}")
+    if b.type != a.type:
+        raise ArgumentError(f"argument 'b' has elements of {b.type}; accepted: {a.type}, as argument 'a' has")
+    return recognize(a, b)
+
+
+def _sums(type_: str) -> str:
+    return "i32" if type_.startswith("i") else "f32"
+
+
+def _trace(
+    a: View, shapes: Shapes, c: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
+) -> tuple[Epilogue | None, tuple[View, ...]]:
+    """Returns the elementwise ops behind the product: the sum with `c`, then the epilogue."""
+    if c is None and epilogue is None:
+        return None, ()
+    if shapes.batch is not None:
+        raise ArgumentError(
+            f"argument '{'c' if c is not None else 'epilogue'}' is given for a batch of {shapes.batch} matrices b, and "
+            "elementwise ops are fused into single matmuls",
+            notes=["accepted: a batch of matrices a with one matrix b, whose rows are those of one matmul"],
+        )
+    named = [*([] if c is None else [("c", c)]), *((f"operands[{i}]", item) for i, item in enumerate(operands))]
+    if c is None:
+        assert epilogue is not None
+        return trace(epilogue, _sums(a.type), shapes.m, shapes.n, a.device, named)
+    function = epilogue
+
+    def with_c(product: Any, addend: Any, *others: Any) -> Any:  # noqa: ANN401
+        total = product + addend
+        return total if function is None else function(total, *others)
+
+    return trace(with_c, _sums(a.type), shapes.m, shapes.n, a.device, named, names_of=function)
+
+
+def _plan(
+    a: View, b: View, out: View | None, dtype: str | None, epilogue: Epilogue | None, in_place: bool, options: tuple
+) -> _Plan:
+    """Compiles the kernel of a call."""
+    shapes = _shapes(a, b)
+    stored = _RESULTS.get(a.type, a.type)
+    if epilogue is not None and a.type == "i8" and not epilogue.type.startswith("i"):
+        stored = "f32"
+    stored = dtype or (out.type if out is not None else stored)
+    if out is not None:
+        if out.type != stored:
+            raise ArgumentError(f"argument 'out' has elements of {out.type}; accepted: {stored}")
+        if out.shape != shapes.result:
+            raise ArgumentError(
+                f"argument 'out' is {shape_text(out.shape)}; accepted: {shape_text(shapes.result)}, the shape of the "
+                "product"
+            )
+        if not same_strides(out.shape, out.strides, row_major(out.shape)):
+            raise ArgumentError(
+                f"argument 'out' has strides {out.strides} in elements; accepted: contiguous, row-major",
+                notes=["an array made by empty() is; out=None makes one"],
+            )
+    pipeline, target, device, knobs = options
+    spec = MatmulSpec(
+        shapes.m,
+        shapes.n,
+        shapes.k,
+        a.type,
+        stored,
+        _sums(a.type),
+        shapes.a_layout,
+        shapes.b_layout,
+        shapes.batch,
+        shapes.broadcast,
+        in_place,
+        epilogue,
+    )
+    if a.device is not None and device == EMULATOR:
+        raise ArgumentError("argument 'a' is on a GPU, and device = 'emulator' takes arrays in host memory")
+    where = device if a.device is None else a.device
+    return _Plan(compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs)), shapes)
+
+
+def _call_of(a: object, b: object, out: object, options: tuple) -> object | None:
+    """Returns what the kernel of a call on tensors of PyTorch depends on; None for other arrays."""
+    torch: Any = torch_module()
+    if torch is None or not is_plain(a, torch) or not is_plain(b, torch):
+        return None
+    first: Any = a
+    second: Any = b
+    own = (first.shape, first.stride(), first.dtype, first.device, second.shape, second.stride(), second.dtype)
+    if out is None:
+        return own, options
+    if not is_plain(out, torch):
+        return None
+    result: Any = out
+    return own, options, result.shape, result.stride(), result.dtype
+
+
+def _run(plan: _Plan, views: list[View], out: View | None, stream: object, arrays: Sequence[object] = ()) -> Any:  # noqa: ANN401
+    """Runs a kernel on arrays in the shapes that the caller has."""
+    for view in (*views, *(() if out is None else (out,))):
+        check_alignment(view)
+    return plan.kernel.run(views, out, stream, plan.shapes.result, arrays)

@@ -1,0 +1,157 @@
+"""Recordings of epilogues: lists of scalar ops, and the arrays that they read."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+from stepladder.api import side_effects
+from stepladder.api.errors import EpilogueError
+from stepladder.api.views import View, view_of
+
+FLOATS = {"f32": 3, "bf16": 2, "f16": 1}
+INTEGERS = {"i32": 2, "i8": 1}
+OPERAND_TYPES = (*FLOATS, *INTEGERS)
+_ACCEPTED = (
+    "accepted: + - * /, comparisons, casts by astype, and relu, gelu, silu, sigmoid, tanh, exp, log, sqrt, erf, abs, "
+    "maximum, minimum, clip and where of stepladder.functions or NumPy"
+)
+
+
+@dataclass(frozen=True)
+class Op:
+    """A scalar op: `name` of `operands`, which are numbers of earlier ops, and its result's type.
+
+    `input` ops (with `text` the number of the input) stand for the elements of the product (0) and of the operands.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    type: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class OperandSpec:
+    """An operand of an epilogue: element type, extents of its row-major buffer, and the loops (i, j) of its axes, where
+    None stands for the coordinate 0."""
+
+    type: str
+    shape: tuple[int, ...]
+    loops: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """A traced epilogue: its ops in order, the number of the one that is the result, and its operands."""
+
+    ops: tuple[Op, ...]
+    result: int
+    operands: tuple[OperandSpec, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """The type of the result."""
+        return self.ops[self.result].type
+
+
+def refuse(what: str, accepted: str = _ACCEPTED) -> NoReturn:
+    """Raises EpilogueError at the line of the epilogue that is executed."""
+    raise EpilogueError(
+        f"the epilogue cannot be traced: {what}", location=side_effects.current_place(), notes=[accepted]
+    )
+
+
+class Value:
+    """A value of a recording: the number of its op, and its type."""
+
+    __slots__ = ("number", "recording", "type")
+
+    def __init__(self, recording: Recording, number: int, type_: str) -> None:
+        self.recording = recording
+        self.number = number
+        self.type = type_
+
+
+@dataclass
+class Recording:
+    """The ops recorded so far, for a product of `rows` x `columns`, and the arrays that it reads.
+
+    `make` is the class of values; all arrays are on the GPU `device`, or in host memory for None.
+    """
+
+    rows: int
+    columns: int
+    device: int | None
+    make: type[Value]
+    ops: dict[Op, int] = field(default_factory=dict)
+    views: list[View] = field(default_factory=list)
+    specs: list[OperandSpec] = field(default_factory=list)
+    inputs: dict[int, Value] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+
+    def record(self, name: str, operands: Sequence[Value], type_: str, text: str = "") -> Value:
+        """Records an op; one that is there already is not recorded twice."""
+        op = Op(name, tuple(item.number for item in operands), type_, text)
+        return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
+
+    def constant(self, value: float, type_: str) -> Value:
+        """Records a number."""
+        return self.record("arith.constant", (), type_, literal(value, type_))
+
+    def operand(self, array: object) -> Value:
+        """Records an array that the epilogue reads."""
+        if id(array) not in self.inputs:
+            name = self.names.get(id(array), f"operand {len(self.views)} of the epilogue")
+            view = view_of(name, array)
+            if view.device != self.device:
+                where = "in host memory" if view.device is None else f"on GPU {view.device}"
+                wanted = "in host memory" if self.device is None else f"on GPU {self.device}"
+                refuse(f"the array '{name}' is {where}", f"accepted: arrays {wanted}, as the operands of the product")
+            self.specs.append(self._spec(view))
+            self.views.append(view)
+            self.inputs[id(array)] = self.record("input", (), view.type, str(len(self.views)))
+        return self.inputs[id(array)]
+
+    def _spec(self, view: View) -> OperandSpec:
+        """Returns how the loops over C read an operand."""
+        if view.type not in OPERAND_TYPES:
+            refuse(f"'{view.name}' has elements of {view.type}", f"accepted: {', '.join(OPERAND_TYPES)}")
+        extents = (self.rows, self.columns)
+        axes = list(zip(view.shape, view.strides, extents[2 - len(view.shape) :], ("i", "j")[2 - len(view.shape) :]))
+        if len(view.shape) > 2 or any(extent not in (1, full) for extent, _, full, _ in axes):
+            shape = "x".join(map(str, view.shape))
+            refuse(
+                f"'{view.name}' is {shape}, which does not broadcast to {self.rows}x{self.columns}",
+                "accepted: one element, (n,), (1, n), (m, 1), (m, n)",
+            )
+        # The axes with elements, outermost first in memory; broadcast ones have a stride of 0 or one element.
+        used = [(stride, extent, loop) for extent, stride, _, loop in axes if extent > 1 and stride != 0]
+        used.sort(key=lambda item: -item[0])
+        expected = 1
+        for stride, extent, _ in reversed(used):
+            if stride != expected:
+                refuse(
+                    f"'{view.name}' has strides {view.strides}",
+                    "accepted: contiguous rows, columns and matrices, also transposed or broadcast",
+                )
+            expected *= extent
+        if not used:
+            return OperandSpec(view.type, (1,), (None,))
+        return OperandSpec(view.type, tuple(item[1] for item in used), tuple(item[2] for item in used))
+
+
+def literal(value: float, type_: str) -> str:
+    """Returns a number as MLIR reads it."""
+    if type_ in INTEGERS:
+        return str(operator.index(int(value)))
+    if math.isfinite(value) and not math.isinf(float(np.float32(value))):
+        return f"{float(value):.17e}"
+    bits = {"f32": (0x7FC00000, 0x7F800000), "f16": (0x7E00, 0x7C00), "bf16": (0x7FC0, 0x7F80)}[type_]
+    sign = 0 if math.isnan(value) or value > 0 else 1 << (31 if type_ == "f32" else 15)
+    return hex(sign | bits[not math.isnan(value)])

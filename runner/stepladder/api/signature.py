@@ -1,0 +1,165 @@
+"""The arguments of a kernel as its callers see them, and the checks of what they pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.spec import MatmulSpec
+from stepladder.api.views import View, row_major, same_strides
+from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import epilogue_role
+
+# Kernels read and write 16 bytes at once, and TMA wants as much.
+ALIGNMENT = 16
+
+
+def check_alignment(view: View) -> None:
+    """Checks the address of an array on a GPU.
+
+    Raises:
+        ArgumentError: it is no multiple of what kernels read at once.
+    """
+    if view.address % ALIGNMENT and view.device is not None:
+        raise ArgumentError(
+            f"argument '{view.name}' begins at address {view.address:#x}; accepted: multiples of {ALIGNMENT} bytes"
+        )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An array that a kernel takes.
+
+    Attributes:
+        name: for messages, and of the keyword of `out`.
+        role: which operand it is: `a`, `b`, `ab` for both, `c`, `d0` and so on; None where the kernel does not take it.
+        type: MLIR's name of the element type.
+        shape: extents.
+        strides: in elements.
+    """
+
+    name: str
+    role: str | None
+    type: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def check(self, view: View) -> None:
+        """Checks an argument.
+
+        Raises:
+            ArgumentError: another type, shape, strides or alignment; says what is accepted.
+        """
+        if view.type != self.type:
+            raise ArgumentError(f"argument '{self.name}' has elements of {view.type}; accepted: {self.type}")
+        if view.shape != self.shape:
+            raise ArgumentError(
+                f"argument '{self.name}' is {shape_text(view.shape)}; accepted: {shape_text(self.shape)}"
+            )
+        if not same_strides(self.shape, view.strides, self.strides):
+            layout = "contiguous, row-major" if self.strides == row_major(self.shape) else f"strides {self.strides}"
+            raise ArgumentError(
+                f"argument '{self.name}' has strides {view.strides} in elements; accepted: {layout}",
+                notes=["a copy with these strides is made by the caller, for example by np.ascontiguousarray(x)"],
+            )
+        check_alignment(view)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel is called with.
+
+    Attributes:
+        inputs: in the order of the call; also C, where the sums start from it.
+        out: C, which the kernel writes.
+        reads_out: whether the kernel reads what C held: C = AB + C.
+        initial: number of the input that C's first content comes from; None where it is `out` itself.
+    """
+
+    inputs: tuple[Parameter, ...]
+    out: Parameter
+    reads_out: bool = False
+    initial: int | None = None
+
+    def check_overlap(self, views: Sequence[View], out: View) -> None:
+        """Refuses an `out` that shares memory with an input.
+
+        Raises:
+            ArgumentError: names the two arguments.
+        """
+        if not out.is_writable:
+            raise ArgumentError("argument 'out' is read-only; accepted: an array that can be written")
+        end = out.address + out.size
+        for number, view in enumerate(views):
+            if view.address >= end or out.address >= view.address + view.size or view.device != out.device:
+                continue
+            if number == self.initial and view.address == out.address:
+                continue
+            raise ArgumentError(
+                f"argument 'out' overlaps argument '{view.name}' in memory; accepted: memory of its own"
+            )
+
+
+def of_spec(spec: MatmulSpec) -> Signature:
+    """Returns the signature of a matmul: A (m x k), B (k x n), operands of the epilogue, and C as `out`."""
+
+    def operand(name: str, rows: int, columns: int, layout: str, role: str) -> Parameter:
+        shape, strides = (rows, columns), (columns, 1) if layout == "row" else (1, rows)
+        if spec.batch is not None:
+            shape = (spec.batch, *shape)
+            strides = (0 if role in spec.broadcast else rows * columns, *strides)
+        return Parameter(name, role, spec.a_type, shape, strides)
+
+    inputs = [
+        operand("a", spec.m, spec.k, spec.a_layout, "a"),
+        operand("b", spec.k, spec.n, spec.b_layout, "b"),
+    ]
+    for number, item in enumerate(spec.epilogue.operands if spec.epilogue is not None else ()):
+        role = epilogue_role(number)
+        inputs.append(Parameter(role, role, item.type, item.shape, row_major(item.shape)))
+    shape = (spec.m, spec.n) if spec.batch is None else (spec.batch, spec.m, spec.n)
+    out = Parameter("out", "c", spec.stored, shape, row_major(shape))
+    return Signature(tuple(inputs), out, spec.accumulate)
+
+
+def of_bundle(bundle: Bundle) -> Signature:
+    """Returns the signature of a payload's function: its arguments in order, and C as `out`.
+
+    A buffer that the function writes and does not read is no input: it is `out`.
+
+    Raises:
+        StepladderError: a bundle without reference program, which has the function's arguments.
+    """
+    program = bundle.reference
+    if program is None:
+        raise StepladderError(f"'{bundle.path}' has no reference program, which describes its arguments")
+    constants = {item.role for item in bundle.manifest.arguments if item.data is not None}
+    accumulates = bundle.manifest.problem.accumulate
+    inputs: list[Parameter] = []
+    out: Parameter | None = None
+    initial = None
+    for number, item in enumerate(program.arguments):
+        if item.role in constants:
+            continue
+        parameter = Parameter(f"argument {number}", item.role, item.type, item.shape, row_major(item.shape))
+        if item.role == "c":
+            if item.after is not None:
+                out = Parameter("out", "c", item.type, item.shape, parameter.strides)
+                continue
+            initial = len(inputs) if accumulates else None
+        inputs.append(parameter)
+    for result in program.results:
+        if result.role == "c":
+            out = Parameter("out", "c", result.type, result.shape, row_major(result.shape))
+    if out is None:
+        raise StepladderError("the function of the payload has no result")
+    return Signature(tuple(inputs), out, accumulates, initial)
+
+
+def bytes_of(parameter: Parameter) -> int:
+    """Returns the bytes of an array."""
+    return math.prod(parameter.shape) * element_type(parameter.type).bytes

@@ -1,0 +1,241 @@
+"""Tracing of epilogues: a Python function of arrays becomes a list of scalar ops, which `spec` writes as MLIR.
+
+A function is called once with `Traced` values in place of arrays. Every operation on them is recorded; what cannot be
+recorded raises an `EpilogueError` with the file and the line of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from stepladder.api import side_effects
+from stepladder.api.errors import EpilogueError
+from stepladder.api.operations import absolute, as_condition, binary, cast, compare, divide, select, unary
+from stepladder.api.recording import FLOATS, Epilogue, Recording, Value, refuse
+from stepladder.api.views import View, type_name
+
+
+class Traced(Value):
+    """An element of the product, or what an epilogue computed of it: an array of C's shape to the epilogue.
+
+    It has the operators of arrays, and NumPy's functions take it. It has no numbers: what asks for them, such as `if`
+    or `float()`, is refused.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Extents of C."""
+        return self.recording.rows, self.recording.columns
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    def astype(self, dtype: object) -> Value:
+        """Returns the values, rounded to an element type, as `np.ndarray.astype`.
+
+        Args:
+            dtype: of floating point: `np.float16`, `"bf16"`, `np.float32`.
+        """
+        return cast(self, type_name(dtype, "dtype"))
+
+    to = astype
+
+    def __add__(self, other: object) -> Value:
+        return binary("add", self, other)
+
+    def __sub__(self, other: object) -> Value:
+        return binary("sub", self, other)
+
+    def __mul__(self, other: object) -> Value:
+        return binary("mul", self, other)
+
+    def __truediv__(self, other: object) -> Value:
+        return divide(self, other)
+
+    def __radd__(self, other: object) -> Value:
+        return binary("add", other, self)
+
+    def __rsub__(self, other: object) -> Value:
+        return binary("sub", other, self)
+
+    def __rmul__(self, other: object) -> Value:
+        return binary("mul", other, self)
+
+    def __rtruediv__(self, other: object) -> Value:
+        return divide(other, self)
+
+    def __neg__(self) -> Value:
+        if self.type in FLOATS:
+            return self.recording.record("arith.negf", [self], self.type)
+        return binary("sub", 0, self)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __abs__(self) -> Value:
+        return absolute(self)
+
+    def __pow__(self, exponent: object) -> Value:
+        if exponent == 2:
+            return self * self
+        if exponent == 3:
+            return self * self * self
+        if exponent == 0.5:
+            return unary("math.sqrt", self)
+        refuse(f"a power of {exponent}", "accepted: powers of 2, 3 and 0.5")
+
+    def __lt__(self, other: object) -> Value:
+        return compare("lt", self, other)
+
+    def __le__(self, other: object) -> Value:
+        return compare("le", self, other)
+
+    def __gt__(self, other: object) -> Value:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: object) -> Value:
+        return compare("ge", self, other)
+
+    def __eq__(self, other: object) -> Value:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return compare("eq", self, other)
+
+    def __ne__(self, other: object) -> Value:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return compare("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Traced) -> Value:
+        return select(as_condition(self), as_condition(other), self)
+
+    def __or__(self, other: Traced) -> Value:
+        return select(as_condition(self), self, as_condition(other))
+
+    def __bool__(self) -> bool:
+        refuse("a condition (`if`, `while`, `and`, `or`, `not`) on an array", "accepted: where(condition, x, y)")
+
+    def __float__(self) -> float:
+        refuse("the conversion of an array to a number")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __len__(self) -> int:
+        refuse("the length of an array")
+
+    def __iter__(self) -> NoReturn:
+        refuse("a loop over the elements of an array")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        refuse("indexing of an array: an epilogue computes each element on its own")
+
+    def __matmul__(self, other: object) -> NoReturn:
+        refuse("a second product in an epilogue")
+
+    __rmatmul__ = __matmul__
+
+    def __array__(self, *arguments: object, **keywords: object) -> NoReturn:
+        refuse("the conversion of an array to NumPy")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # Python and NumPy look up protocols that an array may have
+            raise AttributeError(name)
+        refuse(f"the attribute '{name}' of an array")
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **keywords: object) -> Value:
+        if method != "__call__" or any(value is not None for value in keywords.values()):
+            refuse(f"numpy.{function.__name__} with '{method}' or further arguments")
+        return call(function.__name__, inputs)
+
+    def __array_function__(
+        self, function: Callable, types: object, arguments: tuple[object, ...], keywords: dict[str, object]
+    ) -> Value:
+        return call(function.__name__, arguments, keywords)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable, types: object, arguments: tuple = (), keywords: dict | None = None
+    ) -> Value:
+        return call(function.__name__, arguments, keywords)
+
+
+def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | None = None) -> Value:
+    """Records a function of NumPy's or PyTorch's by its name."""
+    from stepladder.api import functions
+
+    known = functions.BY_NAME.get(name)
+    if known is None:
+        refuse(f"the function '{name}'")
+    try:
+        return known(*arguments, **(keywords or {}))
+    except TypeError as error:
+        refuse(f"the function '{name}' with these arguments ({error})")
+
+
+def trace(
+    function: Callable[..., Any],
+    type_: str,
+    rows: int,
+    columns: int,
+    device: int | None,
+    operands: Sequence[tuple[str, object]] = (),
+    names_of: Callable[..., Any] | None = None,
+) -> tuple[Epilogue, tuple[View, ...]]:
+    """Calls an epilogue with traced values.
+
+    Args:
+        function: of the product and the operands.
+        type_: element type of the product.
+        rows, columns: extents of the product.
+        device: ordinal of the GPU that all operands are on; None for host memory.
+        operands: name and array of what the function takes behind the product.
+        names_of: the function whose variables name captured arrays in messages; `function` if None.
+
+    Returns:
+        The epilogue, and the arrays that it reads, in the order of its operands.
+
+    Raises:
+        EpilogueError: an operation that is not elementwise, a side effect, a result that is no array of C's shape; with
+            the file and the line.
+        ArgumentError: an operand of a type that no kernel takes.
+    """
+    recording = Recording(rows, columns, device, Traced)
+    for cell_name, value in _captured(names_of or function):
+        recording.names.setdefault(id(value), cell_name)
+    for name, array in operands:
+        recording.names[id(array)] = name
+    product = recording.record("input", (), type_, "0")
+    read = [recording.operand(array) for _, array in operands]
+    result = side_effects.call_observed(function, [product, *read])
+    if not isinstance(result, Traced):
+        code = getattr(function, "__code__", None)
+        raise EpilogueError(
+            f"the epilogue returns a {type(result).__name__}, which does not depend on the product",
+            location=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
+            notes=["accepted: an array computed from the product"],
+        )
+    if result.type == "i1":
+        raise EpilogueError(
+            "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another number"]
+        )
+    return Epilogue(tuple(recording.ops), result.number, tuple(recording.specs)), tuple(recording.views)
+
+
+def _captured(function: Callable[..., Any]) -> list[tuple[str, object]]:
+    """Returns names and values of the variables around a function."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    found = []
+    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or ()):
+        try:
+            found.append((name, cell.cell_contents))
+        except ValueError:  # not assigned yet
+            continue
+    around = getattr(function, "__globals__", {})
+    return found + [(name, around[name]) for name in code.co_names if name in around]

@@ -1,0 +1,238 @@
+"""Views of arrays: address, shape, strides, element type and device of what a caller passes, without a copy.
+
+NumPy arrays and PyTorch tensors are read through their own attributes. Every other array on a GPU goes through
+`cuda.core.utils.StridedMemoryView`, which speaks DLPack and `__cuda_array_interface__`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stepladder.api.errors import ArgumentError
+from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
+
+_ACCEPTED = "accepted: NumPy arrays, and arrays on a GPU with DLPack or __cuda_array_interface__ (PyTorch, CuPy, JAX)"
+# MLIR's name -> the name of the type in NumPy, ml_dtypes and PyTorch.
+_NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+    "i8": "int8",
+    "i32": "int32",
+}
+_BY_NAME = {name: type_ for type_, name in _NAMES.items()}
+
+
+@dataclass(slots=True)
+class View:
+    """An array as a kernel sees it.
+
+    Attributes:
+        name: of the argument, for messages.
+        address: of the first element.
+        shape: extents.
+        strides: in elements, of every axis.
+        type: MLIR's name of the element type.
+        device: ordinal of the GPU; None in host memory.
+        array: the array itself, which keeps the memory alive.
+        is_writable: whether a kernel may write it.
+        stream: handle of the stream that the array's library uses now; None where it does not say.
+    """
+
+    name: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    type: str
+    device: int | None
+    array: Any
+    is_writable: bool = True
+    stream: int | None = None
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What a kernel depends on: shape, strides, element type and device."""
+        return self.shape, self.strides, self.type, self.device
+
+    @property
+    def size(self) -> int:
+        """Bytes from the first element to the end of the last one, of an array without negative strides."""
+        if 0 in self.shape:
+            return 0
+        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides))
+        return (last + 1) * element_type(self.type).bytes
+
+    def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
+        """Returns the same memory with other extents and strides."""
+        return replace(self, shape=shape, strides=strides)
+
+    def host(self) -> np.ndarray:
+        """Returns an array in host memory with the view's shape and strides, of the same memory."""
+        array = self.array if isinstance(self.array, np.ndarray) else _numpy_of_torch(self.array, self.type)
+        bytes_ = array.itemsize
+        strides = [stride * bytes_ for stride in self.strides]
+        return np.lib.stride_tricks.as_strided(array, self.shape, strides, writeable=self.is_writable)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the strides, in elements, of a row-major array."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def same_strides(shape: tuple[int, ...], given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Tells whether strides reach the same elements; those of axes of one element do not matter."""
+    return given == wanted or all(
+        one == other for extent, one, other in zip(shape, given, wanted, strict=True) if extent > 1
+    )
+
+
+def torch_module() -> Any:  # noqa: ANN401
+    """Returns PyTorch where the process has imported it; else None: then no argument is a tensor of it."""
+    return sys.modules.get("torch")
+
+
+def is_array(value: object) -> bool:
+    """Tells whether a value is an array, and not a number."""
+    if isinstance(value, np.generic):
+        return False
+    return isinstance(value, np.ndarray) or any(
+        hasattr(value, name) for name in ("__dlpack__", "__cuda_array_interface__")
+    )
+
+
+def view_of(name: str, array: object, stream: int | None = None) -> View:
+    """Returns the view of an argument.
+
+    Args:
+        name: of the argument, for messages.
+        array: what the caller passed.
+        stream: handle of the stream that will read it; None for the one that its library uses now.
+
+    Raises:
+        ArgumentError: no array, of an element type that no kernel takes, or a tensor that needs a gradient.
+    """
+    torch = torch_module()
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _view_of_torch(name, array, torch)
+    if isinstance(array, np.ndarray):
+        return _view_of_numpy(name, array)
+    if not is_array(array):
+        raise ArgumentError(f"argument '{name}' is a {type(array).__name__}, which is no array; {_ACCEPTED}")
+    return _view_of_any(name, array, stream)
+
+
+def _type_of(name: str, dtype: object) -> str:
+    """Returns MLIR's name of an element type of a library."""
+    text = str(getattr(dtype, "name", None) or dtype).removeprefix("torch.")
+    if text not in _BY_NAME:
+        known = ", ".join(_NAMES[type_] for type_ in ELEMENT_TYPES)
+        raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {known}")
+    return _BY_NAME[text]
+
+
+def type_name(dtype: object, name: str) -> str:
+    """Returns MLIR's name of an element type that is given as a name of MLIR's, or as a type of NumPy or PyTorch.
+
+    Args:
+        dtype: for example `"bf16"`, `np.float16`, `torch.bfloat16`.
+        name: of the argument, for messages.
+
+    Raises:
+        ArgumentError: a type that no kernel takes.
+    """
+    if isinstance(dtype, str):
+        return element_type(dtype).name if dtype in ELEMENT_TYPES else _type_of(name, dtype)
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        return _type_of(name, np.dtype(dtype))
+    return _type_of(name, dtype)
+
+
+def _view_of_numpy(name: str, array: np.ndarray) -> View:
+    type_ = _type_of(name, array.dtype)
+    bytes_ = array.itemsize
+    if any(stride % bytes_ for stride in array.strides):
+        raise ArgumentError(f"argument '{name}' has strides of parts of an element; accepted: whole elements")
+    if not array.dtype.isnative:
+        raise ArgumentError(f"argument '{name}' has elements in another byte order; accepted: the machine's")
+    strides = tuple(stride // bytes_ for stride in array.strides)
+    return View(name, array.ctypes.data, array.shape, strides, type_, None, array, array.flags.writeable)
+
+
+# torch.dtype -> MLIR's name: looking a type up by its name takes longer than a launch may.
+_TORCH_TYPES: dict[object, str] = {}
+
+
+def _view_of_torch(name: str, tensor: Any, torch: Any) -> View:  # noqa: ANN401
+    type_ = _TORCH_TYPES.get(tensor.dtype)
+    if type_ is None:
+        type_ = _TORCH_TYPES[tensor.dtype] = _type_of(name, tensor.dtype)
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ArgumentError(
+            f"argument '{name}' needs a gradient, which a kernel does not record",
+            notes=["stepladder.pytorch.matmul records it; `.detach()` and `torch.no_grad()` do without"],
+        )
+    try:
+        address, strides = tensor.data_ptr(), tensor.stride()
+    except RuntimeError as error:  # sparse tensors, and those of tracers, which have no memory
+        raise ArgumentError(f"argument '{name}' has no dense memory ({error}); {_ACCEPTED}") from None
+    device = tensor.device
+    ordinal = None
+    if device.type == "cuda":
+        ordinal = device.index
+    elif device.type != "cpu":
+        raise ArgumentError(f"argument '{name}' is on the device '{device}'; accepted: tensors on 'cuda'")
+    return View(name, address, tuple(tensor.shape), strides, type_, ordinal, tensor)
+
+
+def _numpy_of_torch(tensor: Any, type_: str) -> np.ndarray:  # noqa: ANN401
+    """Returns a tensor in host memory as an array of NumPy, of the same memory."""
+    dtype = element_type(type_).dtype
+    if dtype.isbuiltin == 1:
+        return tensor.detach().numpy()
+    bits = getattr(torch_module(), f"int{dtype.itemsize * 8}")
+    return tensor.detach().view(bits).numpy().view(dtype)
+
+
+def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: ANN401
+    """Returns the view of an array of another library, through cuda.core."""
+    try:
+        strided = importlib.import_module("cuda.core.utils").StridedMemoryView
+    except ImportError as error:
+        raise ArgumentError(
+            f"argument '{name}' is a {type(array).__name__}, which is read through cuda.core, and that is not "
+            f"installed ({error}); accepted without it: NumPy arrays and PyTorch tensors"
+        ) from None
+    interface = getattr(array, "__cuda_array_interface__", None)
+    uses = interface.get("stream") if interface is not None else None
+    try:
+        # -1: the caller orders the work; otherwise the array's library makes its work precede that of the stream.
+        seen = strided.from_any_interface(array, -1 if stream is None else stream)
+    except Exception as error:  # of the array's library, of any kind
+        raise ArgumentError(f"argument '{name}' cannot be read as an array: {error}") from error
+    shape = tuple(seen.shape)
+    strides = row_major(shape) if seen.strides is None else tuple(seen.strides)
+    ordinal = None if not seen.is_device_accessible or seen.device_id < 0 else seen.device_id
+    if ordinal is None:
+        raise ArgumentError(
+            f"argument '{name}' is a {type(array).__name__} in host memory; {_ACCEPTED}",
+            notes=["np.asarray(x) makes a NumPy array of it"],
+        )
+    return View(
+        name,
+        seen.ptr,
+        shape,
+        strides,
+        _type_of(name, seen.dtype),
+        ordinal,
+        array,
+        not seen.readonly,
+        uses,
+    )

@@ -1,0 +1,117 @@
+"""Arguments of calls from Python: shapes and strides are recognized, and what no kernel takes is refused by name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.api.shapes import Shapes, recognize
+from stepladder.api.views import type_name, view_of
+
+RUNNER = Path(__file__).resolve().parents[2] / "runner"
+
+
+def recognized(a, b) -> Shapes:
+    return recognize(view_of("a", a), view_of("b", b))
+
+
+def zeros(*shape) -> np.ndarray:
+    return np.zeros(shape, np.float16)
+
+
+@pytest.mark.parametrize(
+    "a, b, expected",
+    [
+        (zeros(4, 8), zeros(8, 6), Shapes(4, 6, 8, None, "row", "row", "", (4, 6))),
+        (zeros(8, 4).T, zeros(6, 8).T, Shapes(4, 6, 8, None, "column", "column", "", (4, 6))),
+        (zeros(8), zeros(8, 6), Shapes(1, 6, 8, None, "row", "row", "", (6,))),
+        (zeros(4, 8), zeros(8), Shapes(4, 1, 8, None, "row", "row", "", (4,))),
+        (zeros(2, 3, 4, 8), zeros(8, 6), Shapes(24, 6, 8, None, "row", "row", "", (2, 3, 4, 6))),
+        (zeros(3, 4, 8), zeros(3, 8, 6), Shapes(4, 6, 8, 3, "row", "row", "", (3, 4, 6))),
+        (zeros(3, 4, 8), zeros(3, 6, 8).swapaxes(1, 2), Shapes(4, 6, 8, 3, "row", "column", "", (3, 4, 6))),
+        (zeros(4, 8), zeros(3, 8, 6), Shapes(4, 6, 8, 3, "row", "row", "a", (3, 4, 6))),
+        (zeros(3, 8, 4).swapaxes(1, 2), zeros(8, 6), Shapes(4, 6, 8, 3, "column", "row", "b", (3, 4, 6))),
+        (np.broadcast_to(zeros(4, 8), (3, 4, 8)), zeros(3, 8, 6), Shapes(4, 6, 8, 3, "row", "row", "a", (3, 4, 6))),
+        (zeros(1, 4, 8), zeros(1, 8, 6), Shapes(4, 6, 8, None, "row", "row", "", (1, 4, 6))),
+    ],
+)
+def test_layouts_and_batches_are_recognized(a, b, expected) -> None:
+    assert recognized(a, b) == expected
+    assert expected.result == np.matmul(a, b).shape
+
+
+@pytest.mark.parametrize(
+    "a, b, message",
+    [
+        (zeros(4, 16)[:, ::2], zeros(8, 6), r"argument 'a' has strides \(16, 2\)"),
+        (zeros(4, 16)[:, :8], zeros(8, 6), r"argument 'a' has strides \(16, 1\)"),
+        (zeros(4, 8), zeros(8, 12)[:, :6], "argument 'b' has strides"),
+        (zeros(4, 8), zeros(7, 6), "a has 8 columns, and b 7 rows"),
+        (zeros(6, 4, 8)[::2], zeros(3, 8, 6), "argument 'a' has strides"),
+        (zeros(3, 4, 8), zeros(2, 8, 6), "the same batch, or one matrix for all"),
+        (zeros(0, 8), zeros(8, 6), "extents of at least 1"),
+        (np.array(1, np.float16), zeros(8, 6), "argument 'a' is a single element"),
+    ],
+)
+def test_operands_that_would_need_a_copy_are_refused(a, b, message) -> None:
+    with pytest.raises(stepladder.ArgumentError, match=message):
+        recognized(a, b)
+
+
+def test_elements() -> None:
+    assert view_of("a", np.zeros(2, ml_dtypes.bfloat16)).type == "bf16"
+    assert type_name(np.float32, "dtype") == type_name("f32", "dtype") == type_name("float32", "dtype") == "f32"
+    with pytest.raises(stepladder.ArgumentError, match="argument 'b' has elements of float64; accepted: float16"):
+        stepladder.matmul(zeros(2, 2), np.zeros((2, 2)), device="emulator")
+    with pytest.raises(stepladder.ArgumentError, match="argument 'b' has elements of f32; accepted: f16"):
+        stepladder.matmul(zeros(2, 2), np.zeros((2, 2), np.float32), device="emulator")
+    with pytest.raises(stepladder.ArgumentError, match="in another byte order"):
+        view_of("a", np.zeros(2, ">f4"))
+
+
+def test_what_is_no_array_is_refused() -> None:
+    with pytest.raises(stepladder.ArgumentError, match="argument 'a' is a list, which is no array; accepted: NumPy"):
+        stepladder.matmul([[1.0]], zeros(1, 1))
+    with pytest.raises(stepladder.ArgumentError, match="argument 'stream' is a str"):
+        stepladder.matmul(zeros(1, 1), zeros(1, 1), stream="main")
+    with pytest.raises(stepladder.ArgumentError, match="a dict cannot be compiled"):
+        stepladder.compile({})
+    with pytest.raises(stepladder.ArgumentError, match="device = 'cpu': accepted are 'auto', 'emulator'"):
+        stepladder.compile(stepladder.MatmulSpec(64, 64, 64), device="cpu")
+
+
+@pytest.mark.parametrize(
+    "out, message",
+    [
+        (np.zeros((4, 5), np.float16), "argument 'out' is 4 x 5; accepted: 4 x 6"),
+        (np.zeros((4, 6), np.int8), "argument 'out' has elements of i8; accepted"),
+        (np.zeros((4, 12), np.float16)[:, ::2], "argument 'out' has strides .12, 2.* accepted: contiguous, row-major"),
+        (np.zeros((6, 4), np.float16).T, "argument 'out' has strides"),
+    ],
+)
+def test_results_that_no_kernel_writes_are_refused(out, message) -> None:
+    dtype = "f16" if out.dtype == np.int8 else None
+    with pytest.raises(stepladder.ArgumentError, match=message):
+        stepladder.matmul(zeros(4, 8), zeros(8, 6), out=out, dtype=dtype, device="emulator")
+
+
+def test_a_batch_with_an_epilogue_is_refused() -> None:
+    with pytest.raises(stepladder.ArgumentError, match="argument 'epilogue' is given for a batch of 3"):
+        stepladder.matmul(zeros(3, 4, 8), zeros(3, 8, 6), epilogue=lambda x: -x, device="emulator")
+
+
+def test_the_package_imports_nothing_before_a_name_is_used() -> None:
+    script = (
+        "import sys, stepladder\n"
+        "assert not [name for name in sys.modules if name.startswith(('stepladder.', 'numpy', 'torch', 'mlir'))]\n"
+        "assert set(stepladder.__all__) <= set(dir(stepladder))\n"
+        "for name in stepladder.__all__: getattr(stepladder, name)\n"
+        "assert not [name for name in sys.modules if name.startswith(('torch', 'mlir', 'cuda.', 'llvmlite'))]\n"
+        "try: stepladder.other\n"
+        "except AttributeError as error: assert 'other' in str(error)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(RUNNER), "PATH": ""}, check=True)

@@ -1,0 +1,180 @@
+"""Epilogues: what is traced of a Python function, and what is refused."""
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder import functions as F
+from stepladder.api.recording import OperandSpec
+from stepladder.api.traced import trace
+
+ROWS, COLUMNS = 4, 8
+ROW = np.linspace(-1, 1, COLUMNS, dtype=np.float32)
+MATRIX = np.linspace(-2, 2, ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
+
+
+def of(function, *operands, sums="f32"):
+    named = [(f"operand {number}", item) for number, item in enumerate(operands)]
+    return trace(function, sums, ROWS, COLUMNS, None, named)
+
+
+def refused(function, *operands, sums="f32") -> stepladder.EpilogueError:
+    with pytest.raises(stepladder.EpilogueError) as caught:
+        of(function, *operands, sums=sums)
+    return caught.value
+
+
+def test_operations_are_recorded_once() -> None:
+    epilogue, views = of(lambda x: (x + ROW) * (x + ROW))
+    assert [op.name for op in epilogue.ops] == ["input", "input", "arith.addf", "arith.mulf"]
+    assert epilogue.ops[-1].operands == (2, 2) and epilogue.result == 3
+    assert [view.array is ROW for view in views] == [True]
+
+
+def test_functions_of_numpy_are_those_of_the_package() -> None:
+    mine, _ = of(lambda x: F.where(x > 0, F.tanh(x), F.minimum(F.exp(x), 1.0)))
+    numpys, _ = of(lambda x: np.where(x > 0, np.tanh(x), np.minimum(np.exp(x), 1.0)))
+    assert mine == numpys
+    assert of(lambda x: ROW + x)[0].ops[-1] == of(lambda x: np.add(ROW, x))[0].ops[-1]
+
+
+@pytest.mark.parametrize(
+    "array, spec",
+    [
+        (ROW, OperandSpec("f32", (COLUMNS,), ("j",))),
+        (ROW[None], OperandSpec("f32", (COLUMNS,), ("j",))),
+        (np.ones((ROWS, 1), np.float16), OperandSpec("f16", (ROWS,), ("i",))),
+        (MATRIX, OperandSpec("f32", (ROWS, COLUMNS), ("i", "j"))),
+        (np.ones((COLUMNS, ROWS), np.float32).T, OperandSpec("f32", (COLUMNS, ROWS), ("j", "i"))),
+        (np.ones((1, 1), np.float32), OperandSpec("f32", (1,), (None,))),
+        (np.broadcast_to(ROW, (ROWS, COLUMNS)), OperandSpec("f32", (COLUMNS,), ("j",))),
+    ],
+)
+def test_operands_are_read_as_they_are_in_memory(array, spec) -> None:
+    assert of(lambda x, d: x + d, array)[0].operands == (spec,)
+
+
+def test_element_types() -> None:
+    epilogue, _ = of(lambda x: x.astype("bf16") + 1)
+    assert [op.type for op in epilogue.ops] == ["f32", "bf16", "bf16", "bf16"]
+    epilogue, _ = of(lambda x: x * 0.5, sums="i32")
+    assert [op.name for op in epilogue.ops] == ["input", "arith.sitofp", "arith.constant", "arith.mulf"]
+    epilogue, _ = of(lambda x: x + 3, sums="i32")
+    assert epilogue.type == "i32" and epilogue.ops[1].text == "3"
+    assert of(lambda x, d: x * d, np.ones(COLUMNS, np.float16))[0].type == "f32"
+
+
+def test_numbers_that_are_not_finite() -> None:
+    texts = [op.text for op in of(lambda x: F.clip(x, -np.inf, np.inf) + np.nan)[0].ops if "constant" in op.name]
+    assert texts == ["0xff800000", "0x7f800000", "0x7fc00000"]
+
+
+def total(x):
+    return x.sum()
+
+
+def branches(x):
+    if x > 0:
+        return x
+    return -x
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (branches, "a condition"),
+        (total, "the attribute 'sum'"),
+        (lambda x: np.sum(x), "the function 'sum'"),
+        (lambda x: x @ x, "a second product"),
+        (lambda x: x[0], "indexing"),
+        (lambda x: float(x), "conversion of an array to a number"),
+        (lambda x: x**7, "a power of 7"),
+        (lambda x: x + "1", "a value of type str"),
+        (lambda x: x + (x > 0), "arithmetic on a condition"),
+        (lambda x: x.astype(np.int32), "a cast from f32 to i32"),
+        (lambda x: x + np.ones(3, np.float32), "does not broadcast to 4x8"),
+        (lambda x: x + np.ones((ROWS, 2 * COLUMNS), np.float32)[:, ::2], "has strides"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused_with_its_line(function, message) -> None:
+    error = refused(function)
+    assert message in error.message and error.notes
+    first = function.__code__.co_firstlineno
+    file, _, line = (error.location or "").rpartition(":")
+    assert file == __file__ and first <= int(line) <= first + 2
+
+
+def test_results_that_are_no_array_are_refused() -> None:
+    assert "returns a float" in refused(lambda x: 1.0).message
+    assert "returns a condition" in refused(lambda x: x > 0).message
+
+
+seen: list = []
+counter = 0
+
+
+def appends(x):
+    seen.append(1)
+    return x
+
+
+def prints(x):
+    print("traced")
+    return x
+
+
+def writes_global(x):
+    global counter
+    counter = 1
+    return x
+
+
+def writes_element(x):
+    ROW[0] = 1
+    return x
+
+
+def calls_what_writes(x):
+    return appends(x)
+
+
+def yields(x):
+    yield x
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (appends, "list.append()"),
+        (prints, "print()"),
+        (writes_global, "writes the global variable 'counter'"),
+        (writes_element, "writes an element"),
+        (calls_what_writes, "list.append()"),
+        (yields, "a generator"),
+    ],
+)
+def test_side_effects_are_refused_before_they_happen(function, message, capsys) -> None:
+    error = refused(function)
+    assert "side effect" in error.message and message in error.message
+    assert (error.location or "").startswith(f"{__file__}:")
+    assert not seen and counter == 0 and ROW[0] == -1 and not capsys.readouterr().out
+
+
+def test_a_variable_around_the_function_is_not_written() -> None:
+    calls = 0
+
+    def counts(x):
+        nonlocal calls
+        calls += 1
+        return x
+
+    assert "writes the variable 'calls'" in refused(counts).message and calls == 0
+
+
+def test_functions_take_arrays_of_numpy() -> None:
+    x = np.linspace(-3, 3, 7)
+    assert np.allclose(F.silu(x), x / (1 + np.exp(-x)))
+    assert np.allclose(F.gelu(x), F.gelu(x, "tanh"), atol=1e-3)
+    assert np.array_equal(F.leaky_relu(x, 0.5), np.where(x > 0, x, x / 2))
+    with pytest.raises(ValueError, match="'none' and 'tanh'"):
+        F.gelu(x, "other")

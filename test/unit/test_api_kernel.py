@@ -1,0 +1,119 @@
+"""Kernels compiled from payloads and specs: what they are called with, and what they tell."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.codegen import toolchain
+
+PLUGIN = Path(__file__).resolve().parents[1] / "inputs" / "plugin"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_ptxas() -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except stepladder.StepladderError as error:
+        pytest.skip(error.message)
+
+
+def random(*shape, dtype=np.float16, seed=0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def product(a, b) -> np.ndarray:
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def test_a_payload_that_accumulates(tmp_path) -> None:
+    file = tmp_path / "matmul.mlir"
+    file.write_text(matmul_text(64, 64, 32))
+    kernel = stepladder.compile(file, device="emulator", target="sm_90a")
+    a, b, c = random(64, 32), random(32, 64, seed=1), random(64, 64, dtype=np.float32, seed=2)
+    wanted = product(a, b) + c
+    held = c.copy()
+    assert kernel(a, b, out=held) is held and np.abs(held - wanted).max() < 1e-4
+    assert kernel(a, b, held) is held  # as the function's own argument
+    assert np.abs(held - wanted - product(a, b)).max() < 1e-4
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is missing: the kernel adds the product"):
+        kernel(a, b)
+    with pytest.raises(stepladder.ArgumentError, match="1 arrays were passed, and the kernel takes 2"):
+        kernel(a)
+    with pytest.raises(stepladder.ArgumentError, match="'argument 0' is 32 x 64; accepted: 64 x 32"):
+        kernel(b, a, out=held)
+    with pytest.raises(stepladder.ArgumentError, match="'argument 0' has elements of f32; accepted: f16"):
+        kernel(c, b, out=held)
+    with pytest.raises(stepladder.ArgumentError, match=r"'argument 1' has strides .* accepted: contiguous, row-major"):
+        kernel(a, random(64, 32, seed=1).T, out=held)
+    held.flags.writeable = False
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is read-only"):
+        kernel(a, b, out=held)
+
+
+def test_what_a_kernel_tells(tmp_path) -> None:
+    kernel = stepladder.compile(matmul_text(64, 64, 32, accumulate=False), target="sm_90a", stages=2)
+    assert kernel.manifest.knobs["stages"] == 2 and kernel.manifest.pipeline == "wgmma"
+    assert "linalg.matmul" in kernel.ir("input") and kernel.ir() == kernel.ir(kernel.steps[-1])
+    with pytest.raises(stepladder.ArgumentError, match=r"no step 'tile_to_block' ran .did you mean 'tile_to_blocks'"):
+        kernel.ir("tile_to_block")
+    kernel.save(tmp_path / "saved.bundle")
+    loaded = stepladder.load(tmp_path / "saved.bundle", device="emulator")
+    assert loaded.manifest.kernel_name == kernel.manifest.kernel_name and loaded.ir() == kernel.ir()
+    a, b = random(64, 32), random(32, 64, seed=1)
+    assert np.abs(loaded(a, b) - product(a, b)).max() < 1e-4
+    assert "C = AB, 64 x 64 x 32" in repr(loaded)
+
+
+TENSORS = """
+func.func @layer(%x: tensor<2x32x48xf16>, %c: tensor<2x32x64xf32>) -> tensor<2x32x64xf32> {
+  %w = arith.constant dense<WEIGHTS> : tensor<48x64xf16>
+  %m = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x32x48xf16> into tensor<64x48xf16>
+  %d = tensor.collapse_shape %c [[0, 1], [2]] : tensor<2x32x64xf32> into tensor<64x64xf32>
+  %p = linalg.matmul ins(%m, %w : tensor<64x48xf16>, tensor<48x64xf16>) outs(%d : tensor<64x64xf32>)
+    -> tensor<64x64xf32>
+  %r = tensor.expand_shape %p [[0, 1], [2]] output_shape [2, 32, 64] : tensor<64x64xf32> into tensor<2x32x64xf32>
+  return %r : tensor<2x32x64xf32>
+}
+"""
+
+
+def test_a_function_of_tensors_with_a_constant() -> None:
+    weights = random(48, 64, seed=3)
+    text = TENSORS.replace("WEIGHTS", f'"0x{weights.tobytes().hex().upper()}"')
+    kernel = stepladder.compile(text, device="emulator", target="sm_90a")
+    x, c = random(2, 32, 48), random(2, 32, 64, dtype=np.float32, seed=1)
+    before = c.copy()
+    got = kernel(x, c)
+    assert np.abs(got - product(x, weights) - c).max() < 1e-4 and np.array_equal(c, before)
+    assert kernel(x, c, out=c) is c and np.array_equal(c, got)
+
+
+def test_a_pipeline_of_the_user() -> None:
+    kernel = stepladder.compile(
+        matmul_text(128, 128, 64, accumulate=False),
+        pipeline=PLUGIN / "occupancy.mlir",
+        plugins=[PLUGIN / "occupancy.py"],
+        device="emulator",
+        resident=2,
+        target="sm_80",
+    )
+    assert "limit_registers" in kernel.steps and kernel.manifest.knobs["resident"] == 2
+    a, b = random(128, 64), random(64, 128, seed=1)
+    assert np.abs(kernel(a, b) - product(a, b)).max() < 1e-4
+
+
+def test_refusals_have_the_messages_of_the_command_line() -> None:
+    with pytest.raises(stepladder.StepladderError, match="m must be a multiple of block_m, but m = 40"):
+        stepladder.compile(stepladder.MatmulSpec(40, 64, 64), pipeline="mma_sync", target="sm_80")
+    with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload") as caught:
+        stepladder.compile(stepladder.MatmulSpec(40, 65, 64), target="sm_90a")
+    assert [note.partition(":")[0] for note in caught.value.notes] == ["wgmma", "mma_sync", "wmma"]
+    with pytest.raises(stepladder.StepladderError, match="unknown target 'sm_91'"):
+        stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_91")
+    with pytest.raises(stepladder.StepladderError, match=r"no linalg\.matmul in the payload"):
+        stepladder.compile("func.func @f() {\n  return\n}\n", target="sm_80")
+    with pytest.raises(stepladder.StepladderError, match="no knob 'block_q'"):
+        stepladder.compile(stepladder.MatmulSpec(64, 64, 64), pipeline="wgmma", target="sm_90a", block_q=3)

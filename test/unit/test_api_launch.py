@@ -1,0 +1,190 @@
+"""Launches from Python without a GPU: what is asked of the driver, by the fake of `fake_cuda`."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import stepladder
+from conftest import make_manifest, make_problem
+from fake_cuda import KERNEL, FakeGpu, Names
+from stepladder.api import gpu as api_gpu
+from stepladder.api.building import Built, target_for
+from stepladder.api.gpu import LoadedKernel, open_gpu
+from stepladder.api.kernel import Kernel
+from stepladder.api.results import stream_of
+from stepladder.api.views import View, row_major
+from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.reference import matmul_program
+
+CONTEXT = 1234
+OTHER = 99
+STREAM = 555
+
+
+class Driver:
+    """What of the driver `fake_cuda` lacks: contexts, captures."""
+
+    def __init__(self, fake: FakeGpu) -> None:
+        self.current = OTHER
+        self.capture = (0, 0)
+        fake.set_current = self.set_current
+        self.pushed: list[int] = []
+        driver = fake.driver
+        driver.CUcontext = driver.CUstream = int
+        driver.CUstreamCaptureMode = driver.CUstreamCaptureStatus = Names()
+        driver.results |= {
+            "cuInit": lambda flags: None,
+            "cuCtxGetCurrent": lambda: self.current,
+            "cuCtxSetCurrent": self.make_current,
+            "cuCtxPushCurrent": self.push,
+            "cuCtxPopCurrent": self.pop,
+            "cuThreadExchangeStreamCaptureMode": lambda mode: mode,
+        }
+        driver.cuStreamGetCaptureInfo = lambda stream: (0, *self.capture)
+
+    def set_current(self) -> None:
+        self.current = CONTEXT
+
+    def make_current(self, context) -> None:
+        self.current = context
+
+    def push(self, context) -> None:
+        self.pushed.append(self.current)
+        self.current = context
+
+    def pop(self) -> int:
+        self.current = self.pushed.pop()
+        return CONTEXT
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setattr(api_gpu, "_gpus", {})
+    gpu = FakeGpu()
+    gpu.contexts = Driver(gpu)
+    open_gpu(0, gpu.cuda)
+    return gpu
+
+
+def views(problem, *addresses, device=0) -> list[View]:
+    shapes = [problem.a_shape, problem.b_shape, problem.c_shape]
+    types = [problem.a_type, problem.b_type, problem.c_type]
+    return [
+        View(name, address, shape, row_major(shape), type_, device, SimpleNamespace(name=name))
+        for name, address, shape, type_ in zip(("a", "b", "out"), addresses, shapes, types)
+    ]
+
+
+def kernel_of(bundle: Bundle) -> Kernel:
+    reference = matmul_program(bundle.manifest.problem)
+    whole = Bundle(bundle.path, bundle.manifest, bundle.cubin, bundle.ptx, reference)
+    return Kernel(Built(whole, None, None))
+
+
+def launches(gpu: FakeGpu) -> list[list]:
+    return gpu.called("cuLaunchKernelEx")
+
+
+def test_the_context_of_the_thread_stays(fake, bundle) -> None:
+    assert fake.contexts.current == OTHER
+    kernel = kernel_of(read_bundle(bundle))
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    assert kernel.run([a, b], out, STREAM) is out.array
+    assert kernel.run([a, b], out, 0) is out.array
+    assert fake.contexts.current == OTHER and not fake.contexts.pushed
+    streams = [config.hStream for config, *_ in launches(fake)]
+    assert streams == [STREAM, 0] and launches(fake)[0][1] == KERNEL
+
+
+def test_a_known_set_of_addresses_asks_for_nothing_but_the_launch(fake, bundle) -> None:
+    kernel = kernel_of(read_bundle(bundle))
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    kernel.run([a, b], out, STREAM)
+    before = len(fake.calls)
+    for _ in range(3):
+        kernel.run([a, b], out, STREAM)
+    assert [name for name, *_ in fake.calls[before:]] == ["cuLaunchKernelEx"] * 3
+    config, function, places, extra = launches(fake)[-1]
+    assert (config.gridDimX, config.blockDimX, function, extra) == (1, 64, KERNEL, 0) and type(places) is int
+
+
+def test_descriptors_are_encoded_once_for_an_address(fake, tma_bundle) -> None:
+    fake.cluster = (1, 2, 1)
+    kernel = kernel_of(read_bundle(tma_bundle))
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    kernel.run([a, b], out, STREAM)
+    kernel.run([a, b], out, STREAM)
+    assert [item["address"] for item in fake.driver.encoded] == [0x8000, 0x1000]
+    other, *_ = views(kernel.manifest.problem, 0x40000)
+    kernel.run([other, b], out, STREAM)
+    assert [item["address"] for item in fake.driver.encoded][2:] == [0x8000, 0x40000]
+    assert launches(fake)[0][0].numAttrs == 1  # programmatic dependent launch
+
+
+def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake) -> None:
+    problem = make_problem(accumulate=False)
+    ptx = "\t.global .align 16 .b8 workspace[1024];\n"
+    bundle = Bundle(SimpleNamespace(name="x"), make_manifest(problem), b"cubin", ptx, matmul_program(problem))
+    loaded = LoadedKernel(bundle, open_gpu(0))
+    assert len(fake.called("load")) == 1
+    loaded.launch((16, 32, 48), STREAM)
+    loaded.launch((16, 32, 48), STREAM)
+    assert len(fake.called("load")) == 1
+    loaded.launch((16, 32, 48), STREAM + 1)
+    assert len(fake.called("load")) == 2
+    active = fake.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    for number, loads in ((7, 3), (7, 3), (8, 4)):
+        fake.contexts.capture = (active, number)
+        loaded.launch((16, 32, 48), STREAM)
+        assert len(fake.called("load")) == loads
+    assert len(launches(fake)) == 6
+
+
+def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:
+    fake.cluster = (1, 2, 1)
+    kernel = kernel_of(read_bundle(tma_bundle))
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    threads = [threading.Thread(target=lambda: [kernel.run([a, b], out, STREAM) for _ in range(20)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(launches(fake)) == 160 and len(fake.driver.encoded) == 2 and len(fake.called("load")) == 1
+
+
+def test_arguments_on_a_gpu(fake, bundle) -> None:
+    kernel = kernel_of(read_bundle(bundle))
+    problem = kernel.manifest.problem
+    a, b, out = views(problem, 0x1000, 0x8000, 0x20000)
+    with pytest.raises(stepladder.ArgumentError, match="'a' is on GPU 0 and 'b' is on GPU 1; accepted: all arrays on"):
+        kernel.run([a, views(problem, 0, 0x8000, device=1)[1]], out)
+    with pytest.raises(stepladder.ArgumentError, match="'a' is on GPU 0 and 'out' is in host memory"):
+        kernel.run([a, b], views(problem, 0, 0, 0x20000, device=None)[2])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' overlaps argument 'b' in memory"):
+        kernel.run([a, b], views(problem, 0, 0, 0x8000 + 64)[2])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'a' begins at address 0x1002; accepted: multiples"):
+        kernel.signature.inputs[0].check(views(problem, 0x1002)[0])
+    assert not launches(fake)
+
+
+def test_a_failed_launch_is_an_error(fake, bundle) -> None:
+    kernel = kernel_of(read_bundle(bundle))
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    fake.errors["cuLaunchKernelEx"] = ["CUDA_ERROR_LAUNCH_FAILED"]
+    with pytest.raises(stepladder.CudaError, match="cuLaunchKernelEx failed: CUDA_ERROR_LAUNCH_FAILED"):
+        kernel.run([a, b], out, STREAM)
+
+
+def test_streams_of_libraries() -> None:
+    assert stream_of(5) == 5
+    assert stream_of(SimpleNamespace(cuda_stream=6)) == stream_of(SimpleNamespace(ptr=6)) == 6
+    assert stream_of(SimpleNamespace(__cuda_stream__=lambda: (0, 7))) == 7
+    assert stream_of(None) == 0
+
+
+def test_targets_of_gpus() -> None:
+    capabilities = [(7, 5), (8, 0), (8, 7), (9, 0), (12, 0)]
+    assert [target_for(item) for item in capabilities] == ["sm_75", "sm_80", "sm_86", "sm_90a", "sm_90"]
+    with pytest.raises(stepladder.StepladderError, match=r"compute capability 7\.0"):
+        target_for((7, 0))

@@ -1,0 +1,139 @@
+"""Matmuls of arrays from Python on the emulator, compared with NumPy in float64."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder import functions as F
+from stepladder.api import building
+from stepladder.pipeline.codegen import toolchain
+
+M, N, K = 64, 72, 40
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_ptxas() -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except stepladder.StepladderError as error:
+        pytest.skip(error.message)
+
+
+def random(*shape, dtype=np.float16, seed=0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def wide(array) -> np.ndarray:
+    return np.asarray(array).astype(np.float64)
+
+
+def close(got, wanted, tolerance=1e-5) -> None:
+    assert got.shape == wanted.shape
+    scale = max(1.0, float(np.abs(wanted).max()))
+    assert np.abs(wide(got) - wanted).max() <= tolerance * scale
+
+
+def run(*arrays, **options):
+    return stepladder.matmul(*arrays, device="emulator", **options)
+
+
+def test_layouts_types_and_the_result() -> None:
+    a, b = random(K, M, dtype=ml_dtypes.bfloat16).T, random(N, K, dtype=ml_dtypes.bfloat16, seed=1).T
+    got = run(a, b)
+    assert got.dtype == ml_dtypes.bfloat16
+    close(got, wide(a) @ wide(b), 2**-8)
+    out = np.empty((M, N), np.float32)
+    assert run(a, b, out=out) is out
+    close(out, wide(a) @ wide(b))
+
+
+def test_a_batch_with_one_b_is_one_matmul() -> None:
+    a, b = random(2, 4, 8, K), random(K, N, seed=1)
+    close(run(a, b, dtype="f32"), wide(a) @ wide(b))
+
+
+def test_a_batch_from_strides() -> None:
+    # Heads of an attention block: a view of (batch, head, row, column), and keys of which all matrices are transposed.
+    a, b = random(3, 32, K), random(3, N, K, seed=1).swapaxes(1, 2)
+    close(run(a, b, dtype="f32"), wide(a) @ wide(b))
+
+
+def test_an_epilogue_with_a_bias_and_a_matrix() -> None:
+    a, b = random(M, K), random(K, N, seed=1)
+    bias, column = random(N, dtype=np.float32, seed=2), random(M, 1, seed=3)
+    residual = random(N, M, dtype=np.float32, seed=4).T
+    close(
+        run(a, b, epilogue=lambda x, scale: F.gelu(x * 0.25 + bias) * scale + residual, operands=[column], dtype="f32"),
+        F.gelu((wide(a) @ wide(b)) * 0.25 + bias) * wide(column) + residual,
+    )
+
+
+def test_conditions_and_casts_of_an_epilogue() -> None:
+    a, b = random(M, K), random(K, N, seed=1)
+
+    def shrunk(x):
+        rounded = x.astype(np.float32)
+        return F.where((rounded > 1) | (rounded < -1), F.clip(rounded, -3, 3), 0.0) - F.absolute(x)
+
+    product = wide(a) @ wide(b)
+    wanted = np.where(np.abs(product) > 1, np.clip(product, -3, 3), 0) - np.abs(product)
+    sure = np.abs(np.abs(product) - 1) > 1e-4
+    got = run(a, b, epilogue=shrunk, dtype="f32")
+    close(got[sure], wanted[sure])
+
+
+def test_c_is_added() -> None:
+    a, b, c = random(M, K), random(K, N, seed=1), random(M, N, seed=2)
+    wanted = wide(a) @ wide(b) + wide(c)
+    close(run(a, b, c=c[0], epilogue=F.relu, dtype="f32"), np.maximum(wide(a) @ wide(b) + wide(c[0]), 0))
+    held = c.copy()
+    assert run(a, b, c=held, out=held) is held
+    close(held, wanted, 2**-10)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' overlaps argument 'c'"):
+        run(a, b, c=held[:], out=held)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' overlaps argument 'a'"):
+        square = random(M, M)
+        run(square, square.T, out=square)
+
+
+def test_integers_with_scales() -> None:
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-100, 100, shape, dtype=np.int8) for shape in ((128, 64), (64, 128)))
+    exact = a.astype(np.int32) @ b.astype(np.int32)
+    assert np.array_equal(run(a, b), exact)
+    scale = random(128, dtype=np.float32)
+    close(run(a, b, epilogue=lambda x: x * scale), exact * wide(scale))
+
+
+def test_a_call_compiles_once_and_threads_share_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path))
+    compiled = []
+    compile_by = building.compile_by
+    monkeypatch.setattr(building, "compile_by", lambda *job: compiled.append(job) or compile_by(*job))
+    a, b = random(48, 56), random(56, 40, seed=1)
+    wanted = wide(a) @ wide(b)
+    results: list = []
+    threads = [threading.Thread(target=lambda: results.append(run(a, b, dtype="f32"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and len(compiled) == 1
+    for result in results:
+        close(result, wanted)
+    assert any(tmp_path.iterdir())
+
+    # Another process finds the kernel on disk; one whose cache was deleted compiles it again.
+    monkeypatch.setattr(building, "_memory", type(building._memory)())
+    spec = stepladder.MatmulSpec(48, 40, 56, c_type="f32", acc_type="f32")
+    kernel = stepladder.precompile([spec], target="sm_90a")[0]
+    assert len(compiled) == 1
+    assert "gpu.launch_func" in kernel.ir("outline_kernel") and kernel.manifest.target == "sm_90a"
+    for file in tmp_path.iterdir():
+        file.unlink()
+    monkeypatch.setattr(building, "_memory", type(building._memory)())
+    stepladder.precompile([spec], target="sm_90a")
+    assert len(compiled) == 2

@@ -1,0 +1,55 @@
+"""The Python blocks of docs/python.md run, in order, from the top of a copy of the checkout."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+import documented
+from conftest import NO_GPU
+
+PAGE = documented.ROOT / "docs" / "python.md"
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="not a checkout")
+
+
+def blocks(*needs: str) -> list[str]:
+    """Returns the code of the blocks that need at most something, each with its lines numbered from 1."""
+    found = []
+    for token in MarkdownIt().parse(PAGE.read_text()):
+        language, *needed = token.info.split() or [""]
+        if token.type == "fence" and language == "python" and set(needed) <= set(needs):
+            found.append(token.content)
+    return found
+
+
+def run(codes: list[str], tmp_path: Path) -> None:
+    script = "names = {}\n" + "".join(
+        f"exec(compile({code!r}, 'python.md, block {number}', 'exec'), names)\n"
+        for number, code in enumerate(codes, start=1)
+    )
+    runner = str(documented.ROOT / "runner")
+    environment = {**os.environ, "PYTHONPATH": runner, "STEPLADDER_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=documented.ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_blocks_run_without_a_gpu(tmp_path) -> None:
+    codes = blocks()
+    assert len(codes) >= 6
+    run(codes, tmp_path)
+
+
+@pytest.mark.gpu
+def test_blocks_run_on_a_gpu(tmp_path) -> None:
+    assert not NO_GPU
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs PyTorch")
+    codes = [code for code in blocks("torch", "gpu") if "import" in code.splitlines()[0] or "torch" in code]
+    assert len(codes) > 1
+    run(["from stepladder import functions as F\n", *codes], tmp_path)
