@@ -119,6 +119,13 @@ def _check_type(op: ir.Operation, operand: ir.Value) -> None:
 def _check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
     if inner.name not in SCALAR_OPS:
         raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
+    for value in inner.operands:
+        if isinstance(value.owner, ir.Block) and value.owner.owner != op:
+            raise refuse(
+                op,
+                f"{op.name} takes a number of type {value.type}, an argument of the function",
+                "accepted: a constant, or a tensor of one element",
+            )
     for value in (*inner.operands, *inner.results):
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
