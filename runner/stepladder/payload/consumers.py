@@ -60,8 +60,12 @@ def reads_output(op: ir.Operation) -> bool:
     return len(arguments) == len(op.operands) and bool(list(arguments[len(arguments) - 1].uses))
 
 
-def check(op: ir.Operation) -> None:
+def check(op: ir.Operation, rank: int) -> None:
     """Checks that an op computes each element of one output from the elements of its inputs at the same place.
+
+    Args:
+        op: the op.
+        rank: of C: two, or three in a batch.
 
     Raises:
         StepladderError: a reduction, several results, `linalg.index`, other indexing maps than those of whole operands,
@@ -77,8 +81,8 @@ def check(op: ir.Operation) -> None:
         raise refuse(
             op, f"{op.name} writes its result by the map {output}; it must be that of the loops in their order"
         )
-    if output.n_dims > 2:
-        raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, two")
+    if output.n_dims > rank:
+        raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, {rank}")
     for map_ in inputs:
         _check_map(op, map_)
     for operand in op.operands:
