@@ -21,13 +21,16 @@ module attributes {transform.with_named_sequence} {
         cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
         a_rows = "1 if cyclic else block_m * block_k / (threads * run)",
         b_rows = "1 if cyclic else block_k * block_n / (threads * run)",
-        run = "8", a_width = "block_k", b_width = "block_n",
+        run = "8", a_width = "block_k if a_layout == 'row' else block_m",
+        b_width = "block_n if b_layout == 'row' else block_k",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
         // The product that elementwise ops read.
         sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer else 0",
         // Two bytes an f16, in rows padded against bank conflicts.
-        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding)) + sums_bytes",
+        a_tile = "block_m * block_k / a_width * (a_width + padding)",
+        b_tile = "block_k * block_n / b_width * (b_width + padding)",
+        shared_bytes = "stages * 2 * (a_tile + b_tile) + sums_bytes",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
       }} {

@@ -44,11 +44,14 @@ module attributes {transform.with_named_sequence} {
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
         // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls.
         a_rows = "block_m * block_k / (threads * run)", b_rows = "block_k * block_n / (threads * run)",
-        run = "8", a_width = "block_k", b_width = "block_n",
+        run = "8", a_width = "block_k if a_layout == 'row' else block_m",
+        b_width = "block_n if b_layout == 'row' else block_k",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
         // Two bytes an f16, in rows padded against bank conflicts.
-        shared_bytes = "stages * 2 * (block_m * (block_k + padding) + block_k * (block_n + padding))",
+        a_tile = "block_m * block_k / a_width * (a_width + padding)",
+        b_tile = "block_k * block_n / b_width * (b_width + padding)",
+        shared_bytes = "stages * 2 * (a_tile + b_tile)",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {

@@ -74,6 +74,30 @@ gpu.module @kernels {
 
 // -----
 
+// Fragments of column-major operands are loaded as such, and the products say so.
+// CHECK-LABEL: gpu.func @columns(
+// CHECK-DAG: [[a:%.+]] = gpu.subgroup_mma_load_matrix %A{{.*}} {leadDimension = 24 : index, transpose}{{.*}}"AOp"
+// CHECK-DAG: [[b:%.+]] = gpu.subgroup_mma_load_matrix %B{{.*}} {leadDimension = 40 : index, transpose}{{.*}}"BOp"
+// CHECK: gpu.subgroup_mma_compute [[a]], [[b]], %{{.*}} {a_transpose, b_transpose}
+#a = affine_map<(i, j, k) -> (k, i)>
+#b = affine_map<(i, j, k) -> (j, k)>
+#c = affine_map<(i, j, k) -> (i, j)>
+gpu.module @kernels {
+  gpu.func @columns(%A: memref<16x24xf16>, %B: memref<16x40xf16>, %C: memref<16x16xf32>) kernel {
+    %zero = arith.constant 0.0 : f16
+    %zeros = arith.constant dense<0.0> : vector<16x16xf32>
+    %c0 = arith.constant 0 : index
+    %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x24xf16>, vector<16x16xf16>
+    %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x40xf16>, vector<16x16xf16>
+    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.return
+  }
+}
+
+// -----
+
 // expected-error@unknown {{A and B must be of f16, and accumulators of f16 or f32}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>

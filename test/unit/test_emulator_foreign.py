@@ -218,6 +218,37 @@ def test_f64_matrices_are_multiplied_in_f64() -> None:
     assert np.array_equal(outcome.arguments[2], a @ a.T)
 
 
+def column_major(compute: str) -> str:
+    """A product of f64 matrices, of which A is loaded transposed; `compute` has the attributes of the product."""
+    return launch(
+        f"""
+        %p = gpu.subgroup_mma_load_matrix %A[%c0, %c0] {{leadDimension = 8 : index, transpose}}
+            : memref<4x8xf64> -> !gpu.mma_matrix<8x4xf64, "AOp">
+        %q = gpu.subgroup_mma_load_matrix %B[%c0, %c0] {{leadDimension = 8 : index}}
+            : memref<4x8xf64> -> !gpu.mma_matrix<4x8xf64, "BOp">
+        %c = gpu.subgroup_mma_load_matrix %C[%c0, %c0] {{leadDimension = 8 : index}}
+            : memref<8x8xf64> -> !gpu.mma_matrix<8x8xf64, "COp">
+        %d = gpu.subgroup_mma_compute %p, %q, %c {compute} : !gpu.mma_matrix<8x4xf64, "AOp">,
+            !gpu.mma_matrix<4x8xf64, "BOp"> -> !gpu.mma_matrix<8x8xf64, "COp">
+        gpu.subgroup_mma_store_matrix %d, %C[%c0, %c0] {{leadDimension = 8 : index}}
+            : !gpu.mma_matrix<8x8xf64, "COp">, memref<8x8xf64>
+        gpu.terminator""",
+        threads=32,
+        arguments="%A: memref<4x8xf64>, %B: memref<4x8xf64>, %C: memref<8x8xf64>",
+    )
+
+
+def test_a_matrix_that_is_loaded_transposed() -> None:
+    a, b = np.arange(32.0).reshape(4, 8), np.arange(32.0).reshape(4, 8)[:, ::-1].copy()
+    outcome = run_clean(column_major("{a_transpose}"), a, b, np.zeros((8, 8)))
+    assert np.array_equal(outcome.arguments[2], a.T @ b)
+
+
+def test_a_product_of_a_matrix_in_another_layout_than_it_says() -> None:
+    with pytest.raises(StepladderError, match="loaded with a_transpose"):
+        run_clean(column_major(""), np.zeros((4, 8)), np.zeros((4, 8)), np.zeros((8, 8)))
+
+
 # Forms of launches, kernels and calls.
 
 

@@ -19,7 +19,6 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "a_type == 'f16' and b_type == 'f16' and acc_type in ['f16', 'f32']",
          message = "A and B must be of f16, and accumulators of f16 or f32"},
-        {condition = "a_layout == 'row' and b_layout == 'row'", message = "A and B must be row-major"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
@@ -29,6 +28,20 @@ module attributes {transform.with_named_sequence} {
     // Converts the k loop as a whole: accumulators carried by iter_args become `!gpu.mma_matrix` values.
     %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %kernel
       : (!transform.any_op) -> !transform.any_op
+    // Upstream loads the fragments of a column-major operand as such. Which registers hold which elements depends on
+    // the layout, and a product must name that of its operands.
+    %products = transform.structured.match ops{["gpu.subgroup_mma_compute"]} in %wmma
+      : (!transform.any_op) -> !transform.any_op
+    transform.tune.alternatives<"a_layout"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "a_layout == 'column'"}} {
+    }, {
+      transform.annotate %products "a_transpose" : !transform.any_op
+    }
+    transform.tune.alternatives<"b_layout"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "b_layout == 'column'"}} {
+    }, {
+      transform.annotate %products "b_transpose" : !transform.any_op
+    }
     transform.include @canonicalize failures(propagate) (%wmma) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -2,7 +2,8 @@
 //
 // Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column; when the row pitch is a multiple
 // of 128 bytes, all rows start in the same bank and the accesses serialize. Eight f16 more a row shift consecutive rows
-// by 4 banks. Any multiple of eight keeps rows 16-byte aligned, as WMMA loads require.
+// by 4 banks. Any multiple of eight keeps rows 16-byte aligned, as WMMA loads require. Rows are those of the tile as
+// stored: a column-major A has block_m elements in a row, not block_k.
 //
 // At this point every access to a tile is indexed (transfers, and loads and stores in loops), so the shape of the tile
 // can change without a change of address arithmetic.
@@ -16,17 +17,22 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @pad_shared_memory(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, left_out = {padding = 0 : i64}} {
+      attributes {optimization, left_out = {padding = 0 : i64}, requires = [
+        {condition = "a_width == (block_k if a_layout == 'row' else block_m)",
+         message = "a_width must be the row length of A's tile as stored"},
+        {condition = "b_width == (block_n if b_layout == 'row' else block_k)",
+         message = "b_width must be the row length of B's tile as stored"}
+      ]} {
     // `structured.replace` does not check the type: the new allocation is larger, and all uses are indexed accesses.
     %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
-    %a_padded = transform.structured.replace %a attributes {knobs = {shape = "[block_m, block_k + padding]"}} {
+    %a_padded = transform.structured.replace %a attributes {knobs = {shape = "[block_m * block_k / a_width, a_width + padding]"}} {
       %tile = memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
 
     %b = transform.structured.match ops{["memref.alloc"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
-    %b_padded = transform.structured.replace %b attributes {knobs = {shape = "[block_k, block_n + padding]"}} {
+    %b_padded = transform.structured.replace %b attributes {knobs = {shape = "[block_k * block_n / b_width, b_width + padding]"}} {
       %tile = memref.alloc() {operand_b} : memref<32x136xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
     transform.yield

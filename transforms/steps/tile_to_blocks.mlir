@@ -37,6 +37,10 @@ module attributes {transform.with_named_sequence} {
          message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
+        {condition = "(m + block_m - 1) // block_m <= 65535",
+         message = "C must have at most 65535 rows of tiles: blocks along y of a grid"},
+        {condition = "(m + block_m - 1) // block_m * ((n + block_n - 1) // block_n) * batch <= 2147483647",
+         message = "C must have at most 2147483647 tiles: blocks of a grid"},
         {condition = "batch <= 65535", message = "a batch must have at most 65535 matmuls: blocks along z of a grid"},
         {condition = "not batched or m > 1 and n > 1 and k > 1",
          message = "m, n and k of a batch must be above 1: dimensions of 1 are dropped with that of the batch"}

@@ -22,6 +22,18 @@ def setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def binding(text: str) -> tuple[str, int]:
+    """Parses NAME=SIZE.
+
+    Raises:
+        ArgumentTypeError: the text has another form, or the size is no whole number from 1.
+    """
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=SIZE, for example M=4096 or arg0.1=512")
+    return name, positive(value)
+
+
 def names(text: str) -> list[str]:
     """Parses NAME[,NAME...].
 
@@ -78,6 +90,16 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool) -> 
         "--function",
         metavar="NAME",
         help="the function to compile, of a payload in which several have a contraction",
+    )
+    parser.add_argument(
+        "--bind",
+        metavar="NAME=SIZE",
+        dest="sizes",
+        action="append",
+        type=binding,
+        default=[],
+        help="give a dynamic dimension of the payload a size: M, N, K or BATCH of its matmul, or argN.D, dimension D "
+        "of argument N; may be repeated",
     )
 
 

@@ -60,8 +60,12 @@ def reads_output(op: ir.Operation) -> bool:
     return len(arguments) == len(op.operands) and bool(list(arguments[len(arguments) - 1].uses))
 
 
-def check(op: ir.Operation) -> None:
+def check(op: ir.Operation, rank: int) -> None:
     """Checks that an op computes each element of one output from the elements of its inputs at the same place.
+
+    Args:
+        op: the op.
+        rank: of C: two, or three in a batch.
 
     Raises:
         StepladderError: a reduction, several results, `linalg.index`, other indexing maps than those of whole operands,
@@ -77,8 +81,8 @@ def check(op: ir.Operation) -> None:
         raise refuse(
             op, f"{op.name} writes its result by the map {output}; it must be that of the loops in their order"
         )
-    if output.n_dims > 2:
-        raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, two")
+    if output.n_dims > rank:
+        raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, {rank}")
     for map_ in inputs:
         _check_map(op, map_)
     for operand in op.operands:
@@ -119,6 +123,13 @@ def _check_type(op: ir.Operation, operand: ir.Value) -> None:
 def _check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
     if inner.name not in SCALAR_OPS:
         raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
+    for value in inner.operands:
+        if isinstance(value.owner, ir.Block) and value.owner.owner != op:
+            raise refuse(
+                op,
+                f"{op.name} takes a number of type {value.type}, an argument of the function",
+                "accepted: a constant, or a tensor of one element",
+            )
     for value in (*inner.operands, *inner.results):
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")

@@ -237,7 +237,8 @@ class Flow:
 
     def _consume(self, op: ir.Operation) -> None:
         """Follows an elementwise op: on the product, or on arguments that it is combined with."""
-        consumers.check(op)
+        shape = list(ir.ShapedType(self.matmul.operands[2].type).shape)
+        consumers.check(op, len(shape))
         inputs, output = consumers.parts(op)
         target = self._content(output, op)
         arguments = op.regions[0].blocks[0].arguments
@@ -260,11 +261,10 @@ class Flow:
                 raise refuse(op, f"{op.name} writes {target.kind.value}, and takes no result of linalg.matmul")
             self.values[op.results[0]] = Content(Kind.DERIVED)
             return
-        whole = ir.AffineMap.get_identity(2)
+        whole = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
             if _is_shaped(operand) and self._content(operand, op).kind in PRODUCT and map_ != whole:
                 raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
-        shape = list(ir.ShapedType(self.matmul.operands[2].type).shape)
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
         if is_memref(output) and (self.result is None or self._number(output, op) != self.result[0]):

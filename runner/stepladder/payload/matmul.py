@@ -118,7 +118,13 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     location = diagnostics.location_text(matmul.location)
     types = [ir.ShapedType(operand.type) for operand in matmul.operands]
     if not all(type_.has_static_shape for type_ in types):
-        raise StepladderError(f"{matmul.name} has dynamic shapes; sizes must be static", location=location)
+        raise StepladderError(
+            f"{matmul.name} has dynamic shapes; sizes must be static",
+            location=location,
+            notes=[
+                "--bind M=4096 gives a dynamic dimension a size: M, N, K, BATCH, or argN.D, dimension D of argument N"
+            ],
+        )
     a_map, b_map = _maps(matmul, location)
     _check_signed(matmul, location)
     a, b, c = types

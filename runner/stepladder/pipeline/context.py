@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stepladder import extension
 from stepladder.extension import plugins
@@ -11,6 +11,7 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
+from stepladder.payload.binding import bind
 from stepladder.runtime.errors import StepladderError
 
 
@@ -53,3 +54,22 @@ def parse_payload(text: str, name: str) -> ir.Module:
         ) from None
     ssa_names.restore(module, text)
     return module
+
+
+def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | None) -> str:
+    """Returns a payload whose dynamic dimensions have sizes (`payload.binding`), with the locations of the given one.
+
+    Args:
+        text: MLIR; it is returned as it is without sizes.
+        name: the file it came from, for messages.
+        sizes: extents by the names of `--bind`.
+        function: name of the function that is compiled, or None.
+
+    Raises:
+        StepladderError: as `parse_payload` and `bind`.
+    """
+    if not sizes:
+        return text
+    module = parse_payload(text, name)
+    bind(module, sizes, function)
+    return module.operation.get_asm(enable_debug_info=True, use_name_loc_as_prefix=True)

@@ -10,10 +10,11 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.comparison import count_mismatches, inputs_by_number, row_blocks
-from stepladder.verify.error_propagation import BoundedEvaluation, product_of
-from stepladder.verify.inputs import Further, Operands, logical_operands
+from stepladder.verify.comparison import count_mismatches, inputs_by_number, row_blocks, rows_of
+from stepladder.verify.error_propagation import BoundedEvaluation, SquaredProduct, product_of
+from stepladder.verify.inputs import Further, Operands
 from stepladder.verify.report import CheckReport
+from stepladder.verify.structured_evaluation import Region
 from stepladder.verify.tolerance import Tolerance
 
 
@@ -35,11 +36,11 @@ def compare_epilogue(
 
     Args:
         check: `exact` or `random`.
-        problem: of m x n elements of C, with elementwise ops.
+        problem: what the kernel computes, with elementwise ops.
         reference: what the kernel must compute.
         operands: A, B, and what C holds before the launch, as stored.
         further: operands of the elementwise ops.
-        got: C after the launch, m x n.
+        got: C after the launch.
         backend: computes the reference.
     """
     xp = backend.xp
@@ -48,17 +49,17 @@ def compare_epilogue(
     inputs = inputs_by_number(problem, reference, operands, further)
     product = product_of(reference).results[0]
     once = element_type(problem.acc_type).unit_roundoff
-    b_squared = backend.load(logical_operands(problem, *operands[:2])[1], "float32") ** 2
+    squares = SquaredProduct(reference, inputs, backend)
 
-    def summed(rows: slice) -> Array:
-        rounding = abs(bounded.rows(product, rows)) * once
+    def summed(region: Region) -> Array:
+        rounding = abs(bounded.part(product, region, keep=False)) * once
         if is_exact:
             return rounding
-        a_squared = backend.load(logical_operands(problem, *operands[:2])[0][rows], "float32") ** 2
-        return rounding + backend.cast(xp.sqrt(a_squared @ b_squared), "float64") * tolerance.element
+        root = xp.sqrt(squares.part(product, region, keep=False))
+        return rounding + backend.cast(root, "float64") * tolerance.element
 
-    def typical(rows: slice) -> Array:
-        sums = bounded.rows(product, rows)
+    def typical(region: Region) -> Array:
+        sums = bounded.part(product, region, keep=False)
         mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
         return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean)
 
@@ -70,8 +71,8 @@ def compare_epilogue(
     c = reference.output("c")
     for rows in row_blocks(problem):
         with np.errstate(all="ignore"):
-            expected = bounded.rows(c, rows)
-            bound, other = bounded.error_of_rows(c, rows), usual.error_of_rows(c, rows)
+            expected = rows_of(bounded, c, problem, rows)
+            bound, other = (each.error_of_rows(c, rows, problem.c_shape) for each in (bounded, usual))
             values = backend.load(got[rows], "float64")
             error = xp.abs(values - expected)
         # Nothing is known of elements whose values can leave their type, or have none.

@@ -35,8 +35,8 @@ from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.scalar_operations import ARITHMETIC
 from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
 
-# Function of rows of the product: bounds of their errors.
-Bound = Callable[[slice], Array]
+# Function of a region of the product: bounds of the errors of its elements.
+Bound = Callable[[Region], Array]
 
 _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
@@ -57,6 +57,24 @@ def _reduces(generic: Generic) -> bool:
     return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
 
 
+class SquaredProduct(Evaluation):
+    """A program on given inputs, of which the product has the squares of its factors and starts from zeros: the sums
+    that bounds of its errors follow from. Arguments as for `Evaluation`."""
+
+    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays) -> None:
+        super().__init__(program, inputs, arrays, "float32")
+        self._plain = Evaluation(program, inputs, arrays, "float32")
+        product = product_of(program)
+        self._factors, self._starts = set(product.inputs), set(product.outputs)
+
+    def _computed(self, value: int, region: Region) -> Array:
+        if value in self._starts:
+            return self.filled(0.0, "f32", region)
+        if value in self._factors:
+            return self._plain.part(value, region, keep=False) ** 2
+        return super()._computed(value, region)
+
+
 class BoundedEvaluation(Evaluation):
     """A program on given inputs, with bounds of the errors of its values.
 
@@ -71,15 +89,16 @@ class BoundedEvaluation(Evaluation):
         self._bound = product
         self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
 
-    def error_of_rows(self, value: int, rows: slice) -> Array:
-        """Returns the bounds of the errors of rows of a value, a matrix."""
-        columns = self.shapes[value][1]
-        return self.error(value, (rows, slice(0, columns)))
+    def error_of_rows(self, value: int, rows: slice, shape: tuple[int, ...]) -> Array:
+        """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape."""
+        if self.shape(value) == shape:
+            return self.error(value, (rows, *(slice(0, size) for size in shape[1:])))
+        return self._error_of(value).reshape(shape)[rows]
 
     def error(self, value: int, region: Region) -> Array:
         """Returns the bounds of the errors of a region of a value."""
         if value == self._product:
-            return self._bound(region[0])[:, region[1]]
+            return self._bound(region)
         if value in self._arguments_of_program:
             return self._zeros(region)
         instruction, number = self.makers[value]

@@ -42,6 +42,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
+        {condition = "m < 2147483648 and n < 2147483648 and k < 2147483648",
+         message = "extents must be below 2147483648: a coordinate of TMA has 32 bits"},
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']",
          message = "A must be of f16, bf16, f32, f8E4M3FN or f8E5M2"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",

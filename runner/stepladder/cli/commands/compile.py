@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.extension import plugins
         from stepladder.pipeline import build, library
         from stepladder.pipeline.codegen.machine_code import describe_spills
-        from stepladder.pipeline.context import mlir_context
+        from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output
         from stepladder.runtime.files import read_text
@@ -117,6 +117,7 @@ def main(args: argparse.Namespace) -> int:
         function=args.function,
     )
     with mlir_context():
+        text = bound_text(text, name, dict(args.sizes), args.function)
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
     manifest = built.manifest

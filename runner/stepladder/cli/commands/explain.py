@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     from stepladder.cli.options import database_of
     from stepladder.pipeline import explanation
-    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
     from stepladder.runtime.files import check_writable, read_text, write_json
@@ -80,6 +80,7 @@ def main(args: argparse.Namespace) -> int:
         function=args.function,
     )
     with mlir_context():
+        text = bound_text(text, name, dict(args.sizes), args.function)
         explained = explanation.explain(text, name, request, args.top)
     with text_for_people(args.json):
         _print(explained)

@@ -102,6 +102,7 @@ def _say(line: str) -> None:
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
+    from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
     from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
@@ -112,7 +113,10 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
     request = Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu, function=args.function)
-    read = [tuning_build.Payload(*read_text(path)) for path in payloads]
+    read = []
+    for text, name in map(read_text, payloads):
+        with mlir_context():
+            read.append(tuning_build.Payload(bound_text(text, name, dict(args.sizes), args.function), name))
     plan = tuning_build.make_plan(read, request, args.top)
     folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)
     tuning_build.build_plan(folder, plan, read, request, args.jobs, _say)

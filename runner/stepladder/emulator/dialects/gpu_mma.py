@@ -22,13 +22,21 @@ if TYPE_CHECKING:
 
 
 class WarpMatrix:
-    """A matrix in each warp: `array` (warps, rows, columns)."""
+    """A matrix in each warp: `array` (warps, rows, columns).
 
-    __slots__ = ("array", "group")
+    Args:
+        array: the matrices.
+        group: of the warps.
+        by_columns: whether memory held columns, which decides on the order of the elements on hardware: a product
+            takes matrices in the order that it says.
+    """
 
-    def __init__(self, array: np.ndarray, group: Group) -> None:
+    __slots__ = ("array", "by_columns", "group")
+
+    def __init__(self, array: np.ndarray, group: Group, *, by_columns: bool = False) -> None:
         self.array = array
         self.group = group
+        self.by_columns = by_columns
 
     @staticmethod
     def merged(parts: list, masks: list, count: int) -> WarpMatrix:
@@ -38,7 +46,7 @@ class WarpMatrix:
         for part, mask in zip(parts[1:], masks[1:]):
             warps = np.unique(group.warp_of_lane[mask])
             array[warps] = part.array[warps]
-        return WarpMatrix(array, group)
+        return WarpMatrix(array, group, by_columns=parts[0].by_columns)
 
 
 def _matrix(op: Instruction, type_: Opaque) -> tuple[int, int, str, str]:
@@ -58,7 +66,7 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     shape = (rows, columns)
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if op.attributes.get("transpose"):
-        row, column = column.T, row.T
+        row, column = column, row
 
     def wide(index: Value) -> Value:
         return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
@@ -78,7 +86,7 @@ def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) ->
     found = memory.take(one, op, access, is_matrix=True)
     array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
     array[fiber.warps] = found
-    return WarpMatrix(array, group)
+    return WarpMatrix(array, group, by_columns=bool(op.attributes.get("transpose")))
 
 
 @executes("gpu.subgroup_mma_store_matrix")
@@ -95,8 +103,10 @@ def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *in
 def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
     """A product added to a matrix: the products of an element are added in the accumulator type."""
     group = fiber.group
-    left = np.swapaxes(a.array, 1, 2) if op.attributes.get("a_transpose") else a.array
-    right = np.swapaxes(b.array, 1, 2) if op.attributes.get("b_transpose") else b.array
+    for matrix, name in ((a, "a_transpose"), (b, "b_transpose")):
+        if matrix.by_columns != bool(op.attributes.get(name)):
+            raise Unsupported(op, f"of a matrix that was loaded {'with' if matrix.by_columns else 'without'} {name}")
+    left, right = a.array, b.array
     # The order within one instruction is not specified; products are exact in float32, and are summed in it.
     exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32
     product = np.matmul(left.astype(exact), right.astype(exact))

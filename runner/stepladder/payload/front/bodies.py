@@ -77,7 +77,9 @@ def shape_of(value: ir.Value, op: ir.Operation) -> list[int]:
     if not isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)):
         return []
     if not ir.ShapedType(value.type).has_static_shape:
-        raise refuse(op, f"{op.name} has dynamic shapes; sizes must be static", "accepted: static shapes")
+        raise refuse(
+            op, f"{op.name} has dynamic shapes; sizes must be static", "accepted: static shapes, or sizes by --bind"
+        )
     return list(value.type.shape)
 
 

@@ -1,0 +1,157 @@
+"""Binds dynamic dimensions of a payload's arguments to sizes: `?` becomes a number everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from stepladder.mlir.bindings import ir, linalg, passmanager
+from stepladder.mlir.traverse import producer, walk
+from stepladder.payload.refusal import refuse
+from stepladder.payload.selection import select
+from stepladder.runtime.errors import StepladderError
+
+# Loops of the named products, outermost first.
+_LOOPS = {"linalg.matmul": ("M", "N", "K"), "linalg.batch_matmul": ("BATCH", "M", "N", "K")}
+_ARGUMENT = re.compile(r"arg(\d+)\.(\d+)")
+_ACCEPTED = "accepted: argN.D, dimension D of argument N; M, N, K and BATCH, extents of a linalg.matmul or batch_matmul"
+# Casts and sizes of tensors fold until shapes are static.
+_PASSES = "func.func(canonicalize,resolve-shaped-type-result-dims,canonicalize,cse)"
+
+
+def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -> None:
+    """Makes the dynamic dimensions of a function's arguments static, and with them those of all values.
+
+    Upstream's canonicalization carries the sizes on: `tensor.dim`, `tensor.empty`, linalg ops and assertions about
+    sizes fold.
+
+    Args:
+        module: the payload; other functions in it stay as they are.
+        sizes: extents by name: `arg0.1`, or M, N, K, BATCH.
+        name: of the function that is compiled; None as for `select`.
+
+    Raises:
+        StepladderError: as `select`; an unknown name, a static dimension of another size, a dimension of an argument
+            without a size, or a value whose shape does not follow from the arguments.
+    """
+    function = _function(module, name)
+    block = function.regions[0].blocks[0]
+    bound = _places(function, sizes)
+    for number, argument in enumerate(block.arguments):
+        if isinstance(argument.type, (ir.RankedTensorType, ir.MemRefType)):
+            _retype(function, argument, {axis: size for (owner, axis), size in bound.items() if owner == number})
+    _set_type(function)
+    try:
+        passmanager.PassManager.parse(_PASSES).run(function)
+    except ir.MLIRError as error:
+        raise refuse(function, f"the sizes do not fit the payload: {error.error_diagnostics[0].message}") from None
+    for op in walk(function, "func.return", "bufferization.materialize_in_destination"):
+        for place, operand in enumerate(op.operands):
+            cast = producer(operand)
+            if cast is not None and cast.name == "tensor.cast":
+                op.operands[place] = cast.operands[0]
+    _set_type(function)
+    passmanager.PassManager.parse(_PASSES).run(function)
+    for op in walk(function):
+        for result in op.results:
+            if isinstance(result.type, (ir.RankedTensorType, ir.MemRefType)) and not _is_static(result.type):
+                raise refuse(
+                    op, f"{op.name} has a shape that does not follow from those of the arguments: {result.type}"
+                )
+
+
+def _function(module: ir.Module, name: str | None) -> ir.Operation:
+    chosen = select(module, name).function
+    found = [each for each in walk(module, "func.func") if ir.StringAttr(each.attributes["sym_name"]).value == chosen]
+    if not found:
+        raise StepladderError("--bind: the payload has no function with a body")
+    return found[0]
+
+
+def _is_static(type_: ir.Type) -> bool:
+    return ir.ShapedType(type_).has_static_shape
+
+
+def _places(function: ir.Operation, sizes: Mapping[str, int]) -> dict[tuple[int, int], int]:
+    """Returns sizes by argument and dimension."""
+    arguments = function.regions[0].blocks[0].arguments
+    found: dict[tuple[int, int], int] = {}
+    for name, size in sizes.items():
+        match = _ARGUMENT.fullmatch(name)
+        places = [(int(match[1]), int(match[2]))] if match else _places_of_extent(function, name)
+        for number, axis in places:
+            type_ = arguments[number].type if number < len(arguments) else None
+            if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)) or axis >= type_.rank:
+                raise refuse(function, f"--bind {name}={size}: no argument has this dimension", _ACCEPTED)
+            known = None if type_.is_dynamic_dim(axis) else type_.shape[axis]
+            if (known or found.get((number, axis), size)) != size:
+                other = known or found[number, axis]
+                raise refuse(
+                    arguments[number],
+                    f"--bind {name}={size}: dimension {axis} of argument {number} is {other}",
+                    f"accepted: {name}={other}",
+                )
+            found[number, axis] = size
+    return found
+
+
+def _places_of_extent(function: ir.Operation, name: str) -> list[tuple[int, int]]:
+    """Returns the dimensions of arguments along the loop of an extent, `M` for example, of the one product."""
+    products = [op for op in walk(function, *_LOOPS) if name in _LOOPS[op.name]]
+    if len(products) != 1:
+        raise refuse(function, f"--bind {name}: {len(products)} products have such an extent", _ACCEPTED)
+    (product,) = products
+    loop = ir.AffineExpr.get_dim(_LOOPS[product.name].index(name))
+    places = []
+    for operand, map_ in zip(product.operands, linalg.get_indexing_maps(product)):
+        source = producer(operand)
+        while source is not None and source.name in ("bufferization.to_tensor", "linalg.fill"):
+            operand = source.operands[len(source.operands) - 1]
+            source = producer(operand)
+        if source is None:
+            results = list(ir.AffineMapAttr(map_).value.results)
+            places += [
+                (ir.BlockArgument(operand).arg_number, axis) for axis, each in enumerate(results) if each == loop
+            ]
+    if not places:
+        raise refuse(product, f"--bind {name}: no argument of the function is an operand along it", _ACCEPTED)
+    return places
+
+
+def _retype(function: ir.Operation, argument: ir.BlockArgument, sizes: Mapping[int, int]) -> None:
+    """Makes the type of an argument static; ops on tensors go on with a cast to the old type, which folds."""
+    old = argument.type
+    if _is_static(old):
+        return
+    shaped = ir.ShapedType(old)
+    for axis in range(shaped.rank):
+        if shaped.is_dynamic_dim(axis) and axis not in sizes:
+            place = f"arg{argument.arg_number}.{axis}"
+            raise refuse(argument, f"{place} has no size: it is {old}", f"--bind {place}=SIZE")
+    shape = [sizes.get(axis, 0) if shaped.is_dynamic_dim(axis) else shaped.shape[axis] for axis in range(shaped.rank)]
+    tensor = ir.RankedTensorType.get(shape, shaped.element_type)
+    if isinstance(old, ir.RankedTensorType):
+        argument.set_type(tensor)
+        _cast(argument, old, ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location)
+        return
+    if not ir.MemRefType(old).layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(shaped.rank)):
+        raise refuse(argument, f"argument {argument.arg_number} is {old}", "accepted: row-major buffers without gaps")
+    argument.set_type(ir.MemRefType.get(shape, shaped.element_type, memory_space=ir.MemRefType(old).memory_space))
+    for read in [use.owner.operation for use in argument.uses if use.owner.name == "bufferization.to_tensor"]:
+        dynamic = read.results[0].type
+        read.results[0].set_type(tensor)
+        _cast(read.results[0], dynamic, ir.InsertionPoint.after(read), read.location)
+
+
+def _cast(value: ir.Value, type_: ir.Type, point: ir.InsertionPoint, location: ir.Location) -> None:
+    with point, location:
+        cast = ir.Operation.create("tensor.cast", results=[type_], operands=[value])
+    value.replace_all_uses_except(cast.results[0], cast)
+
+
+def _set_type(function: ir.Operation) -> None:
+    """Makes the type of a function that of its arguments and of what it returns."""
+    body = function.regions[0].blocks[0]
+    returned = [operand.type for operand in walk(function, "func.return")[-1].operands]
+    types = ir.FunctionType.get([argument.type for argument in body.arguments], returned)
+    function.attributes["function_type"] = ir.TypeAttr.get(types)

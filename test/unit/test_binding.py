@@ -1,0 +1,118 @@
+"""Dynamic dimensions get sizes by `--bind`: of tensors, buffers and what is computed from them."""
+
+import pytest
+
+from stepladder.cli.main import main
+from stepladder.emulator.matmul import check_steps
+from stepladder.mlir.traverse import walk
+from stepladder.payload.binding import bind
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.context import bound_text, mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+
+TENSORS = """func.func @f(%A: tensor<?x32xf16>, %B: tensor<32x?xf16>, %bias: tensor<?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %A, %c0 : tensor<?x32xf16>
+  %n = tensor.dim %B, %c1 : tensor<32x?xf16>
+  %length = tensor.dim %bias, %c0 : tensor<?xf32>
+  %same = arith.cmpi eq, %n, %length : index
+  cf.assert %same, "the bias must have the columns of B"
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<?x32xf16>, tensor<32x?xf16>) outs(%start : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %again = tensor.dim %p, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%again, %n) : tensor<?x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %b: f32, %o: f32):
+    %s = arith.addf %x, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+BUFFERS = """func.func @f(%A: memref<?x?xf16>, %B: memref<?x32xf16>, %C: memref<?x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<?x?xf16>, memref<?x32xf16>) outs(%C : memref<?x32xf32>)
+  return
+}
+"""
+BOTH = """func.func @f(%A: memref<?x?x32xf16>, %B: memref<?x32x32xf16>, %C: memref<?x?x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<?x?x32xf16> to tensor<?x?x32xf16>
+  %b = bufferization.to_tensor %B restrict : memref<?x32x32xf16> to tensor<?x32x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<?x?x32xf32> to tensor<?x?x32xf32>
+  %p = linalg.batch_matmul ins(%a, %b : tensor<?x?x32xf16>, tensor<?x32x32xf16>) outs(%c : tensor<?x?x32xf32>)
+      -> tensor<?x?x32xf32>
+  bufferization.materialize_in_destination %p in restrict writable %C
+      : (tensor<?x?x32xf32>, memref<?x?x32xf32>) -> ()
+  return
+}
+"""
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+
+
+@pytest.mark.parametrize(
+    "text, sizes, problem",
+    [
+        (TENSORS, {"M": 64, "N": 32, "arg2.0": 32}, "C = f(AB), 64 x 32 x 32, "),
+        (TENSORS, {"arg0.0": 64, "arg1.1": 96, "arg2.0": 96}, "C = f(AB), 64 x 96 x 32, "),
+        (BUFFERS, {"M": 32, "K": 64}, "C = AB + C, 32 x 32 x 64, "),
+        (BOTH, {"BATCH": 3, "M": 32}, "C = AB + C, 3 x 32 x 32 x 32, "),
+    ],
+)
+def test_static_and_right(text, sizes, problem) -> None:
+    reports = []
+    with mlir_context():
+        static = bound_text(text, "payload.mlir", sizes, None)
+        module = parse_payload(static, "payload.mlir")
+        assert find_matmul(module).problem.describe().startswith(problem)
+        assert not walk(module, "tensor.cast", "tensor.dim", "cf.assert")
+        check_steps(static, "payload.mlir", Request("wmma", WARPS), reports.append)
+    assert all(report.passed for report in reports), reports
+
+
+def test_other_functions_stay() -> None:
+    other = "func.func @g(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
+    with mlir_context():
+        module = parse_payload(other + BUFFERS, "payload.mlir")
+        bind(module, {"M": 32, "K": 64})
+        assert "@g(%arg0: tensor<?xf32>) -> tensor<?xf32>" in str(module)
+
+
+def test_errors_stand_where_the_payload_has_them() -> None:
+    with mlir_context(), pytest.raises(StepladderError, match="m must be a multiple of block_m") as caught:
+        text = bound_text(TENSORS, "payload.mlir", {"M": 17, "N": 32, "arg2.0": 32}, None)
+        check_steps(text, "payload.mlir", Request("wmma", WARPS), lambda _: None)
+    assert caught.value.location == "payload.mlir:12:8"
+
+
+@pytest.mark.parametrize(
+    "text, sizes, message",
+    [
+        (BUFFERS, {"M": 32}, "arg0.1 has no size: it is memref<?x?xf16>"),
+        (BUFFERS, {"M": 32, "X": 4}, "--bind X: 0 products have such an extent"),
+        (BUFFERS, {"M": 32, "arg3.0": 4}, "--bind arg3.0=4: no argument has this dimension"),
+        (BUFFERS, {"arg1.1": 64}, "--bind arg1.1=64: dimension 1 of argument 1 is 32"),
+        (BUFFERS, {"M": 32, "arg0.0": 64}, "--bind arg0.0=64: dimension 0 of argument 0 is 32"),
+        (BUFFERS, {"arg0.0": 32, "arg0.1": 64, "arg1.0": 32, "arg2.0": 32}, "the sizes do not fit the payload"),
+        (TENSORS, {"M": 32, "N": 32, "arg2.0": 64}, "the sizes do not fit|'cf.assert' beside|the shape of C"),
+        (BUFFERS.replace("?x?xf16>", "?x?xf16, strided<[?, 1]>>"), {"M": 32, "K": 64}, "argument 0 is memref<"),
+    ],
+)
+def test_refused(text, sizes, message) -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=message.replace("?", r"\?")) as caught:
+        find_matmul(parse_payload(bound_text(text, "payload.mlir", sizes, None), "payload.mlir"))
+    assert caught.value.status == BAD_INPUT
+    assert caught.value.location.startswith("payload.mlir:")
+    assert caught.value.notes
+
+
+def test_on_the_command_line(tmp_path, capsys) -> None:
+    payload = tmp_path / "payload.mlir"
+    payload.write_text(BUFFERS)
+    command = ["explain", str(payload), "--pipeline", "wgmma", "--bind", "M=512", "--bind", "K=256", "--top", "1"]
+    assert main(command) == 0
+    assert "512 x 32 x 256" in capsys.readouterr().out
