@@ -10,8 +10,8 @@ Where a GPU is, with PyTorch or nvmath-python (no MLIR):
     python benchmarks/odd_pitches.py report RESULT.json
 
 `build` compiles each problem of `PROBLEMS`, and the one with m, n and k rounded up to multiples of eight, with the
-knobs that `stepladder compile` takes. `measure` first checks every kernel for an exact product; it times only those that
-are right, in turn with cuBLAS on the same operands. The time of an odd problem includes the copies of its operands.
+knobs that `stepladder compile` takes. `measure` checks every kernel for an exact product, and times those that pass in
+turn with cuBLAS on the same operands. The time of an odd problem includes the copies of its operands.
 """
 
 from __future__ import annotations

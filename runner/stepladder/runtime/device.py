@@ -90,6 +90,11 @@ class Device:
         return self.session.gpu.properties.multiprocessor_count
 
     @property
+    def bus_id(self) -> str:
+        """PCI bus id of the GPU, which other tools know it by."""
+        return str(self.session.gpu.pci_bus_id)
+
+    @property
     def shared_memory_limit(self) -> int:
         """Most bytes of shared memory that a block can have when it opts in."""
         return self.session.gpu.properties.max_shared_memory_per_block_optin
