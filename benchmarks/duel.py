@@ -60,7 +60,7 @@ class _Memory:
 
 
 class Operands:
-    """The buffers of a problem with row-major operands, and PyTorch views of them; a context manager.
+    """The buffers of a problem, and PyTorch views of them; a context manager.
 
     Attributes:
         buffers: for launches.
@@ -105,7 +105,9 @@ class Operands:
         self.fill_random()
         for operand in (self.a, self.b):
             operand.sign_()
-        product = (self.a.float() @ self.b.float()).to(self.c.dtype)
+        a = self.a if self.problem.a_layout == "row" else self.a.mT
+        b = self.b if self.problem.b_layout == "row" else self.b.mT
+        product = (a.float() @ b.float()).to(self.c.dtype)
         self.device.synchronize()
         return product
 

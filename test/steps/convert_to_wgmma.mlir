@@ -774,6 +774,29 @@ func.func @column_major_tf32(%A: memref<32x128xf32>, %B: memref<32x64xf32>, %C: 
 
 // -----
 
+#space = #gpu.address_space<workgroup>
+func.func @sums_in_bf16(%A: memref<128x64xbf16>, %B: memref<64x64xbf16>, %C: memref<128x64xbf16>) {
+  %zero = arith.constant 0.0 : bf16
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %sums = memref.alloc() {operand_c} : memref<128x64xbf16, #space>
+    linalg.fill ins(%zero : bf16) outs(%sums : memref<128x64xbf16, #space>)
+    %shared_a = memref.alloc() {operand_a} : memref<128x64xbf16, #space>
+    %shared_b = memref.alloc() {operand_b} : memref<64x64xbf16, #space>
+    linalg.copy {operand_a} ins(%A : memref<128x64xbf16>) outs(%shared_a : memref<128x64xbf16, #space>)
+    linalg.copy {operand_b} ins(%B : memref<64x64xbf16>) outs(%shared_b : memref<64x64xbf16, #space>)
+    // expected-error@+1 {{wgmma accumulates products of bf16 in f32, not in bf16}}
+    linalg.matmul ins(%shared_a, %shared_b : memref<128x64xbf16, #space>, memref<64x64xbf16, #space>)
+        outs(%sums : memref<128x64xbf16, #space>)
+    linalg.copy {operand_c} ins(%sums : memref<128x64xbf16, #space>) outs(%C : memref<128x64xbf16>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // expected-error@unknown {{tc.load_by_tma: expected one gpu.launch, found 0}}
 func.func @no_launch() {
   return

@@ -161,6 +161,26 @@ func.func @transposed_result(%A: memref<16x8xf16>, %B: memref<32x8xf16>, %C: mem
 
 // -----
 
+// Sums of bf16 become sums of f32: C is added to them before they are rounded, once.
+// CHECK-LABEL: func.func @sums_in_bf16(
+// CHECK-SAME: [[A:%.+]]: memref<16x8xbf16>, [[B:%.+]]: memref<8x32xbf16>, [[C:%.+]]: memref<16x32xbf16>) {
+// CHECK: [[zeros:%.+]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<16x32xf32>)
+// CHECK: [[sums:%.+]] = linalg.matmul ins({{.*}}) outs([[zeros]] : tensor<16x32xf32>)
+// CHECK: [[c:%.+]] = bufferization.to_tensor [[C]] restrict writable
+// CHECK: [[d:%.+]] = linalg.generic {{.*}} ins([[sums]] : tensor<16x32xf32>) outs([[c]] : tensor<16x32xbf16>)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, [[y:%.+]]: bf16):
+// CHECK-NEXT: [[w:%.+]] = arith.extf [[y]] : bf16 to f32
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[x]], [[w]] : f32
+// CHECK-NEXT: [[r:%.+]] = arith.truncf [[s]] : f32 to bf16
+// CHECK-NEXT: linalg.yield [[r]] : bf16
+// CHECK: bufferization.materialize_in_destination [[d]] in restrict writable [[C]]
+func.func @sums_in_bf16(%A: memref<16x8xbf16>, %B: memref<8x32xbf16>, %C: memref<16x32xbf16>) {
+  linalg.matmul ins(%A, %B : memref<16x8xbf16>, memref<8x32xbf16>) outs(%C : memref<16x32xbf16>)
+  return
+}
+
+// -----
+
 func.func @local_c(%A: memref<16x8xf16>, %B: memref<8x32xf16>) {
   %C = memref.alloc() : memref<16x32xf32>
   // expected-error@+1 {{a linalg op on a buffer that is not an argument of the function}}

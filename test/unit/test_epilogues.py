@@ -7,6 +7,7 @@ import itertools
 import os
 import random
 
+import numpy as np
 import pytest
 
 from combinations import combinations
@@ -15,11 +16,13 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
+from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen.toolchain import find_tool
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_matmul
 
@@ -137,6 +140,79 @@ READS_C = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C:
 @pytest.mark.parametrize("text", [IN_PLACE, STARTS_FROM_A_MATRIX, READS_C])
 def test_c_and_other_matrices_that_the_sums_start_from(text, where) -> None:
     check(text, *PIPELINES[where])
+
+
+SUMS_IN_BF16 = """func.func @matmul(%A: tensor<72x40xbf16>, %B: tensor<40x88xbf16>, %C: tensor<72x88xbf16>)
+    -> tensor<72x88xbf16> {
+  %p = linalg.matmul ins(%A, %B : tensor<72x40xbf16>, tensor<40x88xbf16>) outs(%C : tensor<72x88xbf16>)
+      -> tensor<72x88xbf16>
+  return %p : tensor<72x88xbf16>
+}
+"""
+EXTENDED_START = """#id = affine_map<(i, j) -> (i, j)>
+func.func @matmul(%A: tensor<72x40xf16>, %B: tensor<40x88xf16>, %C: tensor<72x88xf16>) -> tensor<72x88xf16> {
+  %e = tensor.empty() : tensor<72x88xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%C : tensor<72x88xf16>) outs(%e : tensor<72x88xf32>) {
+  ^bb0(%x: f16, %y: f32):
+    %v = arith.extf %x : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<72x88xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<72x40xf16>, tensor<40x88xf16>) outs(%w : tensor<72x88xf32>)
+      -> tensor<72x88xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<72x88xf32>) outs(%C : tensor<72x88xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %v = arith.truncf %x : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<72x88xf16>
+  return %r : tensor<72x88xf16>
+}
+"""
+# The result is another tensor than that which the sums start from: an operand of the epilogue.
+EXTENDED_OPERAND = EXTENDED_START.replace("outs(%C : tensor<72x88xf16>) {", "outs(%o : tensor<72x88xf16>) {").replace(
+    "  %w =", "  %o = tensor.empty() : tensor<72x88xf16>\n  %w =", 1
+)
+
+
+BF16_WITH_C = matmul_text(65, 40, 40, a_type="bf16", b_type="bf16", c_type="bf16")
+
+
+@pytest.mark.parametrize(
+    "text, knobs",
+    [
+        pytest.param(BF16_WITH_C, TILES, id="bf16, TMA"),
+        pytest.param(BF16_WITH_C, DIRECT, id="bf16, registers"),
+        pytest.param(BF16_WITH_C, SPLIT, id="bf16, split-K"),
+        pytest.param(matmul_text(72, 40, 40, c_type="f16", a_layout="column"), TILES, id="f16"),
+        pytest.param(EXTENDED_START, TILES, id="extended start"),
+        pytest.param(EXTENDED_OPERAND, DIRECT, id="extended operand"),
+    ],
+)
+def test_c_of_16_bits_is_added_and_rounded_once(text, knobs) -> None:
+    check(text, "wgmma", knobs, levels="last")
+
+
+@pytest.mark.parametrize("text", [SUMS_IN_BF16, EXTENDED_START, matmul_text(72, 88, 40, c_type="f16")])
+def test_c_of_16_bits_is_one_problem_however_it_is_written(text) -> None:
+    with mlir_context():
+        problem = find_matmul(parse_payload(text, "payload.mlir")).problem
+    assert problem.accumulate and problem.acc_type == "f32" and not problem.consumers
+    assert problem.c_type in ("f16", "bf16") and not problem.epilogue_operands
+
+
+def test_rounding_once_is_nearer_than_rounding_sums_and_then_c() -> None:
+    """1 + 2^-8 + 2^-8 in bf16: sums that are rounded before C is added give 1, and rounding once gives 1 + 2^-7."""
+    text = matmul_text(64, 32, 32, a_type="bf16", b_type="bf16", c_type="bf16")
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", DIRECT))
+        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last")), run.matmul.roles)
+        bf16 = element_type("bf16").dtype
+        a, b = np.zeros((64, 32), bf16), np.zeros((32, 32), bf16)
+        a[:, :2], b[0], b[1] = 1, 1, 2.0**-8
+        executor.load(a, b)
+        got = executor.launch(np.full((64, 32), 2.0**-8, bf16))
+    assert (got.astype(np.float32) == 1 + 2.0**-7).all()
 
 
 @pytest.mark.parametrize("part", range(5))

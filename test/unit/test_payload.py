@@ -265,9 +265,22 @@ def test_accumulation_in_another_type_than_c(capsys, inputs, c_type) -> None:
     assert f"%C: memref<64x64x{c_type}>" in text and "tensor<64x64xf32>" in text
 
 
-def test_c_is_not_added_in_another_type() -> None:
-    with pytest.raises(StepladderError, match="accumulates in C's own type"):
-        matmul_text(64, 64, 64, acc_type="f32", c_type="f16")
+def test_c_is_added_before_the_sums_are_rounded() -> None:
+    text = matmul_text(64, 64, 64, acc_type="f32", c_type="f16")
+    with mlir_context():
+        problem = find_matmul(parse_payload(text, "matmul.mlir")).problem
+    assert problem.describe() == "C = AB + C, 64 x 64 x 64, f16 x f16 -> f16 (f32 accumulation)"
+    assert text.index("arith.extf") < text.index("arith.addf") < text.index("arith.truncf")
+
+
+def test_another_argument_than_c_is_not_added_to_the_output() -> None:
+    """The op reads its output, which is no tensor that holds numbers."""
+    text = matmul_text(64, 64, 64, c_type="f16").replace(
+        "bufferization.to_tensor %C restrict writable : memref<64x64xf16> to tensor<64x64xf16>",
+        "tensor.empty() : tensor<64x64xf16>",
+    )
+    with mlir_context(), pytest.raises(StepladderError, match=r"adds tensor\.empty to the accumulators"):
+        find_matmul(parse_payload(text, "matmul.mlir"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,14 @@ from stepladder.runtime.errors import FAILED, OK, StepladderError
 from stepladder.runtime.problem import epilogue_role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
     from stepladder.emulator.core.emulation import Outcome
+    from stepladder.emulator.memory.findings import Finding
     from stepladder.emulator.ptx.kernel import BoundKernel, Kernel
-    from stepladder.runtime.bundle import Manifest
+    from stepladder.runtime.bundle import FrontKernel, Manifest
     from stepladder.runtime.reference import Program
     from stepladder.verify.report import CheckReport
 
@@ -112,11 +114,13 @@ def run(args: argparse.Namespace, text: str, name: str) -> int:
     found = _bundle_of(args)
     module = parse(text, name)
     manifest = reference = None
+    front = []
     if found is not None:
         manifest, reference = read_launch(found)
         kernel = Kernel(module, args.kernel or manifest.kernel_name, name)
         launch = Launch(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
         arguments = from_manifest(manifest)
+        front = [_bound_front(manifest, item, Path(found)) for item in manifest.front]
     else:
         kernel = Kernel(module, args.kernel, name)
         _check_given(args, kernel)
@@ -124,7 +128,7 @@ def run(args: argparse.Namespace, text: str, name: str) -> int:
         arguments = from_texts(args.arguments)
     bound = kernel.bound(arguments, launch)
     with LaunchProgress() as progress:
-        outcome, report = _run(args, bound, manifest, reference, progress)
+        outcome, report = _run(args, bound, front, manifest, reference, progress)
     if args.output:
         arrays = {
             f"argument{number}": array
@@ -144,6 +148,20 @@ def run(args: argparse.Namespace, text: str, name: str) -> int:
     return OK if passed else FAILED
 
 
+def _bound_front(manifest: Manifest, item: FrontKernel, folder: Path) -> _Front:
+    """Returns a kernel that is launched before that of the matmul, with its arguments."""
+    from stepladder.emulator.ptx.arguments import from_manifest
+    from stepladder.emulator.ptx.kernel import Kernel, Launch
+    from stepladder.emulator.ptx.parser import parse
+    from stepladder.runtime.files import read_text
+
+    file = str(folder / item.ptx)
+    text, name = read_text(file)
+    kernel = Kernel(parse(text, name), item.kernel_name, name)
+    bound = kernel.bound(from_manifest(manifest, item.arguments), Launch(item.grid, item.block, (1, 1, 1), 0))
+    return _Front(bound, [argument.role for argument in item.arguments])
+
+
 def _check_given(args: argparse.Namespace, kernel: Kernel) -> None:
     missing = [name for name in _LAUNCH if getattr(args, name) is None]
     if missing:
@@ -156,6 +174,7 @@ def _check_given(args: argparse.Namespace, kernel: Kernel) -> None:
 def _run(
     args: argparse.Namespace,
     bound: BoundKernel,
+    front: Sequence[_Front],
     manifest: Manifest | None,
     reference: Program | None,
     progress: Callable[[int, int], None],
@@ -170,9 +189,28 @@ def _run(
     from stepladder.runtime.reference import matmul_program
     from stepladder.verify.check import check_exact
 
-    executor = _Executor(bound, [argument.role for argument in manifest.arguments], options)
+    executor = _Executor(bound, [argument.role for argument in manifest.arguments], options, front)
     report = check_exact(manifest.problem, reference or matmul_program(manifest.problem), executor, args.seed)
-    return executor.outcome, report
+    outcome = executor.outcome
+    return replace(outcome, findings=[*executor.front_findings, *outcome.findings]), report
+
+
+@dataclass(frozen=True)
+class _Front:
+    """A kernel that is launched before that of the matmul, and the roles of its arguments."""
+
+    bound: BoundKernel
+    roles: list[str]
+
+    def run(self, operands: Mapping[str, np.ndarray], options: dict) -> tuple[dict[str, np.ndarray], Outcome]:
+        """Runs it on operands; returns what workspaces hold afterwards, by role, and the outcome."""
+        arrays = [
+            operands[role] if role in operands else argument.poison()
+            for role, argument in zip(self.roles, self.bound.arguments)
+        ]
+        outcome = self.bound.run(arrays, **options)
+        held = {role: array for role, array in zip(self.roles, outcome.arguments) if role not in operands}
+        return {role: array for role, array in held.items() if array is not None}, outcome
 
 
 class _Executor:
@@ -180,12 +218,15 @@ class _Executor:
 
     Attributes:
         outcome: of the last launch.
+        front_findings: of the last launches of kernels before it.
     """
 
     outcome: Outcome
 
-    def __init__(self, bound: BoundKernel, roles: Sequence[str], options: dict) -> None:
+    def __init__(self, bound: BoundKernel, roles: Sequence[str], options: dict, front: Sequence[_Front] = ()) -> None:
         self.bound = bound
+        self.front = list(front)
+        self.front_findings: list[Finding] = []
         self.roles = list(roles)
         self.options = options
         self.operands: dict[str, np.ndarray] = {}
@@ -198,6 +239,11 @@ class _Executor:
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the kernel with C holding `c` and returns what C holds afterwards."""
         operands = {**self.operands, "c": c}
+        self.front_findings = []
+        for kernel in self.front:
+            written, outcome = kernel.run(operands, self.options)
+            operands |= written
+            self.front_findings += outcome.findings
         self.outcome = self.bound.run([operands[role] for role in self.roles], **self.options)
         held = self.outcome.arguments[self.roles.index("c")]
         assert held is not None

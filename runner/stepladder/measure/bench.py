@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 
 from stepladder.measure.baselines import cublas, refuse_unsupported
 from stepladder.measure.ceiling import find_instruction, measure_ceiling
+from stepladder.measure.power import NOTE, find_monitor
 from stepladder.measure.report import describe_bundle
+from stepladder.measure.rotation import CACHES, copies_of, in_turn, operand_bytes
 from stepladder.measure.timing import REFERENCES, Contestant, measure_rounds
 from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.device import Device
@@ -47,6 +50,7 @@ def bench_bundles(
     modes: Sequence[str] = ("burst",),
     rounds: int = MINIMUM_ROUNDS,
     check: bool = True,
+    rotate: bool = False,
     command: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Measures bundles of one problem against a baseline, on the GPU.
@@ -59,6 +63,7 @@ def bench_bundles(
         rounds: at least MINIMUM_ROUNDS.
         check: whether to run the exact check first: on every kernel, against its bundle's reference program, and on the
             baseline, against the problem.
+        rotate: whether launches go through copies of all operands of more than twice the L2 cache together.
         command: the command line, for the result.
 
     Returns:
@@ -83,44 +88,55 @@ def bench_bundles(
         refuse_unsupported(problem)
     if ceiling:
         find_instruction(_compute_type(problem), problem.acc_type)
-    with Device() as device, MatmulBuffers(device, problem) as buffers:
+    with Device() as device, ExitStack() as stack:
+        card = device.describe()
+        count = copies_of(problem, card["l2_bytes"]) if rotate else 1
+        copies = [stack.enter_context(MatmulBuffers(device, problem)) for _ in range(count)]
+        buffers = copies[0]
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": list(command),
-            "card": device.describe(),
+            "card": card,
             "problem": asdict(problem),
             "rounds": rounds,
             "checked": check,
             "bundles": {},
         }
-        launchers: dict[str, Callable[[], None]] = {}
+        if rotate:
+            result["rotation"] = {"copies": count, "bytes": count * operand_bytes(problem)}
+            if result["rotation"]["bytes"] <= CACHES * card["l2_bytes"]:
+                print(f"note: {count} copies of the operands fit in the L2 cache twice", file=sys.stderr, flush=True)
+        launchers: dict[str, list[Callable[[], None]]] = {}
         for name, bundle in zip(names, bundles, strict=True):
             kernel = device.load(bundle)
-            launchers[name] = buffers.launcher(kernel, bundle)
+            launchers[name] = [each.launcher(kernel, bundle) for each in copies]
             result["bundles"][name] = describe_bundle(bundle) | {
                 "image": kernel.source,
                 "loaded_registers": kernel.registers,
                 "loaded_local_memory": kernel.local_memory,
             }
         if baseline == "cublas":
-            library = cublas(buffers)
-            launchers["cublas"] = library.enqueue
-            result["baseline"] = {"name": "cublas", "provider": library.provider}
+            libraries = [cublas(each) for each in copies]
+            launchers["cublas"] = [library.enqueue for library in libraries]
+            result["baseline"] = {"name": "cublas", "provider": libraries[0].provider}
             if problem.consumers:
                 result["baseline"]["computes"] = MATMUL_ALONE
                 print(f"note: cublas computes {MATMUL_ALONE}", file=sys.stderr, flush=True)
         if check:
             references = {name: bundle.expected() for name, bundle in zip(names, bundles)}
-            for name, enqueue in launchers.items():
+            for name, (enqueue, *_) in launchers.items():
                 if name in references:
                     _require_exact(name, buffers, enqueue, references[name], problem)
                 else:
                     alone = replace(problem, consumers=(), epilogue_operands=())
                     _require_exact(name, buffers, enqueue, matmul_program(alone), alone)
-        restore, restore_every = prepare_data(buffers, bundles[0].constants())
+        resets = [prepare_data(each, bundles[0].constants()) for each in copies]
+        restore, every = _reset_all([reset for reset, _ in resets]), resets[0][1]
+        restore_every = None if every is None else every * count
         contestants = [
-            Contestant(name, problem.flops, enqueue, restore, restore_every) for name, enqueue in launchers.items()
+            Contestant(name, problem.flops, in_turn(launches), restore, restore_every, count)
+            for name, launches in launchers.items()
         ]
         if ceiling:
             limit = measure_ceiling(device, problem.acc_type, _compute_type(problem))
@@ -131,10 +147,39 @@ def bench_bundles(
                 "tflops_by_warps": {str(warps): rate for warps, rate in limit.tflops_by_warps.items()},
             }
             contestants.append(Contestant("ceiling", limit.flops, limit.enqueue))
+        monitor = find_monitor(device.bus_id) if "sustained" in modes else None
+        if "sustained" in modes:
+            result["power"] = {"source": monitor.source if monitor is not None else None}
+            if monitor is None:
+                print(f"note: {NOTE}", file=sys.stderr, flush=True)
         result["modes"] = measure_rounds(
-            device, contestants, modes, rounds, progress=lambda line: print(line, file=sys.stderr, flush=True)
+            device,
+            contestants,
+            modes,
+            rounds,
+            progress=lambda line: print(line, file=sys.stderr, flush=True),
+            monitor=monitor,
         )
     return result
+
+
+def _reset_all(resets: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """Returns a function that enqueues the resets of all copies; None where launches change none."""
+    known = [reset for reset in resets if reset is not None]
+
+    def restore() -> None:
+        for reset in known:
+            reset()
+
+    return restore if known else None
+
+
+def by_problem(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
+    """Returns bundles in groups of one problem, in the order of the first of each group."""
+    groups: dict[Problem, list[Bundle]] = {}
+    for bundle in bundles:
+        groups.setdefault(bundle.manifest.problem, []).append(bundle)
+    return list(groups.values())
 
 
 def _unique_names(bundles: Sequence[Bundle]) -> list[str]:

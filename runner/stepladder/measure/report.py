@@ -46,6 +46,8 @@ def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
                 "TFLOP/s": f"{spread['median']:.1f}",
                 "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}",
             }
+            if "clock_mhz" in kernel:
+                row |= {"MHz": f"{kernel['clock_mhz']:.0f}", "W": f"{kernel['power_w']:.0f}"}
             row |= {f"of {other}": _ratio_cell(measured["ratios"][name].get(other)) for other in others}
             rows.append(row)
     return rows

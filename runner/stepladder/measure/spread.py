@@ -8,18 +8,24 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
 
-class Sample(TypedDict):
+class _Timed(TypedDict):
+    launches: int
+    milliseconds: float
+    tflops: float
+
+
+class Sample(_Timed, total=False):
     """What one kernel did in one round.
 
     Attributes:
         launches: timed launches.
         milliseconds: time of all of them.
         tflops: rate, in 10^12 operations a second.
+        clock_mhz, power_w: that the GPU settled at, where they were read.
     """
 
-    launches: int
-    milliseconds: float
-    tflops: float
+    clock_mhz: float
+    power_w: float
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,10 @@ def summarize(samples: Mapping[str, Sequence[Sample]], references: Sequence[str]
         references: names of the kernels that all others are compared with.
 
     Returns:
-        JSON data: `kernels`, by name, with the `tflops`, `launches` and `milliseconds` of every round and
-        `tflops_spread`; and `ratios`, by name and then by the name of a reference, with the ratio of TFLOP/s within
-        every round (`values`) and its `spread`.
+        JSON data: `kernels`, by name, with the `tflops`, `launches` and `milliseconds` of every round,
+        `tflops_spread`, and the median `clock_mhz` and `power_w` over the rounds in which they were read; and `ratios`,
+        by name and then by the name of a reference, with the ratio of TFLOP/s within every round (`values`) and its
+        `spread`.
     """
     rates = {name: [sample["tflops"] for sample in taken] for name, taken in samples.items()}
     kernels = {
@@ -58,6 +65,7 @@ def summarize(samples: Mapping[str, Sequence[Sample]], references: Sequence[str]
             "launches": [sample["launches"] for sample in taken],
             "milliseconds": [sample["milliseconds"] for sample in taken],
             "tflops_spread": asdict(Spread.of(rates[name])),
+            **_settled(taken),
         }
         for name, taken in samples.items()
     }
@@ -68,3 +76,10 @@ def summarize(samples: Mapping[str, Sequence[Sample]], references: Sequence[str]
                 values = [mine / their for mine, their in zip(own, rates[other], strict=True)]
                 ratios[name][other] = {"values": values, "spread": asdict(Spread.of(values))}
     return {"kernels": kernels, "ratios": ratios}
+
+
+def _settled(samples: Sequence[Sample]) -> dict[str, float]:
+    """Returns the medians of clock and power over the rounds; empty where they were not read."""
+    clocks = [sample["clock_mhz"] for sample in samples if "clock_mhz" in sample]
+    powers = [sample["power_w"] for sample in samples if "power_w" in sample]
+    return {"clock_mhz": statistics.median(clocks), "power_w": statistics.median(powers)} if clocks and powers else {}

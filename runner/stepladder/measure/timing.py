@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from stepladder.measure.power import Monitor
 from stepladder.measure.spread import Sample, summarize
 from stepladder.runtime.driver import CoreEvent
 
@@ -79,6 +80,7 @@ class Contestant:
         enqueue: enqueues one launch.
         restore: enqueues a reset of the data that launches change; None if they change none.
         restore_every: most launches between two resets; None for no limit.
+        cycle: launches after which `enqueue` begins anew; a replay is a multiple of it, and so is `restore_every`.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Contestant:
     enqueue: Callable[[], None]
     restore: Callable[[], None] | None = None
     restore_every: int | None = None
+    cycle: int = 1
 
 
 class Runner:
@@ -112,7 +115,8 @@ class Runner:
         probe.free()
         # Enough launches to fill a replay, but no more than may run on the same C.
         limit = contestant.restore_every or sys.maxsize
-        launches = min(math.ceil(REPLAY_SECONDS * 1e3 / self.launch_ms), limit)
+        cycles = math.ceil(REPLAY_SECONDS * 1e3 / self.launch_ms / contestant.cycle)
+        launches = min(cycles * contestant.cycle, limit)
         self.graph = timer.capture(contestant.enqueue, launches)
         self.replays_before_restore = max(1, limit // launches)
 
@@ -169,6 +173,18 @@ class Runner:
         return [self.timer.elapsed_ms(*pair) for pair in events]
 
 
+def _measure(runner: Runner, mode: Mode, sleep: Callable[[float], None], monitor: Monitor | None) -> Sample:
+    """Runs a contestant for one round, with the clock and the power that it settles at where the GPU is kept busy."""
+    if monitor is None or mode.pause_seconds > 0:
+        return runner.measure(mode, sleep)
+    with monitor.watch() as readings:
+        sample = runner.measure(mode, sleep)
+    settled = readings.settled()
+    if settled:
+        sample["clock_mhz"], sample["power_w"] = settled["clock_mhz"], settled["power_w"]
+    return sample
+
+
 def measure_rounds(
     timer: Timer,
     contestants: Sequence[Contestant],
@@ -176,6 +192,7 @@ def measure_rounds(
     rounds: int,
     sleep: Callable[[float], None] = time.sleep,
     progress: Callable[[str], None] = lambda line: None,
+    monitor: Monitor | None = None,
 ) -> dict[str, Any]:
     """Times all contestants in turn.
 
@@ -186,6 +203,7 @@ def measure_rounds(
         rounds: at least 2.
         sleep: pauses for a number of seconds.
         progress: called with a line of text after every round.
+        monitor: reads clock and power during rounds without a pause before; None for no readings.
 
     Returns:
         By mode: its parameters, and what `summarize` returns. References are the first contestant, the baseline and
@@ -198,7 +216,7 @@ def measure_rounds(
         for index in range(rounds):
             first = index % len(runners)
             for runner in runners[first:] + runners[:first]:
-                samples[runner.contestant.name].append(runner.measure(MODES[name], sleep))
+                samples[runner.contestant.name].append(_measure(runner, MODES[name], sleep, monitor))
             latest = ", ".join(f"{kernel} {taken[-1]['tflops']:.1f}" for kernel, taken in samples.items())
             progress(f"{name}, round {index + 1} of {rounds}: {latest} TFLOP/s")
         references = [name_ for name_ in samples if name_ in REFERENCES or name_ == contestants[0].name]

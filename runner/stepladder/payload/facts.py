@@ -55,7 +55,8 @@ def problem_facts(problem: Problem) -> Facts:
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
         "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
-        "has_elementwise": int(bool(problem.consumers)),
+        # C that is added before the sums are rounded counts: an elementwise op reads it.
+        "has_elementwise": int(bool(problem.consumers) or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
     }
     for role in ("a", "b", "c", "acc"):

@@ -106,7 +106,7 @@ class Flow:
                 self._fill(op)
             case "linalg.matmul" | "linalg.batch_matmul" | "linalg.contract":
                 self._multiply(op)
-            case "linalg.generic" if linalg_bodies.rounds(op):
+            case "linalg.generic" if linalg_bodies.rounds(op) or linalg_bodies.adds_and_rounds(op):
                 self._round(op)
             case _ if consumers.is_consumer(op):
                 self._consume(op)
@@ -233,6 +233,10 @@ class Flow:
             raise refuse(op, f"the rounding overwrites {target.kind.value}")
         if bits_of_name(str(ir.ShapedType(op.operands[1].type).element_type)) not in (8, 16):
             raise refuse(op, f"the accumulators are rounded to {ir.ShapedType(op.operands[1].type).element_type}")
+        if consumers.reads_output(op):  # C = AB + C, rounded once
+            if target.kind is not Kind.ARGUMENT or target.argument is None:
+                raise refuse(op, f"{op.name} adds {target.kind.value} to the accumulators; it must add C")
+            self.read.setdefault(target.argument, op)
         self._store(op, Kind.ROUNDED, target)
 
     def _consume(self, op: ir.Operation) -> None:

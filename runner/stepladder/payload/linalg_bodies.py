@@ -31,6 +31,28 @@ def multiplies_and_adds(matmul: ir.Operation) -> bool:
     )
 
 
+def adds_and_rounds(generic: ir.Operation) -> bool:
+    """Tells whether an op adds to each element of one output, extended, that of one input, and rounds the sum once."""
+    if generic.name != "linalg.generic" or len(generic.operands) != 2:
+        return False
+    maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
+    body = _inner(generic)
+    if [op.name for op in body] != ["arith.extf", "arith.addf", "arith.truncf", "linalg.yield"] or any(
+        map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps
+    ):
+        return False
+    product, held = generic.regions[0].blocks[0].arguments
+    extension, total, rounding, end = body
+    mode = rounding.attributes.get("roundingmode", None)
+    return (
+        extension.operands[0] == held
+        and set(total.operands) == {product, extension.results[0]}
+        and rounding.operands[0] == total.results[0]
+        and end.operands[0] == rounding.results[0]
+        and (mode is None or ir.IntegerAttr(mode).value == 0)
+    )
+
+
 def rounds(generic: ir.Operation) -> bool:
     """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:

@@ -10,6 +10,7 @@ from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.payload import front
 from stepladder.payload.facts import MATMULS, problem_facts
+from stepladder.payload.refusal import refuse
 from stepladder.payload.rule import check_form
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -133,6 +134,12 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     check_sizes(m, n, k, location, *batch)
     form = check_form(module, matmul)
     a_type = str(a.element_type)
+    if str(c.element_type) == "bf16":
+        raise refuse(
+            matmul,
+            f"{matmul.name} sums in bf16, which no pipeline does",
+            "accepted: sums of f32 that are rounded to bf16 once; the front makes them of a matmul in bf16",
+        )
     problem = Problem(
         m,
         n,

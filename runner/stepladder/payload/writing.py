@@ -30,7 +30,8 @@ def matmul_text(
     Args:
         m, n, k: extents in elements.
         a_type, b_type, acc_type, c_type: MLIR's names of the element types of A, B, the accumulator and C.
-        accumulate: C = AB + C in place; else C = AB.
+        accumulate: C = AB + C in place; else C = AB. Where `acc_type` is not `c_type`, C is added to the accumulators
+            before they are rounded, once.
         a_layout, b_layout: `row`, or `column` for an operand that is the row-major buffer of its transpose, A[k, m] or
             B[n, k], which the matmul's indexing maps express.
         batch: so many matmuls, A[batch, m, k], B[batch, k, n] and C[batch, m, n]; None for one, without this dimension.
@@ -38,8 +39,8 @@ def matmul_text(
 
     Raises:
         StepladderError: a size below 1, an operand broadcast without a batch, or types that do not go together:
-            integers summed as floating-point numbers or the reverse, C = AB + C of two types, or accumulators that
-            cannot be rounded to C's type.
+            integers summed as floating-point numbers or the reverse, or accumulators that cannot be rounded to C's
+            type.
     """
     check_sizes(m, n, k, batch=batch)
     if broadcast not in ("", "a", "b", "ab"):
@@ -47,11 +48,6 @@ def matmul_text(
     if batch is None and broadcast:
         raise StepladderError(f"{' and '.join(broadcast.upper())} broadcast over a batch, and there is none")
     _check_types(a_type, acc_type, c_type)
-    if accumulate and acc_type != c_type:
-        raise StepladderError(
-            f"C = AB + C accumulates in C's own type: --acc-type {acc_type} is not --c-type {c_type}",
-            notes=["use --no-accumulate for C = AB, or the same type for both"],
-        )
     count = "" if batch is None else f"{batch}x"
     many = {role: "" if role in broadcast else count for role in "ab"}
     a = many["a"] + (f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}")
@@ -72,7 +68,7 @@ def matmul_text(
         lines.append(f"  %c = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>")
     else:
         lines.append(f"  %c = tensor.empty() : tensor<{acc}>")
-    if not accumulate:
+    if not accumulate or acc_type != c_type:
         zero = "0" if acc_type.startswith("i") else "0.0"
         lines += [
             f"  %zero = arith.constant {zero} : {acc_type}",
@@ -91,7 +87,11 @@ def matmul_text(
             f"      indexing_maps = [affine_map<({loops}) -> ({loops})>, affine_map<({loops}) -> ({loops})>],",
             f"      iterator_types = [{kinds}]}} ins(%product : tensor<{acc}>) outs(%d : tensor<{c}>) {{",
             f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
-            f"    %r = arith.truncf %x : {acc_type} to {c_type}",
+            *(
+                [f"    %w = arith.extf %y : {c_type} to {acc_type}", f"    %s = arith.addf %x, %w : {acc_type}"]
+                * accumulate
+            ),
+            f"    %r = arith.truncf %{'s' if accumulate else 'x'} : {acc_type} to {c_type}",
             f"    linalg.yield %r : {c_type}",
             f"  }} -> tensor<{c}>",
         ]

@@ -12,13 +12,15 @@ from stepladder.mlir.tensor_maps import TensorMap
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.payload.selection import select
-from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
+from stepladder.pipeline.codegen.kernel import Kernel, Parameter, Workspace, find_program
+from stepladder.pipeline.codegen.kernel import Program as KernelProgram
 from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.runtime import bundle
+from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem, operand_of
@@ -34,17 +36,24 @@ class Build:
         code: PTX, cubin and resources of the kernel.
         manifest: describes the kernel and how it was made.
         reference: what the payload computes.
+        front: PTX, cubin and resources of the kernels of `manifest.front`.
     """
 
     run: Run
     code: MachineCode
     manifest: bundle.Manifest
     reference: Program
+    front: tuple[MachineCode, ...] = ()
 
     def data(self) -> dict[str, bytes]:
-        """Returns the content of the bundle's files with constants of the payload, by their names."""
+        """Returns the content of the bundle's further files, by their names: constants of the payload, and the code of
+        the kernels in front."""
         constants = self.run.selection.constants if self.run.selection is not None else {}
-        return {_data_file(number): constant.data for number, constant in constants.items()}
+        return {
+            **{_data_file(number): constant.data for number, constant in constants.items()},
+            **{item.cubin: code.cubin for item, code in zip(self.manifest.front, self.front)},
+            **{item.ptx: code.ptx.encode() for item, code in zip(self.manifest.front, self.front)},
+        }
 
     def bundle(self, name: str) -> bundle.Bundle:
         """Returns the bundle in memory; `name` stands for its folder in messages."""
@@ -66,6 +75,12 @@ class Build:
 def _data_file(number: int) -> str:
     """Returns the file of a bundle with the data of argument `number` of the function, a constant of the payload."""
     return f"constants/argument{number}.bin"
+
+
+def _constant_file(run: Run, number: int) -> str | None:
+    """Returns the file with the data of argument `number` of the function; None where it is no constant."""
+    is_constant = run.selection is not None and number in run.selection.constants
+    return _data_file(number) if is_constant else None
 
 
 def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
@@ -91,8 +106,67 @@ def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundl
     )
 
 
-def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel, code: MachineCode) -> bundle.Manifest:
-    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
+def _workspace_argument(
+    parameter: Parameter, workspaces: Sequence[Workspace], access: str, descriptor: int | None = None
+) -> bundle.Argument:
+    role, workspace = bundle.WORKSPACE_ROLES[parameter.number], workspaces[parameter.number]
+    return bundle.Argument(role.upper(), role, workspace.element_type, workspace.shape, access, descriptor)
+
+
+def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Sequence[Workspace]) -> TmaDescriptor:
+    """Returns the descriptor of the matrix in a workspace: of the extents of the matrix, with the workspace's pitch."""
+    workspace = workspaces[parameter.number]
+    bytes_ = element_type(workspace.element_type).bytes
+    return TmaDescriptor(
+        bundle.WORKSPACE_ROLES[parameter.number],
+        workspace.element_type,
+        parameter.shape,
+        tuple(math.prod(workspace.shape[axis:]) * bytes_ for axis in range(1, len(workspace.shape))),
+        map_.box,
+        (1,) * len(map_.box),
+        interleave=map_.interleave,
+        swizzle=map_.swizzle,
+        l2_promotion=map_.l2_promotion,
+        oob_fill=map_.oob_fill,
+    )
+
+
+def _front(
+    kernel: Kernel, code: MachineCode, run: Run, matmul: PayloadMatmul, workspaces: Sequence[Workspace]
+) -> bundle.FrontKernel:
+    """Returns the description of a kernel that is launched before that of the matmul."""
+    arguments = [
+        _workspace_argument(parameter, workspaces, "write")
+        if parameter.is_workspace
+        else _argument(
+            operand_of(matmul.roles[parameter.number]), matmul.problem, None, _constant_file(run, parameter.number)
+        )
+        for parameter in kernel.parameters
+    ]
+    return bundle.FrontKernel(
+        kernel_name=kernel.name,
+        cubin=f"front/{kernel.name}.cubin",
+        ptx=f"front/{kernel.name}.ptx",
+        arguments=tuple(arguments),
+        grid=_triple(kernel.grid),
+        block=_triple(kernel.block),
+        static_shared_memory=code.static_shared_memory,
+        registers=code.registers,
+        spills={"stores": code.spill_stores, "loads": code.spill_loads},
+    )
+
+
+def _manifest(
+    request: Request, run: Run, matmul: PayloadMatmul, program: KernelProgram, codes: Sequence[MachineCode]
+) -> bundle.Manifest:
+    """Returns the manifest; `codes` are of the kernels in front, then of that of the matmul."""
+    kernel, code = program.kernel, codes[-1]
+    parameters = [parameter for each in (*program.front, kernel) for parameter in each.parameters]
+    unknown = [
+        parameter.number
+        for parameter in parameters
+        if not parameter.is_workspace and parameter.number not in matmul.roles
+    ]
     if unknown:
         raise StepladderError(
             f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
@@ -100,14 +174,19 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         )
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
+        if parameter.is_workspace:
+            through = None
+            if parameter.descriptor is not None:
+                through = len(descriptors)
+                descriptors.append(_workspace_descriptor(parameter, parameter.descriptor, program.workspaces))
+            arguments.append(_workspace_argument(parameter, program.workspaces, "read", through))
+            continue
         role = operand_of(matmul.roles[parameter.number])
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
             descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
-        is_constant = run.selection is not None and parameter.number in run.selection.constants
-        data = _data_file(parameter.number) if is_constant else None
-        arguments.append(_argument(role, matmul.problem, through, data))
+        arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,
@@ -129,6 +208,9 @@ def _manifest(request: Request, run: Run, matmul: PayloadMatmul, kernel: Kernel,
         dependent_launch="griddepcontrol.wait" in code.ptx,
         function=run.selection.function or "" if run.selection else "",
         other_functions=run.selection.others if run.selection else (),
+        front=tuple(_front(item, each, run, matmul, program.workspaces) for item, each in zip(program.front, codes)),
+        workspaces=tuple(bundle.Workspace(item.element_type, item.shape) for item in program.workspaces),
+        schema_version=bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION,
     )
 
 
@@ -187,12 +269,14 @@ def build(
     run = run_pipeline(text, name, request, progress=progress)
     matmul = run.matmul
     assert matmul is not None  # of every run that begins with the payload
-    kernel = find_kernel(run.module)
-    code = generate(kernel, use_cache=use_cache)
-    check_resources(kernel, code)
-    manifest = _manifest(request, run, matmul, kernel, code)
+    program = find_program(run.module)
+    kernels = (*program.front, program.kernel)
+    codes = [generate(kernel, use_cache=use_cache) for kernel in kernels]
+    for kernel, code in zip(kernels, codes):
+        check_resources(kernel, code)
+    manifest = _manifest(request, run, matmul, program, codes)
     # Of the payload as it was given, parsed anew: the run has changed its own module.
     given = select(parse_payload(text, name), request.function).module
     reference = reference_export.export(given, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
-    return Build(run, code, manifest, reference)
+    return Build(run, codes[-1], manifest, reference, tuple(codes[:-1]))

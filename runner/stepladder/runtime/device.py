@@ -90,6 +90,11 @@ class Device:
         return self.session.gpu.properties.multiprocessor_count
 
     @property
+    def bus_id(self) -> str:
+        """PCI bus id of the GPU, which other tools know it by."""
+        return str(self.session.gpu.pci_bus_id)
+
+    @property
     def shared_memory_limit(self) -> int:
         """Most bytes of shared memory that a block can have when it opts in."""
         return self.session.gpu.properties.max_shared_memory_per_block_optin
@@ -112,7 +117,10 @@ class Device:
         }
 
     def load(self, bundle: Bundle) -> Kernel:
-        """Loads a bundle's kernel: its cubin, or its PTX, with a note on stderr, where the cubin does not run here.
+        """Loads a bundle's kernels: their cubins, or their PTX, with a note on stderr, where a cubin does not run here.
+
+        Returns:
+            That of the matmul, with those that are launched before it as its `front`.
 
         Raises:
             StepladderError: the GPU is of another architecture, has too little shared memory, or cannot run the
@@ -121,25 +129,33 @@ class Device:
         """
         image = image_for(bundle.manifest.target, self.capability, self.name)
         self._check_launchable(bundle)
-        kernel = self._load_image(bundle, image)
+        manifest = bundle.manifest
+        kernel = self._load_image(
+            bundle, image, bundle.cubin, bundle.ptx, manifest.kernel_name, manifest.dynamic_shared_memory
+        )
+        kernel.front = tuple(
+            self._load_image(bundle, image, cubin, ptx, item.kernel_name, 0)
+            for item, (cubin, ptx) in zip(manifest.front, bundle.front)
+        )
         if bundle.manifest.cluster != NO_CLUSTER:
             kernel.prepare_clusters(bundle.manifest)
         return kernel
 
-    def _load_image(self, bundle: Bundle, image: str) -> Kernel:
-        manifest = bundle.manifest
+    def _load_image(self, bundle: Bundle, image: str, cubin: bytes, ptx: str, name: str, dynamic: int) -> Kernel:
+        """Loads one of a bundle's kernels, `name`, with so many bytes of dynamic shared memory a block."""
         if image == "cubin":
             try:
-                return Kernel(self.session, bundle.cubin, manifest.kernel_name, "cubin", manifest.dynamic_shared_memory)
+                return Kernel(self.session, cubin, name, "cubin", dynamic)
             except CudaError as error:
                 if error.name not in CUBIN_REFUSALS:
                     raise
                 reason = f"the driver does not take the cubin ({error.name})"
         else:
-            reason = f"the cubin is for {manifest.target}, and {self.name} is {self.capability[0]}.{self.capability[1]}"
+            capability = f"{self.capability[0]}.{self.capability[1]}"
+            reason = f"the cubin is for {bundle.manifest.target}, and {self.name} is {capability}"
         print(f"note: {bundle.path}: {reason}; the driver compiles the bundle's PTX instead", file=sys.stderr)
         try:
-            return self.load_ptx(bundle.ptx, manifest.kernel_name, manifest.dynamic_shared_memory)
+            return self.load_ptx(ptx, name, dynamic)
         except CudaError as error:
             raise StepladderError(
                 f"'{bundle.path}' does not load: {reason}, and it refuses the PTX too "

@@ -43,6 +43,7 @@ class Kernel:
         dynamic_shared_memory: as given.
         registers: registers a thread, as loaded.
         local_memory: bytes a thread, as loaded: not zero where registers spill.
+        front: the kernels that are launched before it, each time.
 
     Raises:
         CudaError: the driver does not load the image.
@@ -52,6 +53,7 @@ class Kernel:
         self.session = session
         self.source = source
         self.dynamic_shared_memory = dynamic_shared_memory
+        self.front: tuple[Kernel, ...] = ()
         code = session.cuda.core.ObjectCode
         # The image is loaded when the first attribute is read, if not before.
         with session.cuda.checked(f"loading kernel '{name}' from {source}"):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stepladder.runtime.buffers import Buffer
-from stepladder.runtime.bundle import Argument, Bundle, Problem
+from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle, Problem, Workspace
 from stepladder.runtime.device import Device
 from stepladder.runtime.element_types import ElementType, element_type
 from stepladder.runtime.kernel import Kernel
@@ -41,6 +41,7 @@ class MatmulBuffers:
         self.further = tuple(
             self._allocate(operand.shape, element_type(operand.element_type)) for operand in problem.epilogue_operands
         )
+        self._workspaces: dict[tuple[int, Workspace], Buffer] = {}
 
     def _allocate(self, shape: tuple[int, ...], element: ElementType) -> Buffer:
         return self.device.allocate(math.prod(shape) * element.bytes)
@@ -51,11 +52,21 @@ class MatmulBuffers:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            for buffer in {id(buffer): buffer for buffer in (self.a, self.b, self.c, *self.further)}.values():
+            owned = (self.a, self.b, self.c, *self.further, *self._workspaces.values())
+            for buffer in {id(buffer): buffer for buffer in owned}.values():
                 buffer.free()
 
+    def _workspace(self, number: int, workspace: Workspace) -> Buffer:
+        """Returns the buffer of a workspace, allocated once: kernels that are launched one after the other share it."""
+        if (number, workspace) not in self._workspaces:
+            self._workspaces[number, workspace] = self._allocate(workspace.shape, element_type(workspace.element_type))
+        return self._workspaces[number, workspace]
+
     def launcher(self, kernel: Kernel, bundle: Bundle) -> Callable[[], None]:
-        """Returns a function that enqueues one launch of the bundle's kernel on these buffers.
+        """Returns a function that enqueues one launch of each of the bundle's kernels on these buffers.
+
+        Those before that of the matmul start when what was enqueued before them has ended; that of the matmul may begin
+        its prologue before the last of them ends, and waits for it itself.
 
         Args:
             kernel: the bundle's kernel, loaded.
@@ -66,6 +77,10 @@ class MatmulBuffers:
         """
         manifest = bundle.manifest
         buffers = dict(zip(self.problem.roles, (self.a, self.b, self.c, *self.further)))
+        buffers |= {
+            role: self._workspace(number, workspace)
+            for number, (role, workspace) in enumerate(zip(WORKSPACE_ROLES, manifest.workspaces))
+        }
 
         def parameter(argument: Argument) -> Buffer | TensorMap:
             buffer = buffers[argument.role]
@@ -73,9 +88,21 @@ class MatmulBuffers:
                 return buffer
             return encode(manifest.tma_descriptors[argument.descriptor], buffer)
 
-        return kernel.launcher(
+        last = kernel.launcher(
             manifest.grid, manifest.block, [parameter(item) for item in manifest.arguments], manifest.dependent_launch
         )
+        if not manifest.front:
+            return last
+        first = [
+            each.launcher(item.grid, item.block, [parameter(argument) for argument in item.arguments])
+            for each, item in zip(kernel.front, manifest.front, strict=True)
+        ]
+
+        def enqueue() -> None:
+            for launch in (*first, last):
+                launch()
+
+        return enqueue
 
 
 class DeviceExecutor:

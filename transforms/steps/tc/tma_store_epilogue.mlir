@@ -26,7 +26,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "block_n * c_bits % 256 == 0",
-         message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"}
+         message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
+        {condition = "n * c_bits % 128 == 0",
+         message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"}
       ]} {
     "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64,
       knobs = {stages = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()

@@ -11,7 +11,10 @@ from stepladder.runtime.errors import OK
 EPILOG = """\
 All kernels run in turn, in one process, on the same random data. A burst is about 30 ms of launches after a pause;
 sustained is 0.8 s and more without pauses, in which large problems reach the card's power limit. The table shows the
-median TFLOP/s and the median of the per-round ratios, with their extremes; the JSON file has every round.
+median TFLOP/s and the median of the per-round ratios, with their extremes; the JSON file has every round. Sustained
+rounds show the clock and the power that the card settled at, as NVML (nvidia-ml-py) or nvidia-smi reads them. Bundles
+of several problems are measured problem by problem. Where there are two bundles or more, a summary follows: geometric
+mean and quantiles of the ratios to the baseline, the worst, and the bundles that are slower.
 
 exit status: 0 measured; 1 a kernel's numbers are wrong; 2 a bundle or an option is not acceptable; 3 nothing was
 executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEVICE chooses among several GPUs.
@@ -19,6 +22,7 @@ executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEV
 examples:
   stepladder bench matmul.bundle
   stepladder bench matmul.bundle unpadded.bundle --mode both --ceiling --json result.json
+  stepladder bench matmul.bundle --mode sustained --rotate   # no launch finds its operands in the L2 cache
 """
 
 
@@ -26,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the command's parser."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure the speed of bundles of one problem",
+        help="measure the speed of bundles",
         description=__doc__,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,6 +49,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--ceiling", action="store_true", help="measure what mma.sync gives from registers, as a further kernel"
     )
+    parser.add_argument(
+        "--rotate",
+        action="store_true",
+        help="launch on copies of the operands in turn, more than twice the L2 cache together",
+    )
     parser.add_argument("--no-check", action="store_true", help="time the kernels without checking their numbers first")
     add_json_option(parser)
 
@@ -52,8 +61,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     from stepladder.cli.tables import print_table
-    from stepladder.measure.bench import bench_bundles
+    from stepladder.measure.bench import bench_bundles, by_problem
     from stepladder.measure.report import table_rows, table_title
+    from stepladder.measure.summary import loser_rows, several, summarize_bundles, summary_rows
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.files import check_writable, write_json
 
@@ -61,18 +71,32 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         check_writable(args.json)
     modes = ("burst", "sustained") if args.mode == "both" else (args.mode,)
+    groups = by_problem(bundles)
+    results = []
     with text_for_people(args.json):
-        result = bench_bundles(
-            bundles,
-            baseline=args.baseline,
-            ceiling=args.ceiling,
-            modes=modes,
-            rounds=args.rounds,
-            check=not args.no_check,
-            command=["stepladder", *sys.argv[1:]],
-        )
+        for group in groups:
+            results.append(
+                bench_bundles(
+                    group,
+                    baseline=args.baseline,
+                    ceiling=args.ceiling,
+                    modes=modes,
+                    rounds=args.rounds,
+                    check=not args.no_check,
+                    rotate=args.rotate,
+                    command=["stepladder", *sys.argv[1:]],
+                )
+            )
+            if args.json and len(groups) > 1:  # what took long to measure is safe first
+                write_json(args.json, several(results))
+    summary = summarize_bundles(results) if len(bundles) > 1 and args.baseline != "none" else None
     if args.json:
-        write_json(args.json, result)  # before the table: what took long to measure is safe first
+        write_json(args.json, several(results) if len(groups) > 1 else results[0])
     with text_for_people(args.json):
-        print_table(table_rows(result), title=table_title(result))
+        for result in results:
+            print_table(table_rows(result), title=table_title(result))
+        if summary is not None:
+            print_table(summary_rows(summary), title=f"Ratios to {args.baseline}")
+            if losers := loser_rows(summary):
+                print_table(losers, title=f"Slower than {args.baseline}")
     return OK

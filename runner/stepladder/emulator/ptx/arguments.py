@@ -13,6 +13,7 @@ import numpy as np
 from stepladder.emulator.core import types as core_types
 from stepladder.emulator.hardware import tma
 from stepladder.mlir.bindings import ir
+from stepladder.runtime import bundle
 from stepladder.runtime.bundle import Manifest
 from stepladder.runtime.errors import StepladderError
 
@@ -72,6 +73,14 @@ class Argument:
             return f"a number of type {self.type.name}"
         return "a TMA descriptor" if self.box else "a pointer"
 
+    def poison(self) -> np.ndarray:
+        """Returns an array of values that no right result is, NaN or the smallest integer, for memory that is written
+        before it is read."""
+        assert isinstance(self.type, core_types.Buffer)
+        element = self.type.element
+        value = np.nan if element.is_float else np.iinfo(element.dtype).min
+        return np.full(self.type.static_shape, value, element.dtype)
+
     def passed(self, machine: Machine, allocation: Allocation | None, array: np.ndarray, address: int) -> bytes:
         """Returns the bytes that the kernel is given, and notes a TMA descriptor at the address where they lie."""
         if allocation is None:
@@ -113,10 +122,10 @@ def _array(element: core_types.Scalar, shape: Sequence[int]) -> core_types.Buffe
     return core_types.Buffer(tuple(shape), element, strides, 0, "global")
 
 
-def from_manifest(manifest: Manifest) -> list[Argument]:
-    """Returns the arguments of a bundle's kernel."""
+def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | None = None) -> list[Argument]:
+    """Returns the arguments of a bundle's kernel, that of the matmul unless those of another one are given."""
     found = []
-    for argument in manifest.arguments:
+    for argument in manifest.arguments if arguments is None else arguments:
         element = _scalar(argument.element_type, argument.name)
         type_ = _array(element, argument.shape)
         if argument.descriptor is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.workspaces import is_matrix_of_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
 from stepladder.mlir.traverse import producer
@@ -70,7 +71,7 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
     """
     type_ = ir.MemRefType(buffer.type)
     width = types.byte_width(type_.element_type)
-    columns = type_.shape[type_.rank - 1]
+    columns = type_.get_strides_and_offset()[0][type_.rank - 2]
     pitch = columns * width
     if pitch % PITCH_ALIGNMENT:
         raise Refusal(
@@ -119,7 +120,7 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     view = producer(value)
-    while view is not None and not _reshapes_argument(view):
+    while view is not None and not _reshapes_argument(view) and not is_matrix_of_workspace(view):
         if view.name != "memref.subview" or any(
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):

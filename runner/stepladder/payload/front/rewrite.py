@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
-from stepladder.payload.front.plan import Input, Matrix, Plan
+from stepladder.payload.front.bodies import casts_of_one, structured
+from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan
 
 
 def rewrite(function: ir.Operation, plan: Plan) -> None:
@@ -61,29 +62,78 @@ def _set_signature(function: ir.Operation, body: ir.Block) -> None:
 
 
 def _emit(body: ir.Block, plan: Plan) -> None:
-    """Emits the new body at the insertion point."""
-    acc_type = ir.Type.parse(plan.acc_type)
+    """Emits the new body at the insertion point.
+
+    Sums that begin from a narrower type than theirs begin from zeros, and the summand is added to the product: in the
+    op that rounds it where that is all that follows, else in an op of its own. Sums of bf16 become sums of f32 that are
+    rounded once.
+    """
+    acc_type = ir.Type.parse("f32" if plan.acc_type == "bf16" else plan.acc_type)
+    adds = plan.start is not None and plan.start.stored != str(acc_type)
     a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
     b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
     buffer = reshaped(body.arguments[plan.c.argument], plan.shape)
-    if plan.start is not None and plan.start.argument != plan.c.argument:
-        start = _to_tensor(reshaped(body.arguments[plan.start.argument], plan.shape), writable=True)
-    elif plan.consumers and plan.start is None:
+    if adds or (plan.start is None and (plan.consumers or plan.acc_type == "bf16")):
         start = _empty(plan.shape, acc_type)
+    elif plan.start is not None and plan.start.argument != plan.c.argument:
+        start = _to_tensor(reshaped(body.arguments[plan.start.argument], plan.shape), writable=True)
     else:
         start = _to_tensor(buffer, writable=True)
-    if plan.start is None:
+    if adds or plan.start is None:
         is_integer = isinstance(acc_type, ir.IntegerType)
         zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
         start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
     product = _structured(_name(plan), [a, b, start], {"indexing_maps": _maps(plan)})
-    product = _consume(body, plan, product, buffer)
+    consumers = plan.consumers
+    if adds or plan.acc_type == "bf16":
+        # The type of the sums where the payload takes them: its own rounding, if that is next, is done here.
+        rounds = len(consumers) == 1 and casts_of_one(structured(consumers[0].op)) == ["arith.truncf"]
+        element = ir.Type.parse(consumers[0].element if rounds else plan.acc_type)
+        consumers = () if rounds else consumers
+        product = _begin(body, plan, product, element, buffer if not consumers else None)
+    product = _consume(body, plan, consumers, product, buffer)
     with plan.location:
         bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
 
 
-def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) -> ir.Value:
-    """Emits the elementwise ops on the product; returns the last result."""
+def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buffer: ir.Value | None) -> ir.Value:
+    """Emits an op that adds to the product what its sums begin from, if anything, and rounds it; returns the result.
+
+    Args:
+        body: of the function.
+        plan: whose start is added.
+        product: the sums without it.
+        element: type of the result.
+        buffer: C, if the result is stored there.
+    """
+    shape, axes = plan.shape, tuple(range(len(plan.shape)))
+    sums = ir.RankedTensorType(product.type).element_type
+    output = _empty(shape, element) if buffer is None else _to_tensor(buffer, writable=True)
+    inputs = [(product, axes)]
+    held = None
+    if plan.start is not None:
+        is_output = buffer is not None and plan.start.argument == plan.c.argument
+        if not is_output:
+            matrix = reshaped(body.arguments[plan.start.argument], shape)
+            inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.argument), axes))
+        held = 1
+    generic = _generic(inputs, output, len(shape))
+    types = [ir.RankedTensorType(value.type).element_type for value in generic.operands]
+    block = generic.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(block):
+        value: ir.Value = block.arguments[0]
+        if held is not None:
+            is_integer = isinstance(sums, ir.IntegerType)
+            add, extend = (arith.addi, arith.extsi) if is_integer else (arith.addf, arith.extf)
+            value = add(value, extend(sums, block.arguments[held]))
+        ir.Operation.create("linalg.yield", operands=[value if element == sums else arith.truncf(element, value)])
+    return generic.results[0]
+
+
+def _consume(
+    body: ir.Block, plan: Plan, consumers: tuple[Elementwise, ...], product: ir.Value, buffer: ir.Value
+) -> ir.Value:
+    """Emits elementwise ops on the product; returns the last result."""
     stages = {0: product}
     shape = plan.shape
 
@@ -97,17 +147,17 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffer: ir.Value) ->
         tensor = _to_tensor(view, writable=writable)
         return _extended(tensor, read.element) if read.element != read.stored else tensor, read.axes
 
-    for item in plan.consumers:
+    for item in consumers:
         with item.op.location:
             inputs = [operand(read, value) for read, value in zip(item.inputs, item.op.operands)]
             if item.output is not None:
                 output = operand(item.output, None, writable=True)[0]
-            elif item is plan.consumers[-1]:
+            elif item is consumers[-1]:
                 output = _to_tensor(buffer, writable=True)
             else:
                 output = _empty(shape, ir.Type.parse(item.element))
             stages[item.stage] = _elementwise(item.op, inputs, output)
-    return stages[plan.consumers[-1].stage] if plan.consumers else product
+    return stages[consumers[-1].stage] if consumers else product
 
 
 def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:

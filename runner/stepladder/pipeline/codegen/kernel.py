@@ -13,16 +13,35 @@ from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
+# The attribute of a workspace's `memref.alloc` (`extension.lib.workspaces`).
+WORKSPACE = "workspace"
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
 @dataclass(frozen=True)
+class Workspace:
+    """A buffer in global memory that one kernel writes and another reads: element type and extents."""
+
+    element_type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kernel: function argument `number`, as a pointer or through a TMA descriptor."""
+    """A parameter of a kernel: a buffer, as a pointer or through a TMA descriptor.
+
+    Attributes:
+        number: of the function's argument, or of the workspace.
+        descriptor: what the type of a TMA descriptor says; None for a pointer.
+        is_workspace: whether the buffer is a workspace.
+        shape: of the matrix in a workspace that a TMA descriptor is of.
+    """
 
     number: int
     descriptor: TensorMap | None = None
+    is_workspace: bool = False
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,20 +67,64 @@ class Kernel:
     module: ir.Operation
 
 
+@dataclass(frozen=True)
+class Program:
+    """The kernels of a lowered module.
+
+    Attributes:
+        kernel: that of the matmul, which is launched last.
+        front: those that are launched before it, in order; they write workspaces.
+        workspaces: by number.
+    """
+
+    kernel: Kernel
+    front: tuple[Kernel, ...]
+    workspaces: tuple[Workspace, ...]
+
+
 def find_kernel(module: ir.Module) -> Kernel:
     """Returns the one kernel of a lowered module.
 
     Raises:
-        StepladderError: no launch in the module, or more than one: the pipeline does not end in a kernel; or a kernel
-            whose name PTX does not take.
+        StepladderError: as `find_program`, and more than one launch.
+    """
+    program = find_program(module)
+    if program.front:
+        raise _not_one(1 + len(program.front))
+    return program.kernel
+
+
+def _not_one(found: int) -> StepladderError:
+    return StepladderError(
+        f"expected one gpu.launch_func after the last step, found {found}",
+        notes=["a pipeline that is compiled ends with outlining and lowering a kernel"],
+    )
+
+
+def find_program(module: ir.Module) -> Program:
+    """Returns the kernels of a lowered module, in the order of their launches: those that write workspaces, then one.
+
+    Raises:
+        StepladderError: no launch in the module, or several of which not all but the last write a workspace: the
+            pipeline does not end in a kernel; or a kernel whose name PTX does not take.
     """
     launches = walk(module, "gpu.launch_func")
-    if len(launches) != 1:
-        raise StepladderError(
-            f"expected one gpu.launch_func after the last step, found {len(launches)}",
-            notes=["a pipeline that is compiled ends with outlining and lowering a kernel"],
-        )
-    launch = launches[0]
+    allocs: list[ir.Value] = [op.results[0] for op in walk(module, "memref.alloc") if WORKSPACE in op.attributes]
+    workspaces = []
+    for buffer in allocs:
+        type_ = ir.MemRefType(buffer.type)
+        workspaces.append(Workspace(str(type_.element_type), tuple(type_.shape)))
+    kernels = [_kernel(launch, module, allocs) for launch in launches]
+    if not kernels:
+        raise _not_one(0)
+    *front, last = kernels
+    if not all(any(parameter.is_workspace for parameter in kernel.parameters) for kernel in front):
+        raise _not_one(len(launches))
+    return Program(last, tuple(front), tuple(workspaces))
+
+
+def _kernel(launch: ir.Operation, module: ir.Module, workspaces: list[ir.Value]) -> Kernel:
+    """Returns the kernel of a launch."""
     sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
 
@@ -74,11 +137,11 @@ def find_kernel(module: ir.Module) -> Kernel:
     block = [_constant(segment(i)[0]) for i in (4, 5, 6)]
     cluster = [_constant(segment(i)[0]) if segment(i) else 1 for i in (7, 8, 9)]
     dynamic = _constant(segment(10)[0]) if segment(10) else 0
-    parameters = [_parameter(operand, launch) for operand in segment(11)]
-    kernels = walk(module, "gpu.module")
+    parameters = [_parameter(operand, launch, workspaces) for operand in segment(11)]
+    *_, holder, name = ir.SymbolRefAttr(launch.attributes["kernel"]).value
+    kernels = [op for op in walk(module, "gpu.module") if ir.StringAttr(op.attributes["sym_name"]).value == holder]
     if len(kernels) != 1 or "targets" not in kernels[0].attributes:
         raise StepladderError("expected one gpu.module with a target attached after the last step")
-    name = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
     _check_name(name, launch)
     return Kernel(
         name,
@@ -122,11 +185,14 @@ def _whole_buffer(buffer: ir.Value) -> ir.Value:
     return buffer
 
 
-def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
-    """Returns the parameter that an operand of a launch is for: an argument of the function, or a descriptor of one."""
+def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Value]) -> Parameter:
+    """Returns the parameter that an operand of a launch is for: an argument of the function, a workspace, or a
+    descriptor of one."""
     whole = _whole_buffer(operand)
     if isinstance(whole.owner, ir.Block):
         return Parameter(ir.BlockArgument(whole).arg_number)
+    if whole in workspaces:
+        return Parameter(workspaces.index(whole), is_workspace=True)
     create = defining_op(operand)
     if create.name == "builtin.unrealized_conversion_cast":
         create = ir.OpResult(create.operands[0]).owner.operation
@@ -134,6 +200,10 @@ def _parameter(operand: ir.Value, launch: ir.Operation) -> Parameter:
         buffer = _whole_buffer(create.operands[0])
         if isinstance(buffer.owner, ir.Block):
             return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
+        view = defining_op(buffer)
+        if view.name == "memref.subview" and view.operands[0] in workspaces:
+            shape = tuple(ir.MemRefType(buffer.type).shape)
+            return Parameter(workspaces.index(view.operands[0]), _tensor_map(create), True, shape)
     raise StepladderError(
         "the kernel is passed a value that is no argument of the function",
         location=diagnostics.location_text(launch.location),

@@ -34,7 +34,7 @@ _CAUTION = 0.04
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
-PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch")
+PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch", "repacking")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Ranking:
     def _candidate(self, index: int) -> Candidate:
         knobs = dict(zip(self.knobs, self._values(self.knobs, index)))
         times = {name: float(self.times[name][index]) for name in (*PARTS, *LIMITS) if name in self.times}
-        parts = {name: times[name] for name in PARTS[1:]}
+        parts = {name: times[name] for name in PARTS[1:] if name in times}
         limits = {name: times[name] for name in LIMITS if name in times}
         bound = max(limits | parts, key=lambda name: (limits | parts)[name])
         return Candidate(knobs, float(self.times["total"][index]), times, float(self.times["waves"][index]), bound)
@@ -210,7 +210,7 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0",
-    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 != 0 or c_layout == 'column'",
+    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 or n * c_bits % 128 or c_layout == 'column'",
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",

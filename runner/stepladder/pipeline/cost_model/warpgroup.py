@@ -29,6 +29,7 @@ from stepladder.pipeline.cost_model.terms import (
 _INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
 # Bytes of a line of the L2 cache.
 _LINE_BYTES = 128
+_PITCH_BYTES = 16  # that TMA takes multiples of
 _WARPGROUP_THREADS = 128
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
@@ -226,6 +227,21 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))
 
 
+def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
+    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes: each element is read
+    and written once, at the rate of HBM, and a kernel takes a launch and a prologue. Source: counting."""
+    total: Number = 0.0
+    operands = (
+        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m),
+        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n),
+    )
+    for columns, extent in operands:
+        traffic = 2 * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_odd = np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0
+        total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0)
+    return total
+
+
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     """Returns the predicted time of a launch and its terms, in us, by name.
 
@@ -235,7 +251,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         gpu: what runs it.
 
     Returns:
-        `total`; `main loop`, `prologue`, `epilogue`, `reduction`, `launch`, which make it up; and what bounds the main
+        `total`; `main loop`, `prologue`, `epilogue`, `reduction`, `launch`, and `repacking` where there is any, which
+        make it up; and what bounds the main
         loop, each as if it were alone: `matrix unit`, `shared memory`, `TMA`, `L2`, `latency`, `HBM`; and `waves`, a
         number.
     """
@@ -335,6 +352,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         + _HIDDEN_TRAFFIC * hbm
         + constants["launch"]
     )
+    repacking = repacking_time(size, gpu, constants)
+    total = total + repacking
     times = {
         "total": total,
         "main loop": main_loop,
@@ -342,6 +361,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "epilogue": epilogues,
         "reduction": reduction,
         "launch": constants["launch"],
+        **({"repacking": repacking} if np.any(repacking) else {}),
         "matrix unit": rounds * steps * matrix,
         "shared memory": rounds * steps * shared,
         "TMA": rounds * steps * fill + edge,

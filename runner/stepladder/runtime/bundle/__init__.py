@@ -5,6 +5,7 @@
     BUNDLE/manifest.json   how to launch it, what it computes and how it was made (`Manifest`)
     BUNDLE/reference.json  what the payload computes, which the kernel's numbers are compared with
     BUNDLE/ir/             the IR after each step
+    BUNDLE/front/          machine code and PTX of kernels that are launched before this one, where there are any
 
 A bundle is self-contained. The manifest holds the SHA-256 of every other file, so that a truncated copy or an edited
 kernel is refused rather than launched. A bundle without `reference.json` is read; its numbers are compared with those
@@ -17,10 +18,14 @@ from stepladder.runtime.bundle.manifest import (
     MANIFEST,
     PTX,
     SCHEMA_VERSION,
+    SCHEMA_VERSION_SEVERAL,
+    WORKSPACE_ROLES,
     Argument,
     Bundle,
+    FrontKernel,
     Manifest,
     TmaDescriptor,
+    Workspace,
 )
 from stepladder.runtime.bundle.reading import parse_manifest, read_bundle, read_launch
 from stepladder.runtime.bundle.writing import check_output, write_bundle
@@ -31,11 +36,15 @@ __all__ = [
     "MANIFEST",
     "PTX",
     "SCHEMA_VERSION",
+    "SCHEMA_VERSION_SEVERAL",
+    "WORKSPACE_ROLES",
     "Argument",
     "Bundle",
+    "FrontKernel",
     "Manifest",
     "Problem",
     "TmaDescriptor",
+    "Workspace",
     "check_output",
     "parse_manifest",
     "read_bundle",

@@ -6,7 +6,7 @@ import math
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
-from stepladder.runtime.bundle.manifest import Manifest
+from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Manifest
 from stepladder.runtime.element_types import (
     ELEMENT_TYPES,
     INTEGER_SUMS,
@@ -100,12 +100,14 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     _check_types(manifest, fields)
     shared = {"b"} if manifest.problem.b_is_a else set()  # a kernel may take the one buffer once
     roles = manifest.problem.roles
-    found = {argument.role for argument in manifest.arguments}
+    # What a kernel before that of the matmul copies to a workspace is read by that one, and not by this.
+    arguments = manifest.all_arguments
+    found = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
     if not set(roles) - shared <= found <= set(roles):
-        got = ", ".join(argument.role for argument in manifest.arguments) or "none"
+        got = ", ".join(argument.role for argument in arguments) or "none"
         raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {got}")
     for item, argument in zip(fields.objects("arguments"), manifest.arguments):
-        operand = manifest.problem.operand(argument.role)
+        operand = manifest.operand(argument.role)
         for name, wanted, got in (
             ("element_type", operand.element_type, argument.element_type),
             ("shape", list(operand.shape), list(argument.shape)),
@@ -114,7 +116,7 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
             if wanted != got:
                 raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
     for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
-        wanted = manifest.problem.operand(descriptor.role).element_type
+        wanted = manifest.operand(descriptor.role).element_type
         if descriptor.element_type != wanted:
             raise item.error(
                 "element_type", f"must be {show(wanted)}, as 'problem' has it, got {show(descriptor.element_type)}"

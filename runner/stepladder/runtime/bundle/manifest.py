@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.problem import Problem, epilogue_role
+from stepladder.runtime.problem import Operand, Problem, epilogue_role
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
 SCHEMA_VERSION = 1
+# Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
+SCHEMA_VERSION_SEVERAL = 2
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
@@ -26,6 +28,8 @@ PTX = "kernel.ptx"
 MATMUL_ROLES = ("a", "b", "c")
 EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
 ROLES = MATMUL_ROLES + EPILOGUE_ROLES
+# Buffers that a launcher allocates: one kernel writes them, and a later one reads them.
+WORKSPACE_ROLES = tuple(f"w{number}" for number in range(2))
 ACCESSES = ("read", "write", "readwrite")
 LAYOUTS = ("row", "column")
 INTERLEAVES = ("none", "16b", "32b")
@@ -43,7 +47,8 @@ class Argument:
 
     Attributes:
         name: the parameter's name, for messages.
-        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it.
+        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `w0`
+            and so on of the workspaces.
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
@@ -69,7 +74,7 @@ class TmaDescriptor:
     Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
 
     Attributes:
-        role: whose buffer begins at the base address: `a`, `b` or `c`.
+        role: whose buffer begins at the base address: `a`, `b`, `c`, or a workspace.
         element_type: MLIR's name of the element type.
         shape: extents of the tensor in global memory, in elements; 1 to 5 of them.
         strides: bytes from one index to the next, of every dimension but the innermost, which is contiguous.
@@ -91,6 +96,44 @@ class TmaDescriptor:
     swizzle: str = "none"
     l2_promotion: str = "none"
     oob_fill: str = "zero"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A row-major buffer in global memory that the launcher allocates once, for `w0` and so on, by number.
+
+    Attributes:
+        element_type: MLIR's name of the element type.
+        shape: extents, outermost first.
+    """
+
+    element_type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FrontKernel:
+    """A kernel that is launched before that of the matmul, whose operands it prepares in a workspace.
+
+    Attributes:
+        kernel_name: entry point in its cubin and its PTX.
+        cubin, ptx: files of the bundle.
+        arguments: in the order of the kernel's parameters, all of them pointers.
+        grid, block: extents x, y, z, in blocks and threads.
+        static_shared_memory: bytes a block.
+        registers: registers a thread.
+        spills: bytes of spill `stores` and `loads` a thread.
+    """
+
+    kernel_name: str
+    cubin: str
+    ptx: str
+    arguments: tuple[Argument, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    static_shared_memory: int
+    registers: int
+    spills: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -117,6 +160,8 @@ class Manifest:
             may be started while that one ends (programmatic dependent launch).
         function: name of the payload's function that was compiled.
         other_functions: names of the others in its module, which is `ir/00-input.mlir`.
+        front: kernels that are launched before this one, in order, each time.
+        workspaces: buffers that they write, by number.
         schema_version: version of this layout.
     """
 
@@ -141,7 +186,21 @@ class Manifest:
     dependent_launch: bool = False
     function: str = ""
     other_functions: tuple[str, ...] = ()
+    front: tuple[FrontKernel, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def all_arguments(self) -> tuple[Argument, ...]:
+        """Arguments of all kernels, in the order of their launches."""
+        return (*(argument for kernel in self.front for argument in kernel.arguments), *self.arguments)
+
+    def operand(self, role: str) -> Operand:
+        """Returns the operand or the workspace of a role, as the kernel of the matmul accesses it."""
+        if role in WORKSPACE_ROLES:
+            workspace = self.workspaces[WORKSPACE_ROLES.index(role)]
+            return Operand(workspace.element_type, workspace.shape, "read")
+        return self.problem.operand(role)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
@@ -149,6 +208,9 @@ class Manifest:
         for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
             if not data["problem"][name]:
                 del data["problem"][name]
+        for name in ("front", "workspaces"):  # likewise
+            if not data[name]:
+                del data[name]
         return {"schema_version": data.pop("schema_version"), **data}
 
 
@@ -163,6 +225,7 @@ class Bundle:
         ptx: content of `kernel.ptx`.
         reference: what the payload computes; None for a bundle without `reference.json`.
         data: content of the files that arguments name as their data.
+        front: cubin and PTX of the kernels of `manifest.front`.
     """
 
     path: Path
@@ -171,12 +234,13 @@ class Bundle:
     ptx: str
     reference: Program | None = None
     data: Mapping[str, bytes] = field(default_factory=dict)
+    front: tuple[tuple[bytes, str], ...] = ()
 
     def constants(self) -> dict[str, np.ndarray]:
         """Returns the buffers that are constants of the payload, by role, of their storage types and shapes."""
         return {
             item.role: np.frombuffer(self.data[item.data], element_type(item.element_type).dtype).reshape(item.shape)
-            for item in self.manifest.arguments
+            for item in self.manifest.all_arguments
             if item.data is not None
         }
 

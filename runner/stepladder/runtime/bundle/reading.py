@@ -23,13 +23,16 @@ from stepladder.runtime.bundle.manifest import (
     PTX,
     ROLES,
     SCHEMA_VERSION,
+    SCHEMA_VERSION_SEVERAL,
     SWIZZLES,
     TMA_DIMENSIONS,
+    WORKSPACE_ROLES,
     Argument,
     Bundle,
     Manifest,
     TmaDescriptor,
 )
+from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.problem import EpilogueOperand, Problem
@@ -52,15 +55,21 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         if name not in manifest.files:
             raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
     contents = {name: _read_verified(path, name, digest) for name, digest in manifest.files.items()}
-    try:
-        ptx = contents[PTX].decode()
-    except UnicodeDecodeError:
-        raise StepladderError(f"bundle file '{path / PTX}' is not UTF-8 text; compile it again") from None
+    ptx = _text(contents, PTX, path)
+    front = tuple((contents[kernel.cubin], _text(contents, kernel.ptx, path)) for kernel in manifest.front)
     reference = None
     if REFERENCE in contents:
         reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
     data = {name: contents[name] for name in _data_files(manifest, contents, path)}
-    return Bundle(path, manifest, contents[CUBIN], ptx, reference, data)
+    return Bundle(path, manifest, contents[CUBIN], ptx, reference, data, front)
+
+
+def _text(contents: Mapping[str, bytes], name: str, path: Path) -> str:
+    """Returns the text of a file of PTX."""
+    try:
+        return contents[name].decode()
+    except UnicodeDecodeError:
+        raise StepladderError(f"bundle file '{path / name}' is not UTF-8 text; compile it again") from None
 
 
 def _data_files(manifest: Manifest, contents: Mapping[str, bytes], path: Path) -> list[str]:
@@ -70,7 +79,7 @@ def _data_files(manifest: Manifest, contents: Mapping[str, bytes], path: Path) -
         StepladderError: a file that the manifest does not list, or of another size than the argument.
     """
     names = []
-    for argument in manifest.arguments:
+    for argument in manifest.all_arguments:
         if argument.data is None:
             continue
         if argument.data not in contents:
@@ -177,12 +186,13 @@ def parse_manifest(text: str, location: str) -> Manifest:
 
 def _parse_manifest(fields: Fields) -> Manifest:
     version = fields.integer("schema_version")
-    if version != SCHEMA_VERSION:
+    if version not in (SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL):
         raise fields.error(
             "schema_version",
-            f"is {version}, and this version of stepladder reads {SCHEMA_VERSION}; "
+            f"is {version}, and this version of stepladder reads {SCHEMA_VERSION} and {SCHEMA_VERSION_SEVERAL}; "
             "compile the bundle again, or use the version that made it",
         )
+    workspaces = parse_workspaces(fields)
     descriptors = tuple(_parse_descriptor(item) for item in fields.objects("tma_descriptors"))
     manifest = Manifest(
         schema_version=version,
@@ -209,14 +219,17 @@ def _parse_manifest(fields: Fields) -> Manifest:
         knobs=fields.object("knobs").data,
         tool_versions=fields.string_map("tool_versions"),
         files=listed_files(fields),
+        front=parse_front(fields, lambda item: _parse_argument(item, ())),
+        workspaces=workspaces,
     )
     check_limits(manifest, fields)
+    check_several(manifest, fields)
     check_problem(manifest, fields)
     return manifest
 
 
 def _parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
-    role = fields.string("role", ROLES)
+    role = fields.string("role", ROLES + WORKSPACE_ROLES)
     return Argument(
         name=fields.string("name"),
         role=role,
@@ -253,7 +266,7 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
     if set(element_strides) != {1}:
         raise fields.error("element_strides", f"must be 1 in every dimension, got {show(list(element_strides))}")
     return TmaDescriptor(
-        role=fields.string("role", ROLES),
+        role=fields.string("role", ROLES + WORKSPACE_ROLES),
         element_type=fields.string("element_type", ELEMENT_TYPES),
         shape=shape,
         strides=fields.extents("strides", rank - 1),

@@ -38,7 +38,8 @@ def write_bundle(
         ir: text of every dump by file name.
         others: text of further files by path relative to the bundle.
         reference: what the payload computes.
-        data: content of the files that arguments name as their data, by path relative to the bundle.
+        data: content of the files that arguments name as their data, and of the images of kernels before that of the
+            matmul, by path relative to the bundle.
 
     Raises:
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older

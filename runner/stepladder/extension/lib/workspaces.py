@@ -1,0 +1,33 @@
+"""Workspaces: buffers in global memory that a kernel writes for one after it, allocated once by the launcher."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir, memref
+from stepladder.mlir.traverse import producer
+
+# The attribute of a workspace's `memref.alloc`, and of the `memref.copy` that fills it.
+WORKSPACE = "workspace"
+COPY = "memref.copy"
+
+
+def create_workspace(type_: ir.MemRefType) -> ir.Value:
+    """Returns a new workspace, at the current insertion point in the host function."""
+    alloc = memref.alloc(type_, [], [])
+    alloc.owner.attributes[WORKSPACE] = ir.UnitAttr.get()
+    return alloc
+
+
+def create_copy(source: ir.Value, target: ir.Value) -> None:
+    """Creates the copy of a buffer to a workspace, at the current insertion point."""
+    ir.Operation.create(COPY, operands=[source, target], attributes={WORKSPACE: ir.UnitAttr.get()})
+
+
+def is_workspace(value: ir.Value) -> bool:
+    """Tells whether a value is a workspace."""
+    source = producer(value)
+    return source is not None and source.name == "memref.alloc" and WORKSPACE in source.attributes
+
+
+def is_matrix_of_workspace(view: ir.Operation | None) -> bool:
+    """Tells whether an op views the matrix in a workspace: all rows, and the columns before the padding."""
+    return view is not None and view.name == "memref.subview" and is_workspace(view.operands[0])

@@ -1,0 +1,68 @@
+"""`tc.repack_operands`: reads operands whose rows TMA cannot address from padded copies in workspaces."""
+
+from stepladder.extension.lib import memory, tma
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.workspaces import create_copy, create_workspace
+from stepladder.mlir import types
+from stepladder.mlir.bindings import bufferization, ir
+from stepladder.mlir.traverse import producer, walk
+from stepladder.payload.facts import MATMULS
+
+# Bytes that rows of a workspace are a multiple of: a line of the L2 cache, and a multiple of what TMA takes.
+LINE = 128
+
+
+class RepackOperands(Tc.Operation, name="repack_operands"):
+    """Copies A or B, where its rows are no multiple of 16 bytes, to a workspace whose rows are multiples of 128 bytes.
+
+    The matmul reads the view of the workspace that leaves out the padding. No element of the padding is read or
+    written: TMA descriptors of the view have the extents of the matrix and the row pitch of the workspace. One buffer
+    that is A and B is copied once.
+
+    Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
+    Refuses: a function without one matmul on tensors; elements narrower than a byte.
+    """
+
+    target: Handle
+
+
+def _repacked(matmul: ir.Operation, buffer: ir.Value) -> ir.Value:
+    """Returns the view of a new workspace that a buffer is copied to, at the current insertion point."""
+    type_ = ir.MemRefType(buffer.type)
+    *outer, columns = type_.shape
+    width = types.byte_width(type_.element_type)
+    if width < 1:
+        raise Refusal(matmul, f"elements of {type_.element_type} are no whole bytes")
+    line = LINE // width
+    padded = -(-columns // line) * line
+    workspace = create_workspace(ir.MemRefType.get([*outer, padded], type_.element_type))
+    view = memory.subview(workspace, [0] * type_.rank, [*outer, columns])
+    create_copy(buffer, view)
+    return view
+
+
+@transform_op(RepackOperands)
+def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewriter) -> None:
+    """Rewrites the operands of the one matmul below `payload`; see the op."""
+    matmuls = walk(payload, *MATMULS)
+    if len(matmuls) != 1:
+        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
+    (matmul,) = matmuls
+    copies: dict[ir.Value, ir.Value] = {}
+    for number in range(2):
+        read = producer(matmul.operands[number])
+        if read is None or read.name != "bufferization.to_tensor":
+            raise Refusal(matmul, "expected operands that are read from buffers")
+        buffer = read.operands[0]
+        type_ = ir.MemRefType(buffer.type)
+        pitch = type_.shape[type_.rank - 1] * types.byte_width(type_.element_type)
+        if pitch % tma.PITCH_ALIGNMENT == 0:
+            continue
+        with ir.InsertionPoint(read), matmul.location:
+            known = next((view for source, view in copies.items() if source == buffer), None)
+            view = _repacked(matmul, buffer) if known is None else known
+            copies[buffer] = view
+            tensor = bufferization.to_tensor(matmul.operands[number].type, view, restrict=True)
+        matmul.operands[number] = tensor
+        if not list(read.results[0].uses):
+            rewriter.erase_op(read)

@@ -1,0 +1,38 @@
+"""Rotated buffers: launches go through copies of the operands, so that none finds its own in the L2 cache."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.problem import Problem
+
+# Copies hold together more than so many times the L2 cache.
+CACHES = 2
+# Of a problem of a few kilobytes, no more copies than this are made.
+MOST_COPIES = 512
+
+
+def operand_bytes(problem: Problem) -> int:
+    """Returns the bytes of all operands of a problem."""
+    operands = [problem.operand(role) for role in problem.roles if role != "b" or not problem.b_is_a]
+    return sum(math.prod(operand.shape) * element_type(operand.element_type).bytes for operand in operands)
+
+
+def copies_of(problem: Problem, l2_bytes: int) -> int:
+    """Returns how many copies of a problem's operands are more than twice the L2 cache; MOST_COPIES at most."""
+    return min(MOST_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
+
+
+def in_turn(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Returns a function that calls the next of several functions each time."""
+    if len(launches) == 1:
+        return launches[0]
+    order = itertools.cycle(launches)
+
+    def enqueue() -> None:
+        next(order)()
+
+    return enqueue

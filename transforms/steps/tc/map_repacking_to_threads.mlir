@@ -1,0 +1,28 @@
+// Makes a launch of each copy to a workspace, in front of the launch of the matmul.
+//
+// A copy is bound by memory if enough bytes are in flight: 4.8 TB/s times about 0.7 us, over 132 multiprocessors, are
+// 25 KB on each. A row of odd length begins anywhere, so that a load may be of one element only, 2 bytes. Each thread
+// therefore loads 32 bytes before it stores any: 16 rows of one element, or 8 of two where rows have a multiple of two.
+// Adjacent threads copy adjacent elements of a row. Blocks are numbered along rows first, in the order of memory.
+//
+// Upstream's mapping of `scf.forall` to threads takes static extents, which tiles of odd matrices do not have, and
+// nothing upstream moves the loads of a thread before its stores.
+//
+// Source: coalesced copies with several loads in flight per thread; CUDA C++ Best Practices Guide.
+//
+// Before:
+//   memref.copy %A, %matrix {workspace} : memref<4096x8191xf16> to memref<4096x8191xf16, strided<[8192, 1]>>
+// After:
+//   gpu.launch blocks(...) in (16384, 1, 1) threads(...) in (128, 1, 1) {
+//     scf.if %inside {
+//       %0 = memref.load %A[%row, %column]
+//       ... 15 more rows ...
+//       memref.store %0, %alloc[%row, %column]
+//       ... 15 more rows ...
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @map_repacking_to_threads(%module: !transform.any_op {transform.readonly}) {
+    "tc.map_repacking_to_threads"(%module) {threads = 128 : i64, bytes = 32 : i64} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
