@@ -236,6 +236,28 @@ def mbarrier_create(fiber: Fiber, op: Instruction) -> Value:
 @executes("nvgpu.mbarrier.get")
 def mbarrier_get(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """The address of an mbarrier."""
+    return mbarrier_at(fiber, op, barriers, number)
+
+
+def mbarrier_at(fiber: Fiber, op: Instruction, barriers: Value, number: Value, *, operand: int = 0) -> Value:
+    """Returns the address of an mbarrier of a group; a number that the group does not have is a finding.
+
+    Args:
+        fiber: whose active lanes use it.
+        op: for the finding.
+        barriers: address of the group, uniform or (T,).
+        number: of the mbarrier, uniform or (T,).
+        operand: which operand of the op the group is.
+    """
+    count = op.cache.get("mbarriers")
+    if count is None:
+        count = op.cache["mbarriers"] = mbarrier_count(op.operand_types[operand].text)
+    own = number[fiber.lanes] if isinstance(number, np.ndarray) else np.asarray(number)
+    wrong = (own < 0) | (own >= count)
+    if wrong.any():
+        fiber.group.sanitizer.report(
+            "out-of-bounds", f"there is no mbarrier {int(own[wrong].flat[0])} in a group of {count}", op
+        )
     return barriers + number * MBARRIER_BYTES
 
 
@@ -246,7 +268,7 @@ def mbarrier_init(
     """Initializes an mbarrier that `count` arrive at."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.initialize(fiber, op, barriers + number * MBARRIER_BYTES, count)
+        mbarriers.initialize(fiber, op, mbarrier_at(fiber, op, barriers, number), count)
 
 
 def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
@@ -261,7 +283,7 @@ def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
 @executes("nvgpu.mbarrier.arrive")
 def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """Arrives."""
-    address = barriers + number * MBARRIER_BYTES
+    address = mbarrier_at(fiber, op, barriers, number)
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address)
     return token
@@ -270,7 +292,7 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Valu
 @executes("nvgpu.mbarrier.arrive.nocomplete")
 def mbarrier_arrive_nocomplete(fiber: Fiber, op: Instruction, barriers: Value, number: Value, count: Value) -> Value:
     """Arrives `count` times, where the phase does not end by that."""
-    address = barriers + number * MBARRIER_BYTES
+    address = mbarrier_at(fiber, op, barriers, number)
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
     return token
@@ -283,13 +305,13 @@ def mbarrier_arrive_expect_tx(
     """Arrives, and announces bytes."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.arrive_at(fiber, op, barriers + number * MBARRIER_BYTES, expected=bytes_)
+        mbarriers.arrive_at(fiber, op, mbarrier_at(fiber, op, barriers, number), expected=bytes_)
 
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, barriers: Value, token: Value, number: Value) -> Value:
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), values.lanes(token, fiber.count) % 2)
     return True
 
 
@@ -298,4 +320,4 @@ def mbarrier_try_wait_parity(
     fiber: Fiber, op: Instruction, barriers: Value, parity: Value, ticks: Value, number: Value
 ) -> None:
     """Waits for the end of the phase with a parity."""
-    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, parity)
+    mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), parity)

@@ -33,9 +33,7 @@ def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> 
 @executes("nvvm.mbarrier.inval", "nvvm.mbarrier.inval.shared")
 def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Invalidates an mbarrier: its bytes are plain memory again."""
-    for mask, (block, place) in synchronization.by_block(fiber, address):
-        if mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
-            del mbarriers.mbarriers(fiber.group)[block, place]
+    mbarriers.invalidate(fiber, op, address)
 
 
 @executes("nvvm.mbarrier.arrive.nocomplete", "nvvm.mbarrier.arrive.nocomplete.shared")

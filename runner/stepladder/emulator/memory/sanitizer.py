@@ -6,13 +6,11 @@ execution in the emulator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.clocks import Clocks
-from stepladder.emulator.memory.findings import Findings
+from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
     GlobalShadow,
     SharedShadow,
@@ -22,26 +20,15 @@ from stepladder.emulator.memory.shadow import (
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
-    from stepladder.emulator.core.values import MemRef, Value
     from stepladder.emulator.memory.memory import Access, Allocation
 
 WARP = 32
 
 
-class Sanitizer(Clocks):
-    """Checks the accesses of one group of blocks.
-
-    Attributes:
-        findings: where they go, shared by all groups of a run.
-    """
+class Sanitizer(Reports):
+    """Checks the accesses of one group of blocks."""
 
     enabled = True
-
-    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
-        super().__init__()
-        self.findings = findings
-        self.instructions = instructions
-        self.granule = granule
 
     # Accesses of threads.
 
@@ -160,14 +147,7 @@ class Sanitizer(Clocks):
         places, index = touch.places, touch.index
         busy = shadow.busy_writing[index] >= 0
         if busy.any():
-            place = places[busy.argmax()]
-            self._add(
-                "in-flight",
-                f"{verb} {self.where(touch.memory, place)} while an asynchronous copy writes it: "
-                "nothing has waited for the copy",
-                op,
-                int(shadow.busy_writing[place]),
-            )
+            self._check_busy(op, touch, shadow, busy, verb)
         if writes:
             in_use = shadow.readers[index] > 0
             if in_use.any():
@@ -193,6 +173,19 @@ class Sanitizer(Clocks):
             self._race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes:
             self._check_readers(op, touch, shadow)
+
+    def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
+        """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
+        held = shadow.is_mbarrier[touch.index]
+        for kind, wrong, what in (
+            ("mbarrier", busy & held, "which is part of an mbarrier that has not been invalidated"),
+            ("in-flight", busy & ~held, "while an asynchronous copy writes it: nothing has waited for the copy"),
+        ):
+            if wrong.any():
+                place = touch.places[wrong.argmax()]
+                comma = "," if kind == "mbarrier" else ""
+                text = f"{verb} {self.where(touch.memory, place)}{comma} {what}"
+                self._add(kind, text, op, int(shadow.busy_writing[place]))
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         fresh = ~(shadow.initialized[touch.index] | (shadow.busy_writing[touch.index] >= 0))
@@ -259,6 +252,25 @@ class Sanitizer(Clocks):
             shadow.read_at[touch.actors, touch.index] = now
             shadow.read_by[touch.index] = op.number
 
+    # Mbarriers: threads may access their bytes only by what is made for that.
+
+    def begin_mbarrier(self, op: Instruction, touch: Touch) -> None:
+        """Bytes become an mbarrier: until `end_mbarrier` no thread and no copy may access them."""
+        shadow = self._shared(touch.memory)
+        if not shadow.is_mbarrier[touch.index].any():
+            self.check(op, touch, writes=True)
+        self.note(op, touch, writes=True)
+        shadow.busy_writing[touch.index] = op.number
+        shadow.is_mbarrier[touch.index] = True
+
+    def end_mbarrier(self, op: Instruction, touch: Touch) -> None:
+        """Bytes are no mbarrier any more: nothing is in them."""
+        shadow = self._shared(touch.memory)
+        self.note(op, touch, writes=True)
+        shadow.busy_writing[touch.index] = -1
+        shadow.is_mbarrier[touch.index] = False
+        shadow.initialized[touch.index] = False
+
     # Accesses of what runs on its own: copies, and products of wgmma.
 
     def begin_write(self, op: Instruction, touch: Touch) -> None:
@@ -321,71 +333,3 @@ class Sanitizer(Clocks):
                     "fence.proxy.async is after the wait for the block that wrote it",
                     op,
                 )
-
-    # Messages.
-
-    def out_of_bounds(
-        self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
-    ) -> None:
-        """Adds the finding that lanes (or all) touch elements outside of a view."""
-        first = tuple(np.argwhere(wrong)[0])
-        lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
-        place = []
-        for coordinate in coordinates:
-            if isinstance(coordinate, np.ndarray):
-                full = np.broadcast_to(
-                    coordinate,
-                    np.broadcast_shapes(
-                        coordinate.shape, (1,) * (coordinate.ndim - rank) + wrong.shape[wrong.ndim - rank :]
-                    ),
-                )
-                coordinate = (
-                    full[(lane, *first[wrong.ndim - rank :])]
-                    if full.ndim > rank and full.shape[0] > 1
-                    else full[(0,) * (full.ndim - rank) + first[wrong.ndim - rank :]]
-                )
-            place.append(int(coordinate))
-        sizes = [int(np.ravel(size)[0]) for size in view.sizes]
-        self._add(
-            "out-of-bounds",
-            f"{fiber.group.thread_name(int(lane))} touches element {place} of "
-            f"{'x'.join(map(str, sizes))}x{view.element.name}"
-            f"{f' ({view.memory.name})' if view.memory.name else ''}",
-            op,
-        )
-
-    def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
-        """Adds the finding that an address is no multiple of what the access needs."""
-        self._add(
-            "misaligned",
-            f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
-            op,
-        )
-
-    def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
-        """Adds a finding of another kind."""
-        self.findings.add(kind, message, op, other)
-
-    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
-        self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
-
-    def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
-        self._add(
-            "race",
-            f"{self._actor(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
-            f"which {self._actor(actor)} {did}, and nothing orders them",
-            op,
-            by,
-        )
-
-    def _actor(self, actor: int) -> str:
-        return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
-
-    def where(self, memory: Allocation, place: int | np.integer) -> str:
-        """Returns the address of a granule, for a message."""
-        offset = int(place) * self.granule
-        if memory.space == "shared":
-            block, offset = divmod(offset, memory.size)
-            rank = f" of the cluster's block {block}" if memory.copies > 1 else ""
-            return f"byte {offset:#x} of shared memory{rank}"
-        return f"byte {offset:#x} of {memory.name or 'global memory'}"

@@ -26,6 +26,8 @@ class SharedShadow:
         self.read_by = np.full(count, -1, np.int32)
         # Of what runs on its own: which instruction writes, how many read, and which instruction reads.
         self.busy_writing = np.full(count, -1, np.int32)
+        # Where it is an mbarrier, `busy_writing` is what initialized that.
+        self.is_mbarrier = np.zeros(count, bool)
         self.readers = np.zeros(count, np.int16)
         self.busy_reading = np.full(count, -1, np.int32)
 
