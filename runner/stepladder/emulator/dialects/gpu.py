@@ -177,6 +177,12 @@ def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict
     return place, layout
 
 
+def _unplaced_bytes(code: Sequence[Instruction]) -> int:
+    """Returns the bytes of shared memory that no step has placed yet: steps may place several of its parts at once."""
+    allocated = (op for op in code if op.name == "memref.alloc" and "operandSegmentSizes" in op.attributes)
+    return sum(op.result_types[0].extent * op.result_types[0].element.bytes for op in allocated if SHARED[op.name](op))
+
+
 def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
     rest = list(operands)
     parts = []
@@ -203,7 +209,7 @@ def _start(
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
     if machine.sanitize:
-        check_launch(machine.findings, op, grid, block, cluster, window, attributes)
+        check_launch(machine.findings, op, grid, block, cluster, window - _unplaced_bytes(code), attributes)
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))

@@ -54,7 +54,7 @@ def update(
     """
     before = np.zeros(fiber.count, element.dtype)
     shared = pointers.is_shared(op.operand_types[0])
-    pointers.check_alignment(fiber, op, pointer, element.bytes)
+    pointers.check_alignment(fiber, op, pointer, op.attributes.get("alignment", element.bytes))
     for part, allocation, start in pointers.parts(fiber, op, pointer, shared=shared):
         view, place = pointers.elements(allocation, start, element, 0, 0)
         access = memory.locate(part, op, view, [place])

@@ -23,8 +23,7 @@ from stepladder.emulator.hardware import (
     warpgroups,
 )
 from stepladder.emulator.hardware.warps import narrowed
-from stepladder.emulator.memory import memory
-from stepladder.emulator.memory.memory import Access
+from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.types import mbarrier_count
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
         *outer, last = (_beside(index) for index in indices)
         access = memory.locate(fiber, op, view, [*outer, last + number], (count,), touched)
         accesses.append(access if access.per_lane else memory.with_lanes(access, len(fiber.lanes)))
-        check_alignment(fiber, op, accesses[-1], count * view.element.bytes)
+        alignment.check_access(fiber, op, accesses[-1], count * view.element.bytes)
     if fiber.group.counters is not None:
         for access, kind in zip(accesses, ("load", "store")):
             fiber.group.counters.access(fiber, op, access, kind)
@@ -91,14 +90,6 @@ def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 def _beside(index: Value) -> Value:
     """Returns an index for an access of several elements: with a dimension for them."""
     return index.reshape(-1, 1) if isinstance(index, np.ndarray) else index
-
-
-def check_alignment(fiber: Fiber, op: Instruction, access: Access, alignment: int) -> None:
-    """Reports where what each lane touches, in neighbours, does not begin at a multiple of `alignment` bytes."""
-    first = access.positions[:, 0] if access.valid is None else access.positions[access.valid[:, 0], 0]
-    wrong = first * access.element.bytes % alignment != 0
-    if wrong.any():
-        fiber.group.sanitizer.misaligned(fiber, op, int(first[wrong.argmax()]) * access.element.bytes, alignment)
 
 
 @executes("nvgpu.device_async_create_group")
@@ -146,7 +137,7 @@ def load_matrices(
     access = memory.locate(
         fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(asked, (fiber.count, per))
     )
-    check_alignment(fiber, op, access, fragments.ROW_BYTES)
+    alignment.check_access(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(fiber, op, access)
     assert access.valid is not None

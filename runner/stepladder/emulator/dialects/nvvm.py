@@ -13,7 +13,7 @@ from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
 from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
-from stepladder.emulator.memory import memory, pointers
+from stepladder.emulator.memory import alignment, memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 from stepladder.mlir.printed import keyword
 
@@ -106,7 +106,7 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
         for allocation, first, touched in ((array, start, valid), (fiber.group.shared, target, None)):
             view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
             accesses.append(memory.locate(part, op, view, [places], (count,), touched))
-            nvgpu.check_alignment(part, op, accesses[-1], count)
+            alignment.check_access(part, op, accesses[-1], count)
         if fiber.group.counters is not None:
             for access, kind in zip(accesses, ("load", "store")):
                 fiber.group.counters.access(part, op, access, kind)
