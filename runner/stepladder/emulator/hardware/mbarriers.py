@@ -15,6 +15,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Blocked, Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
 from stepladder.emulator.memory.shadow import Touch, together
 
@@ -36,6 +37,7 @@ class MBarrier:
         made: what who initialized it knew then: others must have been told before they use it.
         used: when each warp used it last: who ends it must have been told.
         op: that initialized it.
+        told: the warps that know of the initialization and of nothing else that was before it.
         made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
         agent: the actor that copies which complete on it are, for the sanitizer.
         copies: what completes on it and has not yet: each a function that makes it do so.
@@ -51,9 +53,14 @@ class MBarrier:
     made: np.ndarray | None = None
     used: np.ndarray | None = None
     op: Instruction | None = None
+    told: set[int] = field(default_factory=set)
     is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell(self, warps: np.ndarray) -> None:
+        """Lets warps know of the initialization."""
+        self.told.update(int(warp) for warp in warps)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
         """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
@@ -101,7 +108,8 @@ def find_mbarrier(
             op,
         )
     elif found.made is not None:
-        if not sanitizer.knows(warps, found.made).all():
+        knows = sanitizer.knows(warps, found.made) | np.isin(warps, list(found.told))
+        if not knows.all():
             sanitizer.report(
                 "race",
                 f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
@@ -208,6 +216,16 @@ def fence_initialization(fiber: Fiber) -> None:
     for barrier in mbarriers(fiber.group).values():
         if np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
+
+
+def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
+    """Arrives at the cluster's barrier; those who wait there are told what this thread knows if it `releases` that.
+
+    A relaxed arrival behind a fence of initialized mbarriers makes these known, and nothing else.
+    """
+    known = mbarriers(fiber.group).values() if not releases else ()
+    telling = [barrier.tell for barrier in known if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()]
+    synchronization.arrive_at_cluster(fiber, op, releases=releases, telling=telling)
 
 
 def _explain(group: Group) -> None:

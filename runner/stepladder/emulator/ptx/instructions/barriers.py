@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware import mbarriers, synchronization
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -91,6 +91,6 @@ def cluster(site: Site) -> None:
         return
 
     def execute(fiber: Fiber, op: Instruction) -> None:
-        synchronization.arrive_at_cluster(fiber, op, releases=order != "relaxed")
+        mbarriers.arrive_at_cluster(fiber, op, releases=order != "relaxed")
 
     site.emit(execute, (), ())
