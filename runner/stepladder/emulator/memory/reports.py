@@ -55,7 +55,7 @@ class Reports(Clocks):
                 )
             place.append(int(coordinate))
         sizes = [int(np.ravel(size)[0]) for size in view.sizes]
-        self._add(
+        self.add(
             "out-of-bounds",
             f"{fiber.group.thread_name(int(lane))} touches element {place} of "
             f"{'x'.join(map(str, sizes))}x{view.element.name}"
@@ -65,7 +65,7 @@ class Reports(Clocks):
 
     def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
         """Adds the finding that an address is no multiple of what the access needs."""
-        self._add(
+        self.add(
             "misaligned",
             f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
             op,
@@ -75,19 +75,22 @@ class Reports(Clocks):
         """Adds a finding of another kind."""
         self.findings.add(kind, message, op, other)
 
-    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
+    def add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
+        """Adds a finding about an instruction, and the one with the number `other` that it is at odds with."""
         self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
 
-    def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
-        self._add(
+    def race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
+        """Adds the finding that a pair of a touch and what `actor` did by instruction `by` are in no order."""
+        self.add(
             "race",
-            f"{self._actor(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
-            f"which {self._actor(actor)} {did}, and nothing orders them",
+            f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
+            f"which {self.actor_name(actor)} {did}, and nothing orders them",
             op,
             by,
         )
 
-    def _actor(self, actor: int) -> str:
+    def actor_name(self, actor: int) -> str:
+        """Returns the name of a warp, or of what copies on its own."""
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
     def where(self, memory: Allocation, place: int | np.integer) -> str:

@@ -6,6 +6,7 @@ execution in the emulator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from stepladder.emulator.memory.shadow import (
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.memory.findings import Findings
     from stepladder.emulator.memory.memory import Access, Allocation
 
 WARP = 32
@@ -29,6 +31,11 @@ class Sanitizer(Reports):
     """Checks the accesses of one group of blocks."""
 
     enabled = True
+
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
+        super().__init__(findings, instructions, granule=granule)
+        # Numbers of instructions that wrote global memory through the async proxy.
+        self.through_proxy: set[int] = set()
 
     # Accesses of threads.
 
@@ -152,7 +159,7 @@ class Sanitizer(Reports):
             in_use = shadow.readers[index] > 0
             if in_use.any():
                 place = places[in_use.argmax()]
-                self._add(
+                self.add(
                     "in-flight",
                     f"writes {self.where(touch.memory, place)} while an operation in flight reads "
                     "it: nothing has waited for that",
@@ -170,7 +177,7 @@ class Sanitizer(Reports):
         )
         if unordered.any():
             first = int(unordered.argmax())
-            self._race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
+            self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes:
             self._check_readers(op, touch, shadow)
 
@@ -185,12 +192,12 @@ class Sanitizer(Reports):
                 place = touch.places[wrong.argmax()]
                 comma = "," if kind == "mbarrier" else ""
                 text = f"{verb} {self.where(touch.memory, place)}{comma} {what}"
-                self._add(kind, text, op, int(shadow.busy_writing[place]))
+                self.add(kind, text, op, int(shadow.busy_writing[place]))
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         fresh = ~(shadow.initialized[touch.index] | (shadow.busy_writing[touch.index] >= 0))
         if fresh.any():
-            self._add(
+            self.add(
                 "uninitialized",
                 f"reads {self.where(touch.memory, touch.places[fresh.argmax()])}, which nothing has written",
                 op,
@@ -202,7 +209,7 @@ class Sanitizer(Reports):
         late &= np.arange(self.actors)[:, None] != touch.actors
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
-            self._race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
+            self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
     def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
@@ -213,7 +220,7 @@ class Sanitizer(Reports):
             unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.index])
             if unordered.any():
                 first = int(unordered.argmax())
-                self._race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
+                self.race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
@@ -223,7 +230,7 @@ class Sanitizer(Reports):
                 late = (group == number) & (last["at"][touch.index] > told)
                 if late.any():
                     place = int(touch.places[late.argmax()])
-                    self._add(
+                    self.add(
                         "race",
                         f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
                         f"another block {did}, and nothing orders them",
@@ -285,6 +292,8 @@ class Sanitizer(Reports):
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
             self._shared(touch.memory).busy_writing[touch.index] = -1
+        else:
+            self.through_proxy.add(op.number)
         self.note(op, touch, writes=True, asynchronously=proxy)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
@@ -304,7 +313,7 @@ class Sanitizer(Reports):
             unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
             if unseen.any():
                 place = places[unseen.argmax()]
-                self._add(
+                self.add(
                     "proxy",
                     f"reads {self.where(touch.memory, place)} through the async proxy, and no "
                     "fence.proxy.async is after the write of it",
@@ -321,13 +330,29 @@ class Sanitizer(Reports):
             self.note(op, touch, writes=False)
 
     def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
-        """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
-        groups = self._global(touch.memory).write["group"][touch.index]
+        """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
+        last = self._global(touch.memory).write
+        groups = last["group"][touch.index]
+        own = groups == self.group.number
+        if own.any():
+            actor = np.where(own, last["actor"][touch.index], 0)
+            unseen = own & (last["at"][touch.index] > self.fenced_global[actor])
+            unseen[unseen] = ~np.isin(last["by"][touch.index][unseen], list(self.through_proxy))
+            if unseen.any():
+                place = int(touch.places[unseen.argmax()])
+                self.add(
+                    "proxy",
+                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
+                    "fence.proxy.async for global memory is after the write of it",
+                    op,
+                    int(last["by"][place]),
+                )
+                return
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced_global[warp] < time:
                 place = int(touch.places[theirs.argmax()])
-                self._add(
+                self.add(
                     "proxy",
                     f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
                     "fence.proxy.async is after the wait for the block that wrote it",
