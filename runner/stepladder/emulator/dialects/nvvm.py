@@ -12,14 +12,13 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
-from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
+from stepladder.emulator.hardware import asynchronous, mbarriers, registers, synchronization, tma
 from stepladder.emulator.memory import alignment, memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 from stepladder.mlir.printed import keyword
 
 _MBARRIER_BYTES = 8
 _CLUSTER = 7  # address space of shared memory of the cluster
-_REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
 # Memory that a fence of the async proxy is for, by the last word of its kind.
 _ASYNC_PROXIES = {"async": "", "shared": "shared", "global": "global"}
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
@@ -80,16 +79,8 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @executes("nvvm.setmaxregister")
 def setmaxregister(fiber: Fiber, op: Instruction) -> None:
-    """Nothing, but that the hardware must take the number."""
-    count, counts = op.attributes["regCount"], _REGISTER_COUNTS
-    if count not in counts:
-        fiber.group.sanitizer.report(
-            "descriptor",
-            f"{count} registers a thread: setmaxnreg takes multiples of "
-            f"{counts.step} from {counts.start} to {counts[-1]}",
-            op,
-        )
-    asynchronous.warpgroups(fiber, op)
+    """Lets warpgroups give registers back, or take them: that waits until there are enough."""
+    registers.change(fiber, op, op.attributes["regCount"], grows=keyword(op.attributes["action"]) == "increase")
 
 
 # Groups of what runs on its own.
