@@ -55,7 +55,8 @@ def cluster_wait(fiber: Fiber, op: Instruction) -> None:
 
 @executes("nvvm.bar.warp.sync")
 def warp_sync(fiber: Fiber, op: Instruction, mask: Value) -> None:
-    """Nothing: the threads of a warp run in step."""
+    """Lets the threads of a warp wait for each other: they run in step, so that only what they touch is in order."""
+    fiber.group.sanitizer.release(fiber.warps)
 
 
 @executes("nvvm.fence.proxy")

@@ -86,8 +86,8 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
         has, others = _launched(group) * len(held), sum(held.values()) - held[number]
         if others + count > has and count > held[number]:
             late.append(
-                f"{count} registers a thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its other "
-                f"warpgroups hold {others * WARPGROUP} of them"
+                f"{count} registers a thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its "
+                f"other warpgroups hold {others * WARPGROUP} of them"
             )
         else:
             held[number] = count
