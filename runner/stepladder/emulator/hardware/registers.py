@@ -77,7 +77,9 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
         held = _held(group, warpgroup.block)
         number = warpgroup.lanes.start
         held.setdefault(number, _launched(group))
-        if (held[number] < count and not grows) or (held[number] > count and grows):
+        changed = group.state.setdefault((KIND, "changed"), set())
+        # How many a thread begins with, up to what fits, is ptxas's choice.
+        if number in changed and (held[number] > count if grows else held[number] < count):
             group.sanitizer.report(
                 KIND,
                 f"{'asks for' if grows else 'keeps'} {count} registers a thread, and each has {held[number]}",
@@ -91,6 +93,7 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
             )
         else:
             held[number] = count
+            changed.add(number)
             ready[warpgroup.lanes] = True
     if late:
         _explain(group, op, late[0])
