@@ -45,6 +45,38 @@ def test_threads_of_a_warp(first, order, second, found) -> None:
         assert finding.other
 
 
+# Each thread writes four bytes; the first eight give the rows of a matrix of 8 x 8, which are in all of these.
+_MATRIX = """
+  shl.b32 %r1, %t, 2;
+  mov.b32 %r2, s;
+  add.u32 %r3, %r2, %r1;
+  shl.b32 %r4, %t, 4;
+  and.b32 %r4, %r4, 127;
+  add.u32 %r4, %r2, %r4;
+  setp.lt.u32 %p1, %t, 32;
+  @!%p1 bra END;
+  {body}
+END:
+"""
+LDMATRIX = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r4];"
+STMATRIX = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%t};"
+
+
+@pytest.mark.parametrize(
+    "body, found",
+    [
+        (f"{WRITE} {LDMATRIX}", {"race"}),
+        (f"{WRITE} bar.warp.sync -1; {LDMATRIX}", set()),
+        (f"{WRITE} bar.warp.sync -1; {LDMATRIX} {WRITE}", set()),
+        (f"{WRITE} bar.warp.sync -1; ld.shared.b32 %r6, [%r3]; {STMATRIX}", set()),
+    ],
+)
+def test_matrices_of_a_warp(body, found) -> None:
+    """The threads of a warp wait for each other at ldmatrix and stmatrix, but what they wrote needs a barrier."""
+    _, outcome = ptx_kernels.run(ptx_kernels.kernel(_MATRIX.format(body=body), shared=_S))
+    assert ptx_kernels.kinds(outcome) == found
+
+
 def one_writes(order: str) -> str:
     return f"""
     %first = arith.cmpi eq, %t, %c0 : index

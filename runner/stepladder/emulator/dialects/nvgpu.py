@@ -22,7 +22,7 @@ from stepladder.emulator.hardware import (
     synchronization,
     warpgroups,
 )
-from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.hardware.warps import narrowed, together
 from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.types import mbarrier_count
 
@@ -139,7 +139,7 @@ def load_matrices(
     )
     alignment.check_access(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
-    group.sanitizer.read(fiber, op, access)
+    group.sanitizer.read(together(fiber), op, access)
     assert access.valid is not None
     given = access.valid[:, 0]
     if group.counters is not None and given.any():

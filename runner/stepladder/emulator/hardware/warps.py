@@ -75,6 +75,13 @@ def once_a_block(fiber: Fiber) -> Fiber:
     return _for_others(fiber, fiber.active & (_first(fiber, fiber.group.block_of_lane) == np.arange(fiber.count)))
 
 
+def together(fiber: Fiber) -> Fiber:
+    """Returns the same fiber, whose warps do something as one."""
+    made = narrowed(fiber, fiber.active)
+    made.acts_for = "warp"
+    return made
+
+
 def _for_others(fiber: Fiber, mask: np.ndarray) -> Fiber:
     made = narrowed(fiber, mask)
     made.acts_for = "others"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.memory import lanes_of_warps
 from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
     SEVERAL,
@@ -26,27 +27,6 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Access, Allocation
 
 WARP = 32
-
-
-def _lanes_of(fiber: Fiber, access: Access) -> np.ndarray | None:
-    """Returns the lane of each element that lanes touch in shared memory; None where they act for others."""
-    if fiber.acts_for == "others" or access.memory.space != "shared":
-        return None
-    positions = access.positions
-    if fiber.acts_for == "warp":
-        lanes = np.full(positions.shape, SEVERAL)
-    else:
-        lanes = np.broadcast_to(fiber.lanes.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)
-    return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
-
-
-def _note_lanes(lane_of: np.ndarray, touch: Touch) -> None:
-    """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
-    if touch.lanes is None:
-        lane_of[touch.index] = SEVERAL
-        return
-    lane_of[touch.index] = touch.lanes
-    lane_of[touch.places[lane_of[touch.index] != touch.lanes]] = SEVERAL
 
 
 class Sanitizer(Reports):
@@ -126,7 +106,7 @@ class Sanitizer(Reports):
             actors = np.broadcast_to(
                 fiber.group.warp_of_lane[fiber.lanes].reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape
             )
-            lanes = _lanes_of(fiber, access)
+            lanes = lanes_of_warps.touching(fiber, access)
             positions, actors = (
                 (positions.reshape(-1), actors.reshape(-1)) if valid is None else (positions[valid], actors[valid])
             )
@@ -208,35 +188,7 @@ class Sanitizer(Reports):
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes:
             self._check_readers(op, touch, shadow)
-        if touch.lanes is not None:
-            self._check_lanes(op, touch, shadow, writes=writes)
-
-    def _check_lanes(self, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
-        """Adds a finding where a thread depends on another one of its warp, and nothing lets them wait."""
-        now = self.clocks[touch.actors, touch.actors]
-        other = shadow.writing_lane[touch.index]
-        verb = "writes" if writes else "reads"
-        wrong = (other != SEVERAL) & (other != touch.lanes)
-        if wrong.any():
-            wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] == now)
-            wrong &= shadow.busy_writing[touch.index] < 0
-            self._in_warp(op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by)
-        if writes:
-            other = shadow.reading_lane[touch.index]
-            wrong = (other != SEVERAL) & (other != touch.lanes)
-            if wrong.any():
-                wrong &= shadow.read_at[touch.actors, touch.index] == now
-                wrong &= self.group.warp_of_lane[other] == touch.actors
-                self._in_warp(op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
-
-    def _in_warp(
-        self, op: Instruction, touch: Touch, wrong: np.ndarray, text: str, other: np.ndarray, by: np.ndarray
-    ) -> None:
-        if wrong.any():
-            first = int(wrong.argmax())
-            place = int(touch.places[first])
-            did = text.format(self.where(touch.memory, place), self.group.thread_name(int(other[first])))
-            self.add("race", f"a thread {did}, and no barrier or bar.warp.sync is between them", op, int(by[place]))
+        lanes_of_warps.check(self, op, touch, shadow, writes=writes)
 
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
@@ -312,11 +264,11 @@ class Sanitizer(Reports):
             shadow.written_at[touch.index] = now
             shadow.written_by[touch.index] = op.number
             shadow.asynchronously[touch.index] = asynchronously
-            _note_lanes(shadow.writing_lane, touch)
+            lanes_of_warps.note(shadow.writing_lane, touch)
         else:
             shadow.read_at[touch.actors, touch.index] = now
             shadow.read_by[touch.index] = op.number
-            _note_lanes(shadow.reading_lane, touch)
+            lanes_of_warps.note(shadow.reading_lane, touch)
 
     # Mbarriers: threads may access their bytes only by what is made for that.
 
