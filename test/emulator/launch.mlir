@@ -4,6 +4,7 @@
 // RUN: %python %inputs/expect_status.py 1 %stepladder emulate %s --function depth | FileCheck %s --check-prefix=DEPTH
 // RUN: %python %inputs/expect_status.py 1 %stepladder emulate %s --function shared | FileCheck %s --check-prefix=SHARED
 // RUN: %python %inputs/expect_status.py 1 %stepladder emulate %s --function known | FileCheck %s --check-prefix=KNOWN
+// RUN: %stepladder emulate %s --function unplaced | FileCheck %s --check-prefix=UNPLACED
 // RUN: %stepladder emulate %s --function fits | FileCheck %s --check-prefix=FITS
 
 module attributes {gpu.container_module} {
@@ -39,6 +40,18 @@ func.func @shared() {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
       threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) dynamic_shared_memory_size %bytes {
     %all = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// Memory that no step has placed yet may be that of others when it is.
+// UNPLACED: findings: none
+func.func @unplaced() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %stage = memref.alloc() : memref<233472xi8, #gpu.address_space<workgroup>>
     gpu.terminator
   }
   return

@@ -78,6 +78,29 @@ def test_bulk_copies_that_are_wrong(old, new, finds) -> None:
     assert kinds(outcome) & finds
 
 
+WRITTEN = "  st.global.b64 [%x], %d1;\n  {fence}\n  bar.sync 0;\n{behind}" + BULK.format(reduce="", op="")
+
+
+@pytest.mark.parametrize(
+    "fence, behind, finds",
+    [
+        ("fence.proxy.async.global;", "", set()),
+        ("fence.proxy.async;", "", set()),
+        ("", "  fence.proxy.async.global;\n", set()),
+        ("", "", {"proxy"}),
+        ("fence.proxy.async.shared::cta;", "", {"proxy"}),
+    ],
+)
+def test_a_bulk_copy_of_what_threads_wrote_to_global_memory(fence, behind, finds) -> None:
+    text = "  cvt.u64.u32 %d1, %t;\n" + WRITTEN.format(fence=fence, behind=behind)
+    y, outcome = run(kernel(text, shared=SHARED))
+    assert kinds(outcome) == finds
+    assert y.tolist() == [x + 5 for x in range(64)]
+    for finding in outcome.findings:
+        assert "no fence.proxy.async for global memory is after the write of it" in finding.message
+        assert finding.other == "st.global.b64"
+
+
 # Clusters.
 
 REMOTE = """

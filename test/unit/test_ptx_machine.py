@@ -284,7 +284,7 @@ W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;
         ("ld.shared.b32 %r1, [s+4096];", {"out-of-bounds"}),
         ("st.global.b32 [%Y], %t;", {"race"}),
         ("trap;", {"assertion"}),
-        ("setmaxnreg.inc.sync.aligned.u32 33;", {"descriptor"}),
+        ("setmaxnreg.inc.sync.aligned.u32 33;", {"registers"}),
         ("mbarrier.arrive.shared.b64 _, [bar];", {"uninitialized"}),
         (
             "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%X, {0}], [bar];",

@@ -127,9 +127,24 @@ class Fiber:
         env: values by slot.
         stack: the reconvergence points ahead, the outermost first.
         pending: what the op that waits has done already; it is executed again.
+        acts_for: who does what an active lane does: "" for the lane itself, "warp" for the threads of its warp
+            together, "others" for some threads that would do the same.
     """
 
-    __slots__ = ("blocked", "code", "count", "env", "group", "lanes", "mask", "pending", "place", "stack", "warps")
+    __slots__ = (
+        "acts_for",
+        "blocked",
+        "code",
+        "count",
+        "env",
+        "group",
+        "lanes",
+        "mask",
+        "pending",
+        "place",
+        "stack",
+        "warps",
+    )
 
     def __init__(
         self,
@@ -147,6 +162,7 @@ class Fiber:
         self.stack = stack or []
         self.pending: list | None = None
         self.blocked: Blocked | None = None
+        self.acts_for = ""
         self.count = group.count
         self.narrow(mask)
 
@@ -178,7 +194,9 @@ class Fiber:
         """Returns the same fiber with one thread a warp: for what a warp does as one."""
         mask = np.zeros(self.count, bool)
         mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
-        return Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
+        made = Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
+        made.acts_for = "warp"
+        return made
 
     def first(self, value: Value, rank: int = 0) -> Value:
         """Returns what the first active lane has of a value."""

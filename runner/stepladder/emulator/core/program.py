@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import types, values
-from stepladder.emulator.core.registry import EXECUTED, LOWERED
+from stepladder.emulator.core.registry import EXECUTED, LOWERED, execution
 from stepladder.mlir import diagnostics, printed
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
@@ -232,7 +232,7 @@ class Builder:
             elif name in EXECUTED:
                 regions = [self.body(region) for region in op.regions if len(region.blocks)]
                 operands = self.used(op.operands)
-                self.emit(name, EXECUTED[name], operands, self.defined(op.results), decode_attributes(op), regions)
+                self.emit(name, execution(op), operands, self.defined(op.results), decode_attributes(op), regions)
             else:
                 self.errors.append(UnknownOp(name, self.location))
                 self._look_inside(op)

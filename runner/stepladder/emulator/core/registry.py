@@ -18,8 +18,13 @@ the op of MLIR, and emits instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepladder.mlir.bindings import ir
 
 EXECUTED: dict[str, Callable] = {}
+CHECKED: dict[str, Callable] = {}
 LOWERED: dict[str, Callable] = {}
 SHARED: dict[str, Callable] = {}
 
@@ -27,6 +32,17 @@ SHARED: dict[str, Callable] = {}
 def executes(*names: str) -> Callable[[Callable], Callable]:
     """Registers what executes the ops with these names."""
     return _register(EXECUTED, names)
+
+
+def checks(*names: str) -> Callable[[Callable], Callable]:
+    """Registers what adds checks to what executes the ops with these names: a function of the op of MLIR and that."""
+    return _register(CHECKED, names)
+
+
+def execution(op: ir.Operation) -> Callable:
+    """Returns what executes an op, with the checks that its flags ask for."""
+    execute = EXECUTED[op.name]
+    return CHECKED[op.name](op, execute) if op.name in CHECKED else execute
 
 
 def lowers(*names: str) -> Callable[[Callable], Callable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from stepladder.emulator.core.types import Buffer, Opaque, decode
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
-from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware import registers, synchronization
 from stepladder.emulator.hardware.launch_limits import check_launch
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
@@ -177,6 +178,12 @@ def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict
     return place, layout
 
 
+def _unplaced_bytes(code: Sequence[Instruction]) -> int:
+    """Returns the bytes of shared memory that no step has placed yet: steps may place several of its parts at once."""
+    allocated = (op for op in code if op.name == "memref.alloc" and "operandSegmentSizes" in op.attributes)
+    return sum(op.result_types[0].extent * op.result_types[0].element.bytes for op in allocated if SHARED[op.name](op))
+
+
 def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
     rest = list(operands)
     parts = []
@@ -203,7 +210,8 @@ def _start(
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
     if machine.sanitize:
-        check_launch(machine.findings, op, grid, block, cluster, window, attributes)
+        check_launch(machine.findings, op, grid, block, cluster, window - _unplaced_bytes(code), attributes)
+    layout |= registers.of_kernel(math.prod(block), attributes)
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))

@@ -13,12 +13,17 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.types import mma_matrix
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+
+
+# Of what a warp loads and stores, in bytes. Source: CUDA programming guide, "Warp Matrix Functions".
+MATRIX_ALIGNMENT = 32
+ROW_ALIGNMENT = 16
 
 
 class WarpMatrix:
@@ -75,7 +80,15 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     lead = op.attributes["leadDimension"]
     if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
         raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
-    return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+    access = memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+    alignment.check_access(one, op, access, MATRIX_ALIGNMENT)
+    if lead * view.element.bytes % ROW_ALIGNMENT:
+        fiber.group.sanitizer.report(
+            "misaligned",
+            f"rows are {lead * view.element.bytes} bytes apart (leadDimension {lead}), no multiple of {ROW_ALIGNMENT}",
+            op,
+        )
+    return one, access
 
 
 @executes("gpu.subgroup_mma_load_matrix")

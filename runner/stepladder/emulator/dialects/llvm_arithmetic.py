@@ -14,6 +14,7 @@ from stepladder.emulator.core.registry import EXECUTED, executes
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects import arith, math
+from stepladder.emulator.memory.pointers import check_alignment
 
 _POINTER_BITS = 64
 
@@ -112,7 +113,13 @@ def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
 
 @executes("llvm.intr.assume")
 def assume(fiber: Fiber, op: Instruction, condition: Value, *operands: Value) -> None:
-    """Nothing, where the condition holds."""
+    """Nothing, where the condition holds, and pointers are aligned as bundles of operands say."""
+    rest = list(operands)
+    for tag, size in zip(op.attributes.get("op_bundle_tags", ()), op.attributes.get("op_bundle_sizes", ())):
+        given, rest = rest[:size], rest[size:]
+        if str(tag).strip('"') == "align":
+            pointer, multiple, *offset = given
+            check_alignment(fiber, op, pointer - offset[0] if offset else pointer, int(fiber.first(multiple)))
     wrong = fiber.lanes[~np.broadcast_to(condition, fiber.count)[fiber.lanes].astype(bool)]
     if len(wrong):
         fiber.group.sanitizer.report("assumption", f"does not hold for {fiber.group.thread_name(wrong[0])}", op)

@@ -14,7 +14,7 @@ from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.reductions import ALIASES, combined
-from stepladder.emulator.memory import atomics, memory, pointers
+from stepladder.emulator.memory import atomics, memory, order, pointers
 
 # Of `llvm.atomicrmw`, in the order of their numbers.
 _KINDS = (
@@ -43,18 +43,46 @@ _KINDS = (
 _POINTER = Scalar("i64", np.dtype(np.int64), 64)
 
 
+# LLVM's scopes on NVIDIA's GPUs; None orders nothing for other threads.
+_SCOPES = {"": "sys", "device": "gpu", "cluster": "cluster", "block": "cta", "singlethread": None}
+
+
+def _scope(op: Instruction) -> str | None:
+    """Returns the scope that an op states."""
+    name = op.attributes.get("syncscope", "")
+    if name not in _SCOPES:
+        known = ", ".join(f'"{scope}"' for scope in _SCOPES)
+        raise Unsupported(op, f'with syncscope("{name}"): the target has {known}')
+    return _SCOPES[name]
+
+
+def _orders(op: Instruction, ordering: int, *, reads: bool = True, writes: bool = True) -> atomics.Orders | None:
+    scope = _scope(op)
+    if scope is None:
+        return None
+    return atomics.Orders(ordering in atomics.ACQUIRES, ordering in atomics.RELEASES, scope, reads, writes)
+
+
 def update(
-    fiber: Fiber, op: Instruction, pointer: Value, element: Scalar, function: Callable, *, ordering: int
+    fiber: Fiber,
+    op: Instruction,
+    pointer: Value,
+    element: Scalar,
+    function: Callable,
+    *,
+    ordering: int,
+    writes: bool = True,
 ) -> np.ndarray:
     """Updates the numbers that pointers are of; returns what stood there, (T,).
 
     Args:
         function: returns from a lane's number, and what stands there, what is put there.
         ordering: of LLVM, by its number.
+        writes: whether it is more than a load.
     """
     before = np.zeros(fiber.count, element.dtype)
     shared = pointers.is_shared(op.operand_types[0])
-    pointers.check_alignment(fiber, op, pointer, element.bytes)
+    pointers.check_alignment(fiber, op, pointer, op.attributes.get("alignment", element.bytes))
     for part, allocation, start in pointers.parts(fiber, op, pointer, shared=shared):
         view, place = pointers.elements(allocation, start, element, 0, 0)
         access = memory.locate(part, op, view, [place])
@@ -63,8 +91,7 @@ def update(
             op,
             access,
             lambda number, old, part=part: function(part.lanes[number], old),
-            acquires=ordering in atomics.ACQUIRES,
-            releases=ordering in atomics.RELEASES,
+            _orders(op, ordering, writes=writes),
         )
         before[part.lanes] = found
     return before
@@ -72,7 +99,7 @@ def update(
 
 def load(fiber: Fiber, op: Instruction, pointer: Value, element: Scalar) -> Value:
     """An atomic load."""
-    found = update(fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"])
+    found = update(fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"], writes=False)
     return plain(found[0]) if fiber.group.is_host else found
 
 
@@ -89,8 +116,7 @@ def store(fiber: Fiber, op: Instruction, pointer: Value, value: Value, element: 
             op,
             access,
             lambda number, old, part=part: own[part.lanes[number]],
-            acquires=False,
-            releases=ordering in atomics.RELEASES,
+            _orders(op, ordering, reads=False),
         )
 
 
@@ -142,4 +168,7 @@ def cmpxchg(fiber: Fiber, op: Instruction, pointer: Value, expected: Value, valu
 
 @executes("llvm.fence")
 def fence(fiber: Fiber, op: Instruction) -> None:
-    """Nothing: what orders accesses are the atomic ones on either side of it."""
+    """Orders what a thread did before what it does behind it, with the atomic accesses on either side."""
+    ordering, scope = op.attributes["ordering"], _scope(op)
+    if scope is not None:
+        order.fence(fiber, scope, acquires=ordering in atomics.ACQUIRES, releases=ordering in atomics.RELEASES)

@@ -15,7 +15,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Buffer, Type, Vector, decode
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import alignment, memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 
@@ -126,6 +126,7 @@ def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
 @executes("memref.load")
 def load(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     """One element."""
+    alignment.check_element(fiber, op, view, indices, op.attributes.get("alignment", 0))
     value = memory.read(fiber, op, view, indices)
     type_ = op.result_types[0]
     if isinstance(type_, Vector):
@@ -150,6 +151,7 @@ def _one_view(fiber: Fiber, op: Instruction, number: Value) -> values.MemRef:
 @executes("memref.store")
 def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *indices: Value) -> None:
     """One element."""
+    alignment.check_element(fiber, op, view, indices, op.attributes.get("alignment", 0))
     type_ = op.operand_types[0]
     if isinstance(type_, Vector):
         value = np.ascontiguousarray(value, type_.element.dtype)
@@ -254,7 +256,14 @@ def view_(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Val
     return made.view(shift // type_.element.bytes, made.sizes, made.strides)
 
 
-@executes("memref.cast", "memref.memory_space_cast", "memref.assume_alignment", "memref.distinct_objects")
+@executes("memref.assume_alignment")
+def assume_alignment(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
+    """The same view, of which the op says how its first element is aligned."""
+    alignment.check_element(fiber, op, view, [], op.attributes["alignment"])
+    return view
+
+
+@executes("memref.cast", "memref.memory_space_cast", "memref.distinct_objects")
 def cast(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The same view under another type."""
     return view

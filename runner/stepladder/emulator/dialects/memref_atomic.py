@@ -13,6 +13,8 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.reductions import atomic_kind, combined
 from stepladder.emulator.memory import atomics, memory
 
+_ORDERS = atomics.Orders(acquires=True, releases=True)
+
 
 @executes("memref.atomic_rmw")
 def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indices: Value) -> Value:
@@ -25,7 +27,7 @@ def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indice
     def after(number: int, before: Value) -> Value:
         return own[number] if kind == "assign" else combined(kind, element, before, own[number])
 
-    return spread(fiber, atomics.update(fiber, op, access, after, acquires=True, releases=True))
+    return spread(fiber, atomics.update(fiber, op, access, after, _ORDERS))
 
 
 @executes("memref.generic_atomic_rmw")
@@ -41,7 +43,7 @@ def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Val
         made[lane] = values.lanes(np.asarray(fiber.evaluate(body, [plain(np.asarray(before))])[0]), fiber.count)[lane]
         return made[lane]
 
-    atomics.update(fiber, op, access, after, acquires=True, releases=True)
+    atomics.update(fiber, op, access, after, _ORDERS)
     return plain(made[0]) if fiber.group.is_host else made
 
 

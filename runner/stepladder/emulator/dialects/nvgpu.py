@@ -22,9 +22,8 @@ from stepladder.emulator.hardware import (
     synchronization,
     warpgroups,
 )
-from stepladder.emulator.hardware.warps import narrowed
-from stepladder.emulator.memory import memory
-from stepladder.emulator.memory.memory import Access
+from stepladder.emulator.hardware.warps import narrowed, together
+from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.types import mbarrier_count
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
         *outer, last = (_beside(index) for index in indices)
         access = memory.locate(fiber, op, view, [*outer, last + number], (count,), touched)
         accesses.append(access if access.per_lane else memory.with_lanes(access, len(fiber.lanes)))
-        check_alignment(fiber, op, accesses[-1], count * view.element.bytes)
+        alignment.check_access(fiber, op, accesses[-1], count * view.element.bytes)
     if fiber.group.counters is not None:
         for access, kind in zip(accesses, ("load", "store")):
             fiber.group.counters.access(fiber, op, access, kind)
@@ -91,14 +90,6 @@ def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 def _beside(index: Value) -> Value:
     """Returns an index for an access of several elements: with a dimension for them."""
     return index.reshape(-1, 1) if isinstance(index, np.ndarray) else index
-
-
-def check_alignment(fiber: Fiber, op: Instruction, access: Access, alignment: int) -> None:
-    """Reports where what each lane touches, in neighbours, does not begin at a multiple of `alignment` bytes."""
-    first = access.positions[:, 0] if access.valid is None else access.positions[access.valid[:, 0], 0]
-    wrong = first * access.element.bytes % alignment != 0
-    if wrong.any():
-        fiber.group.sanitizer.misaligned(fiber, op, int(first[wrong.argmax()]) * access.element.bytes, alignment)
 
 
 @executes("nvgpu.device_async_create_group")
@@ -146,9 +137,9 @@ def load_matrices(
     access = memory.locate(
         fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(asked, (fiber.count, per))
     )
-    check_alignment(fiber, op, access, fragments.ROW_BYTES)
+    alignment.check_access(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
-    group.sanitizer.read(fiber, op, access)
+    group.sanitizer.read(together(fiber), op, access)
     assert access.valid is not None
     given = access.valid[:, 0]
     if group.counters is not None and given.any():
@@ -236,6 +227,28 @@ def mbarrier_create(fiber: Fiber, op: Instruction) -> Value:
 @executes("nvgpu.mbarrier.get")
 def mbarrier_get(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """The address of an mbarrier."""
+    return mbarrier_at(fiber, op, barriers, number)
+
+
+def mbarrier_at(fiber: Fiber, op: Instruction, barriers: Value, number: Value, *, operand: int = 0) -> Value:
+    """Returns the address of an mbarrier of a group; a number that the group does not have is a finding.
+
+    Args:
+        fiber: whose active lanes use it.
+        op: for the finding.
+        barriers: address of the group, uniform or (T,).
+        number: of the mbarrier, uniform or (T,).
+        operand: which operand of the op the group is.
+    """
+    count = op.cache.get("mbarriers")
+    if count is None:
+        count = op.cache["mbarriers"] = mbarrier_count(op.operand_types[operand].text)
+    own = number[fiber.lanes] if isinstance(number, np.ndarray) else np.asarray(number)
+    wrong = (own < 0) | (own >= count)
+    if wrong.any():
+        fiber.group.sanitizer.report(
+            "out-of-bounds", f"there is no mbarrier {int(own[wrong].flat[0])} in a group of {count}", op
+        )
     return barriers + number * MBARRIER_BYTES
 
 
@@ -246,7 +259,7 @@ def mbarrier_init(
     """Initializes an mbarrier that `count` arrive at."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.initialize(fiber, op, barriers + number * MBARRIER_BYTES, count)
+        mbarriers.initialize(fiber, op, mbarrier_at(fiber, op, barriers, number), count)
 
 
 def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
@@ -261,7 +274,7 @@ def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
 @executes("nvgpu.mbarrier.arrive")
 def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Value) -> Value:
     """Arrives."""
-    address = barriers + number * MBARRIER_BYTES
+    address = mbarrier_at(fiber, op, barriers, number)
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address)
     return token
@@ -270,7 +283,7 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, barriers: Value, number: Valu
 @executes("nvgpu.mbarrier.arrive.nocomplete")
 def mbarrier_arrive_nocomplete(fiber: Fiber, op: Instruction, barriers: Value, number: Value, count: Value) -> Value:
     """Arrives `count` times, where the phase does not end by that."""
-    address = barriers + number * MBARRIER_BYTES
+    address = mbarrier_at(fiber, op, barriers, number)
     token = phases(fiber, op, address)
     mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
     return token
@@ -283,13 +296,13 @@ def mbarrier_arrive_expect_tx(
     """Arrives, and announces bytes."""
     fiber = where(fiber, predicate)
     if fiber is not None:
-        mbarriers.arrive_at(fiber, op, barriers + number * MBARRIER_BYTES, expected=bytes_)
+        mbarriers.arrive_at(fiber, op, mbarrier_at(fiber, op, barriers, number), expected=bytes_)
 
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, barriers: Value, token: Value, number: Value) -> Value:
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, values.lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), values.lanes(token, fiber.count) % 2)
     return True
 
 
@@ -298,4 +311,4 @@ def mbarrier_try_wait_parity(
     fiber: Fiber, op: Instruction, barriers: Value, parity: Value, ticks: Value, number: Value
 ) -> None:
     """Waits for the end of the phase with a parity."""
-    mbarriers.wait_at(fiber, op, barriers + number * MBARRIER_BYTES, parity)
+    mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), parity)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.hardware.mbarriers import MBarrier
     from stepladder.emulator.hardware.tma import Descriptor
 
-from stepladder.emulator.dialects.nvgpu import MBARRIER_BYTES, address_of, of_lane, segments, where
+from stepladder.emulator.dialects.nvgpu import address_of, mbarrier_at, of_lane, segments, where
 
 
 @executes("nvgpu.tma.create.descriptor")
@@ -54,9 +54,8 @@ def tma_async_load(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Lets each thread begin to load a box to its block, or to the blocks of a mask."""
     (view,), (barriers,), (descriptor,), coordinates, (number,), multicast, predicate = segments(op, operands)
     _check_box(op, view, descriptor)
-    load_boxes(
-        fiber, op, descriptor, coordinates, address_of(view), barriers + number * MBARRIER_BYTES, multicast, predicate
-    )
+    barrier = mbarrier_at(where(fiber, predicate) or fiber, op, barriers, number, operand=1)
+    load_boxes(fiber, op, descriptor, coordinates, address_of(view), barrier, multicast, predicate)
 
 
 def load_boxes(

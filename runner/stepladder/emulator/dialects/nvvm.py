@@ -12,14 +12,15 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
-from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization, tma
-from stepladder.emulator.memory import memory, pointers
+from stepladder.emulator.hardware import asynchronous, mbarriers, registers, synchronization, tma
+from stepladder.emulator.memory import alignment, memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 from stepladder.mlir.printed import keyword
 
 _MBARRIER_BYTES = 8
 _CLUSTER = 7  # address space of shared memory of the cluster
-_REGISTER_COUNTS = range(24, 257, 8)  # of a thread, that setmaxnreg takes
+# Memory that a fence of the async proxy is for, by the last word of its kind.
+_ASYNC_PROXIES = {"async": "", "shared": "shared", "global": "global"}
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
 
 
@@ -43,7 +44,7 @@ def barrier_arrive(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 @executes("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed")
 def cluster_arrive(fiber: Fiber, op: Instruction) -> None:
     """Arrives at the cluster's barrier."""
-    synchronization.arrive_at_cluster(fiber, op)
+    mbarriers.arrive_at_cluster(fiber, op, releases=not op.name.endswith("relaxed"))
 
 
 @executes("nvvm.cluster.wait")
@@ -54,14 +55,16 @@ def cluster_wait(fiber: Fiber, op: Instruction) -> None:
 
 @executes("nvvm.bar.warp.sync")
 def warp_sync(fiber: Fiber, op: Instruction, mask: Value) -> None:
-    """Nothing: the threads of a warp run in step."""
+    """Lets the threads of a warp wait for each other: they run in step, so that only what they touch is in order."""
+    fiber.group.sanitizer.release(fiber.warps)
 
 
 @executes("nvvm.fence.proxy")
 def fence_proxy(fiber: Fiber, op: Instruction) -> None:
     """Makes what threads wrote visible to the async proxy."""
-    if "async" in op.attributes["kind"]:
-        fence_async(fiber, op)
+    kind = keyword(op.attributes["kind"])
+    if kind in _ASYNC_PROXIES:
+        fence_async(fiber, op, _ASYNC_PROXIES[kind])
 
 
 @executes("nvvm.fence.mbarrier.init")
@@ -70,23 +73,15 @@ def fence_mbarrier_init(fiber: Fiber, op: Instruction) -> None:
     mbarriers.fence_initialization(fiber)
 
 
-@executes("nvvm.fence.sc.cluster", "nvvm.griddepcontrol", "nvvm.prefetch")
+@executes("nvvm.griddepcontrol", "nvvm.prefetch")
 def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing: launches follow each other, and there are no caches."""
 
 
 @executes("nvvm.setmaxregister")
 def setmaxregister(fiber: Fiber, op: Instruction) -> None:
-    """Nothing, but that the hardware must take the number."""
-    count, counts = op.attributes["regCount"], _REGISTER_COUNTS
-    if count not in counts:
-        fiber.group.sanitizer.report(
-            "descriptor",
-            f"{count} registers a thread: setmaxnreg takes multiples of "
-            f"{counts.step} from {counts.start} to {counts[-1]}",
-            op,
-        )
-    asynchronous.warpgroups(fiber, op)
+    """Lets warpgroups give registers back, or take them: that waits until there are enough."""
+    registers.change(fiber, op, op.attributes["regCount"], grows=keyword(op.attributes["action"]) == "increase")
 
 
 # Groups of what runs on its own.
@@ -106,7 +101,7 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
         for allocation, first, touched in ((array, start, valid), (fiber.group.shared, target, None)):
             view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
             accesses.append(memory.locate(part, op, view, [places], (count,), touched))
-            nvgpu.check_alignment(part, op, accesses[-1], count)
+            alignment.check_access(part, op, accesses[-1], count)
         if fiber.group.counters is not None:
             for access, kind in zip(accesses, ("load", "store")):
                 fiber.group.counters.access(part, op, access, kind)
@@ -174,11 +169,16 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, address: Value, *count: Value
     A pointer to shared memory of the cluster may be of another block, whose mbarrier gives no token.
     """
     if op.operand_types[0].text == f"!llvm.ptr<{_CLUSTER}>":
-        arrive_in_cluster(fiber, op, address, int(fiber.first(count[0])) if count else 1)
+        arrive_in_cluster(fiber, op, address, int(fiber.first(count[0])) if count else 1, releases=_releases(op))
         return np.zeros(fiber.count, np.int64) if op.results else None
     token = nvgpu.phases(fiber, op, address)
-    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1)
+    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1, releases=_releases(op))
     return token if op.results else None
+
+
+def _releases(op: Instruction) -> bool:
+    """Whether an arrival tells those who wait what the thread knows."""
+    return not op.attributes.get("relaxed")
 
 
 @executes("nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive.expect_tx.shared")
@@ -187,14 +187,14 @@ def mbarrier_arrive_expect_tx(fiber: Fiber, op: Instruction, address: Value, cou
     token = nvgpu.phases(fiber, op, address) if op.results else None
     active = nvgpu.where(fiber, predicate)
     if active is not None:
-        mbarriers.arrive_at(active, op, address, expected=count)
+        mbarriers.arrive_at(active, op, address, expected=count, releases=_releases(op))
     return token
 
 
 @executes("nvvm.mbarrier.test.wait", "nvvm.mbarrier.test.wait.shared")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, address: Value, token: Value) -> Value:
     """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
-    mbarriers.wait_at(fiber, op, address, lanes(token, fiber.count) % 2)
+    mbarriers.wait_at(fiber, op, address, lanes(token, fiber.count) % 2, acquires=not op.attributes.get("relaxed"))
     return True
 
 
@@ -249,16 +249,19 @@ def map_address(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> V
     return address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT)
 
 
-def arrive_in_cluster(fiber: Fiber, op: Instruction, address: Value, arrivals: int = 1) -> None:
+def arrive_in_cluster(
+    fiber: Fiber, op: Instruction, address: Value, arrivals: int = 1, *, releases: bool = True
+) -> None:
     """Arrives at another block's mbarrier."""
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, fiber.group.block_of_lane, block)
     if fiber.group.sanitizer.enabled:
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
-    mbarriers.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block)
+    mbarriers.arrive_at(fiber, op, address % (1 << RANK_SHIFT), arrivals=arrivals, block=block, releases=releases)
 
 
-def fence_async(fiber: Fiber, op: Instruction) -> None:
-    """Makes what threads wrote visible to the async proxy."""
-    fiber.group.sanitizer.fence_proxy(fiber.warps)
-    mbarriers.fence_initialization(fiber)
+def fence_async(fiber: Fiber, op: Instruction, space: str = "") -> None:
+    """Makes what threads wrote visible to the async proxy, in "shared" or "global" memory, or in both ("")."""
+    fiber.group.sanitizer.fence_proxy(fiber.warps, space)
+    if space != "global":
+        mbarriers.fence_initialization(fiber)

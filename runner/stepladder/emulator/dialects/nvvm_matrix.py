@@ -13,6 +13,7 @@ from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import fragments, warpgroups
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.warps import together
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.memory.sanitizer import WARP
@@ -67,7 +68,7 @@ def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -
         group.sanitizer.misaligned(fiber, op, int(address[fiber.lanes][wrong][0]), fragments.ROW_BYTES)
     columns = np.arange(fragments.MATRIX_ROWS)
     memory.write(
-        fiber,
+        together(fiber),
         op,
         _window(fiber),
         [address[:, None] // _B16.bytes + columns],

@@ -10,6 +10,8 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.hardware import asynchronous, mbarriers, synchronization
+from stepladder.emulator.memory import order
+from stepladder.mlir.printed import keyword
 
 
 @executes("nvvm.mbarrier.expect_tx")
@@ -33,9 +35,7 @@ def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> 
 @executes("nvvm.mbarrier.inval", "nvvm.mbarrier.inval.shared")
 def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
     """Invalidates an mbarrier: its bytes are plain memory again."""
-    for mask, (block, place) in synchronization.by_block(fiber, address):
-        if mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask)) is not None:
-            del mbarriers.mbarriers(fiber.group)[block, place]
+    mbarriers.invalidate(fiber, op, address)
 
 
 @executes("nvvm.mbarrier.arrive.nocomplete", "nvvm.mbarrier.arrive.nocomplete.shared")
@@ -55,14 +55,15 @@ def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) ->
         barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         if barrier is not None:
             barrier.count -= arrivals * int(mask.sum())
-    mbarriers.arrive_at(fiber, op, address, arrivals=arrivals)
+    mbarriers.arrive_at(fiber, op, address, arrivals=arrivals, releases=not op.attributes.get("relaxed"))
     return token if op.results else None
 
 
 @executes("nvvm.mbarrier.try_wait")
 def try_wait(fiber: Fiber, op: Instruction, address: Value, state: Value, *ticks: Value) -> Value:
     """Whether the phase of a token or a parity has ended: it is waited for, since IR that asks asks again."""
-    mbarriers.wait_at(fiber, op, address, lanes(np.asarray(state), fiber.count).astype(np.int64) % 2)
+    phase = lanes(np.asarray(state), fiber.count).astype(np.int64) % 2
+    mbarriers.wait_at(fiber, op, address, phase, acquires=not op.attributes.get("relaxed"))
     return True
 
 
@@ -79,7 +80,6 @@ def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
     "nvvm.nanosleep",
     "nvvm.pmevent",
     "nvvm.breakpoint",
-    "nvvm.memory.barrier",
     "nvvm.fence.sync_restrict",
     "nvvm.fence.proxy.sync_restrict",
     "nvvm.fence.proxy.acquire",
@@ -88,7 +88,13 @@ def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
     "nvvm.cp.async.bulk.tensor.prefetch",
 )
 def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Nothing: there are no caches, and what orders accesses are the atomic ones on either side of a fence."""
+    """Nothing: there are no caches, and tensor maps do not change."""
+
+
+@executes("nvvm.memory.barrier", "nvvm.fence.sc.cluster")
+def memory_barrier(fiber: Fiber, op: Instruction) -> None:
+    """Orders what a thread did before what it does behind it, for threads of a scope."""
+    order.fence(fiber, keyword(op.attributes["scope"]) if "scope" in op.attributes else "cluster")
 
 
 @executes("nvvm.movmatrix")

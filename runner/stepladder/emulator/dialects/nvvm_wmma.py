@@ -18,6 +18,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
+from stepladder.emulator.dialects.gpu_mma import MATRIX_ALIGNMENT, ROW_ALIGNMENT
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
@@ -26,9 +27,6 @@ from stepladder.mlir.printed import keyword
 
 _REGISTER_BYTES = 4
 _F16_REGISTERS = 8  # of A and B, for every shape
-# Of what a warp loads and stores, in bytes. Source: CUDA programming guide, "Warp Matrix Functions".
-_ADDRESS_ALIGNMENT = 32
-_STRIDE_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -133,10 +131,10 @@ def _elements(
             fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
     stride = int(fiber.first(stride))
     item = fragment.dtype.itemsize
-    pointers.check_alignment(fiber, op, pointer, _ADDRESS_ALIGNMENT)
-    if stride * item % _STRIDE_ALIGNMENT:
+    pointers.check_alignment(fiber, op, pointer, MATRIX_ALIGNMENT)
+    if stride * item % ROW_ALIGNMENT:
         fiber.group.sanitizer.report(
-            "misaligned", f"rows are {stride * item} bytes apart, no multiple of {_STRIDE_ALIGNMENT}", op
+            "misaligned", f"rows are {stride * item} bytes apart, no multiple of {ROW_ALIGNMENT}", op
         )
     shape = fragment.rows, fragment.columns
     row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]

@@ -11,8 +11,8 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Type
 from stepladder.emulator.core.values import MemRef, Value, in_lanes, is_uniform, leading
-from stepladder.emulator.hardware.warps import once_a_warp, varying
-from stepladder.emulator.memory import memory
+from stepladder.emulator.hardware.warps import narrowed, once_a_warp, varying
+from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
 
@@ -185,26 +185,11 @@ def contiguous_places(shape: Sequence[int], starts: Sequence[Value]) -> list:
     ]
 
 
-def _check_alignment(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value]) -> None:
-    """Reports a first element whose address is not what the op says of it."""
-    alignment = op.attributes.get("alignment")
-    if alignment is None:
-        return
-    place = view.offset
-    for start, stride in zip(starts, view.strides):
-        place = place + start * stride
-    address = view.memory.address + view.start + place * view.element.bytes
-    own = address[fiber.lanes] if isinstance(address, np.ndarray) else np.array([address])
-    wrong = own[own % alignment != 0]
-    if wrong.size:
-        fiber.group.sanitizer.misaligned(fiber, op, int(wrong[0]), alignment)
-
-
 @executes("vector.load")
 def load(fiber: Fiber, op: Instruction, view: MemRef, *starts: Value) -> Value:
     """A vector from consecutive elements."""
     shape = op.result_types[0].shape
-    _check_alignment(fiber, op, view, starts)
+    alignment.check_element(fiber, op, view, starts, op.attributes.get("alignment", 0))
     return memory.read(fiber, op, view, contiguous_places(shape, starts), shape)
 
 
@@ -212,7 +197,7 @@ def load(fiber: Fiber, op: Instruction, view: MemRef, *starts: Value) -> Value:
 def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *starts: Value) -> None:
     """A vector to consecutive elements."""
     shape = op.operand_types[0].shape
-    _check_alignment(fiber, op, view, starts)
+    alignment.check_element(fiber, op, view, starts, op.attributes.get("alignment", 0))
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape)
 
 
@@ -223,11 +208,23 @@ def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise
     return np.where(mask, read, otherwise).astype(read.dtype)
 
 
+def _check_masked(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value], mask: Value) -> None:
+    """Reports a first element whose address is not what the op says of it, where any element is touched."""
+    said = op.attributes.get("alignment", 0)
+    if said <= 1:
+        return
+    mask = np.asarray(mask, bool)
+    active = fiber.active & (mask.reshape(len(mask), -1).any(axis=1) if mask.ndim > 1 else mask.any())
+    if active.any():
+        alignment.check_element(narrowed(fiber, active), op, view, starts, said)
+
+
 @executes("vector.maskedload")
 def maskedload(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -> Value:
     """Loads consecutive elements where the mask is set; the others are those of the pass-through vector."""
     *starts, mask, otherwise = operands
     shape = op.result_types[0].shape
+    _check_masked(fiber, op, view, starts, mask)
     read = memory.read(fiber, op, view, contiguous_places(shape, starts), shape, mask)
     return _selected(fiber, op, mask, read, otherwise)
 
@@ -237,6 +234,7 @@ def maskedstore(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) -
     """Stores a vector to consecutive elements where the mask is set."""
     *starts, mask, value = operands
     shape = op.operand_types[-1].shape
+    _check_masked(fiber, op, view, starts, mask)
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape, mask)
 
 

@@ -15,11 +15,16 @@ import numpy as np
 from stepladder.emulator.core.fibers import Blocked, Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
-from stepladder.emulator.memory.shadow import together
+from stepladder.emulator.memory.shadow import Touch, together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+
+
+BYTES = 8  # of an mbarrier
+_MOST = 2**20 - 1  # arrivals, and bytes that are to come. Source: PTX ISA, "Contents of the mbarrier object".
 
 
 @dataclass
@@ -30,6 +35,9 @@ class MBarrier:
         phase: number of phases that have ended.
         pending: arrivals that are missing; `transaction`: bytes that are.
         made: what who initialized it knew then: others must have been told before they use it.
+        used: when each warp used it last: who ends it must have been told.
+        op: that initialized it.
+        told: the warps that know of the initialization and of nothing else that was before it.
         made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
         agent: the actor that copies which complete on it are, for the sanitizer.
         copies: what completes on it and has not yet: each a function that makes it do so.
@@ -43,9 +51,16 @@ class MBarrier:
     known: np.ndarray | None = None
     known_before: np.ndarray | None = None
     made: np.ndarray | None = None
+    used: np.ndarray | None = None
+    op: Instruction | None = None
+    told: set[int] = field(default_factory=set)
     is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell(self, warps: np.ndarray) -> None:
+        """Lets warps know of the initialization."""
+        self.told.update(int(warp) for warp in warps)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
         """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
@@ -92,13 +107,18 @@ def find_mbarrier(
             f"there is no initialized mbarrier at byte {address:#x} of shared memory of block {block}",
             op,
         )
-    elif found.made is not None and not sanitizer.knows(warps, found.made).all():
-        sanitizer.report(
-            "race",
-            f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
-            "behind its initialization",
-            op,
-        )
+    elif found.made is not None:
+        knows = sanitizer.knows(warps, found.made) | np.isin(warps, list(found.told))
+        if not knows.all():
+            sanitizer.report(
+                "race",
+                f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
+                "behind its initialization",
+                op,
+                found.op,
+            )
+        if found.used is not None:
+            found.used[warps] = sanitizer.clocks[warps, warps]
     return found
 
 
@@ -116,9 +136,79 @@ def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> N
         group.on_deadlock.append(lambda: _explain(group))
     sanitizer = group.sanitizer
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
-        agent = sanitizer.agent() if sanitizer.enabled else 0
         warps = warps_of(fiber, mask)
-        mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, warps, made=sanitizer.release(warps), agent=agent)
+        made = MBarrier(arrivals, arrivals, warps, op=op)
+        if sanitizer.enabled:
+            _check_initialization(fiber, op, mask, block, place, arrivals)
+            touch = _bytes_of(group, int(warps[0]), block, place)
+            if touch is not None:
+                sanitizer.begin_mbarrier(op, touch)
+            made.agent = sanitizer.agent()
+            made.used = np.zeros(group.warps, np.int32)
+            made.used[warps] = sanitizer.clocks[warps, warps]
+            made.made = sanitizer.release(warps)
+        mbarriers(group)[block, place] = made
+
+
+def _bytes_of(group: Group, warp: int, block: int, place: int) -> Touch | None:
+    """Returns a warp's Touch of the bytes of an mbarrier; None where these are not in shared memory."""
+    window = group.shared
+    if not 0 <= place <= window.size - BYTES:
+        return None
+    return group.sanitizer.bytes_touched(window, warp, block * window.size + place + np.arange(BYTES))
+
+
+def _check_initialization(
+    fiber: Fiber, op: Instruction, mask: np.ndarray, block: int, place: int, arrivals: int
+) -> None:
+    """Reports an initialization by several threads, of a wrong number of arrivals, or of what is an mbarrier."""
+    group = fiber.group
+    known = mbarriers(group)
+    name = f"the mbarrier at byte {place:#x} of shared memory"
+    if not 0 < arrivals <= _MOST:
+        group.sanitizer.report("mbarrier", f"{name} is to wait for {arrivals} arrivals: 1 to {_MOST} are possible", op)
+    if mask.sum() > 1:
+        group.sanitizer.report("mbarrier", f"{int(mask.sum())} threads initialize {name} at once: one thread may", op)
+    # Mbarriers are aligned: another one can only be at the same address.
+    if (block, place) in known:
+        group.sanitizer.report(
+            "mbarrier",
+            f"initializes {name} again, and nothing has invalidated it (mbarrier.inval)",
+            op,
+            known[block, place].op,
+        )
+
+
+def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
+    """Ends what mbarriers are: their bytes are plain memory again, with nothing in them.
+
+    Args:
+        fiber: whose active lanes each invalidate one.
+        op: for findings.
+        address: byte in the lane's block's shared memory, uniform or (T,).
+    """
+    group = fiber.group
+    sanitizer = group.sanitizer
+    for mask, (block, place) in by_block(fiber, address):
+        warps = warps_of(fiber, mask)
+        barrier = find_mbarrier(fiber, op, block, place, warps)
+        if barrier is None:
+            continue
+        name = f"the mbarrier at byte {place:#x} of shared memory"
+        if barrier.copies:
+            sanitizer.report("mbarrier", f"invalidates {name} while copies complete on it", op)
+        if barrier.used is not None:
+            late = barrier.used > sanitizer.clocks[warps[0], : group.warps]
+            late[warps[0]] = False
+            if late.any():
+                user = group.warp_name(int(late.argmax()))
+                sanitizer.report(
+                    "race", f"invalidates {name}, which {user} used, and nothing orders them", op, barrier.op
+                )
+            touch = _bytes_of(group, int(warps[0]), block, place)
+            if touch is not None:
+                sanitizer.end_mbarrier(op, touch)
+        del mbarriers(group)[block, place]
 
 
 def fence_initialization(fiber: Fiber) -> None:
@@ -126,6 +216,16 @@ def fence_initialization(fiber: Fiber) -> None:
     for barrier in mbarriers(fiber.group).values():
         if np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
+
+
+def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
+    """Arrives at the cluster's barrier; those who wait there are told what this thread knows if it `releases` that.
+
+    A relaxed arrival behind a fence of initialized mbarriers makes these known, and nothing else.
+    """
+    known = mbarriers(fiber.group).values() if not releases else ()
+    telling = [barrier.tell for barrier in known if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()]
+    synchronization.arrive_at_cluster(fiber, op, releases=releases, telling=telling)
 
 
 def _explain(group: Group) -> None:
@@ -166,6 +266,13 @@ def arrive_at(
         count = int(mask.sum())
         if announced:
             group.state["expects", owner, place] = op
+            if announced > _MOST or barrier.transaction + announced * count > _MOST:
+                group.sanitizer.report(
+                    "transaction-bytes",
+                    f"an mbarrier is told of {barrier.transaction + announced * count} bytes that are to come, "
+                    f"and counts {_MOST} at most",
+                    op,
+                )
         known = group.sanitizer.release(warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:
             group.sanitizer.report(

@@ -6,7 +6,7 @@ An arrival releases the clock of the thread to the barrier (`Sanitizer.release`)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,8 @@ class Meeting:
     generation: int = 0
     known: np.ndarray | None = None
     known_of: dict[int, np.ndarray | None] = field(default_factory=dict)
+    telling: list[Callable[[np.ndarray], None]] = field(default_factory=list)
+    telling_of: dict[int, list[Callable[[np.ndarray], None]]] = field(default_factory=dict)
     op: object = None
     # Whether this is a barrier of all threads of a block, of which those that have ended count as arrived.
     is_for_all: bool = False
@@ -83,7 +85,8 @@ class Meeting:
         if self.arrived and self.arrived >= expected:
             generation = self.generation
             self.known_of = {generation: self.known, generation - 1: self.known_of.get(generation - 1)}
-            self.arrived, self.known, self.op = 0, None, None
+            self.telling_of = {generation: self.telling, generation - 1: self.telling_of.get(generation - 1, [])}
+            self.arrived, self.known, self.op, self.telling = 0, None, None, []
             self.generation += 1
 
 
@@ -205,12 +208,24 @@ def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
     fiber.pending = None
     for mask, meeting, generation, _ in waits:
         fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.known_of.get(generation))
+        for tell in meeting.telling_of.get(generation, ()):
+            tell(warps_of(fiber, mask))
 
 
-def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
-    """Arrives at the cluster's barrier; those who wait there are told what this thread knows if it `releases` that."""
+def arrive_at_cluster(
+    fiber: Fiber, op: Instruction, *, releases: bool = True, telling: Sequence[Callable[[np.ndarray], None]] = ()
+) -> None:
+    """Arrives at the cluster's barrier.
+
+    Args:
+        fiber: whose active lanes arrive.
+        op: for findings.
+        releases: whether those who wait there are told what these threads know.
+        telling: called with the warps that pass, each time that some do.
+    """
     group = fiber.group
     meeting = _meetings(group).setdefault("cluster", Meeting())
+    meeting.telling.extend(telling)
     generation = meeting.arrive(
         len(fiber.lanes),
         group.count - int(group.finished.sum()),

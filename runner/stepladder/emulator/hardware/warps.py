@@ -16,7 +16,9 @@ from stepladder.emulator.core.fibers import Fiber
 
 def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
     """Returns a fiber of these lanes, a bool array (T,), with the same values."""
-    return Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
+    made = Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
+    made.acts_for = fiber.acts_for
+    return made
 
 
 def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarray]:
@@ -52,7 +54,7 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
     leads = fiber.active & (leader == own)
     if leads.sum() == len(fiber.lanes):
         return fiber, None
-    return narrowed(fiber, leads), leader
+    return _for_others(fiber, leads), leader
 
 
 def is_of_block(fiber: Fiber, numbers: Sequence[np.ndarray]) -> bool:
@@ -70,7 +72,20 @@ def meet_in_blocks(fiber: Fiber) -> None:
 
 def once_a_block(fiber: Fiber) -> Fiber:
     """Returns a fiber of the first active lane of each block."""
-    return narrowed(fiber, fiber.active & (_first(fiber, fiber.group.block_of_lane) == np.arange(fiber.count)))
+    return _for_others(fiber, fiber.active & (_first(fiber, fiber.group.block_of_lane) == np.arange(fiber.count)))
+
+
+def together(fiber: Fiber) -> Fiber:
+    """Returns the same fiber, whose warps do something as one."""
+    made = narrowed(fiber, fiber.active)
+    made.acts_for = "warp"
+    return made
+
+
+def _for_others(fiber: Fiber, mask: np.ndarray) -> Fiber:
+    made = narrowed(fiber, mask)
+    made.acts_for = "others"
+    return made
 
 
 def _first(fiber: Fiber, unit: np.ndarray) -> np.ndarray:

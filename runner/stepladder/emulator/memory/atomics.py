@@ -1,35 +1,54 @@
 """Atomic updates of numbers in memory, one thread after the other, and the order that they establish.
 
 An update that acquires sees what the threads that released at the same address before have seen; in global memory
-across blocks (`Machine.published`). A thread that reads the same number at the same address again and again is waiting:
-it is suspended (`spin`).
+across blocks (`Machine.published`). One that does neither does so with a fence beside it (`order`). A thread that reads
+the same number at the same address again and again is waiting: it is suspended (`spin`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from stepladder.emulator.core.fibers import Blocked, Fiber
 from stepladder.emulator.core.program import Instruction
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import memory, order
 from stepladder.emulator.memory.memory import Access
 
 # LLVM's orderings by number: which acquire, and which release.
 ACQUIRES = (4, 6, 7)
 RELEASES = (5, 6, 7)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What an atomic access orders.
+
+    Attributes:
+        acquires, releases: whether it does so itself, without a fence.
+        scope: for which threads, one of `order.SCOPES`.
+        reads, writes: whether it is more than a store, or than a load.
+    """
+
+    acquires: bool
+    releases: bool
+    scope: str = "sys"
+    reads: bool = True
+    writes: bool = True
+
+
 _PATIENCE = 16  # times that the same number is found before others go on
 
 
-def update(
-    fiber: Fiber, op: Instruction, access: Access, function: Callable, *, acquires: bool, releases: bool
-) -> np.ndarray:
+def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, orders: Orders | None) -> np.ndarray:
     """Updates the number of each active lane, in the order of lanes; returns what stood there, (L,).
 
     Args:
         access: one number a lane: positions (L,).
         function: returns from the place of a lane among the active ones, and what stands there, what is put there.
+        orders: what it orders; None where the caller sees to that.
     """
     group = fiber.group
     if not access.per_lane:
@@ -48,10 +67,10 @@ def update(
         changed |= bool(after != before[number])
         typed[place] = after
     spin(fiber, op, (access.memory, before.tobytes()), changed)
-    if group.sanitizer.enabled:
+    if group.sanitizer.enabled and orders is not None:
         for number, place in enumerate(access.positions):
             if access.valid is None or access.valid[number]:
-                _order(fiber, int(fiber.lanes[number]), access, int(place), acquires=acquires, releases=releases)
+                _order(fiber, int(fiber.lanes[number]), access, int(place), orders)
     return before
 
 
@@ -70,18 +89,23 @@ def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
         raise Blocked("the same number again and again", pauses=True)
 
 
-def _order(fiber: Fiber, lane: int, access: Access, place: int, *, acquires: bool, releases: bool) -> None:
-    """Releases a lane's clock at an address, and acquires the clocks that others released there."""
-    group = fiber.group
-    warp = group.warp_of_lane[lane]
-    published = group.machine.published if access.memory.space == "global" else group.state.setdefault("published", {})
-    key = access.memory.address + place * access.element.bytes
-    if acquires:
-        for known in published.get(key, ()):
-            group.sanitizer.acquire([warp], known.get(group.number))
-            others = {owner: clocks for owner, clocks in known.items() if owner != group.number}
-            if others:
-                group.sanitizer.learn(warp, others)
-    if releases:
-        clocks = group.sanitizer.release([warp])
-        published.setdefault(key, []).append(group.sanitizer.known | {group.number: clocks})
+def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) -> None:
+    """Tells a lane what others released at an address, and notes there what it releases."""
+    memory_, address = access.memory, place * access.element.bytes
+    owner = None
+    if memory_.copies > 1:
+        owner, address = divmod(address, memory_.size)
+    address += memory_.address
+    if orders.reads:
+        order.acquire(fiber, lane, memory_.space, address, orders.scope, fenced=not orders.acquires, owner=owner)
+    if orders.writes:
+        order.release(
+            fiber,
+            lane,
+            memory_.space,
+            address,
+            orders.scope,
+            fenced=not orders.releases,
+            replaces=not orders.reads,
+            owner=owner,
+        )

@@ -29,7 +29,7 @@ class Clocks:
         actors: number of warps and agents; `clocks` may have room for more.
         clocks: int array (actors, actors).
         fenced: when each warp last made its writes to shared memory visible to the async proxy.
-        fenced_global: the same for global memory.
+        fenced_global: the same for global memory, where a fence is for what the warp knows of others' writes too.
         known: by group, the clocks of its actors that this one has been told of.
         told: by group, the warp that was told last, and when.
     """
@@ -108,7 +108,7 @@ class Clocks:
         if space != "global":
             self.fenced[warps] = self.clocks[warps, warps]
         if space != "shared":
-            self.fenced_global[warps] = self.clocks[warps, warps]
+            self.fenced_global = np.maximum(self.fenced_global, self.clocks[warps].max(axis=0))
         self.clocks[warps, warps] += 1
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.clocks import Clocks
-from stepladder.emulator.memory.findings import Findings
+from stepladder.emulator.memory import lanes_of_warps
+from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
+    SEVERAL,
     GlobalShadow,
     SharedShadow,
     Touch,
@@ -22,26 +23,21 @@ from stepladder.emulator.memory.shadow import (
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
-    from stepladder.emulator.core.values import MemRef, Value
+    from stepladder.emulator.memory.findings import Findings
     from stepladder.emulator.memory.memory import Access, Allocation
 
 WARP = 32
 
 
-class Sanitizer(Clocks):
-    """Checks the accesses of one group of blocks.
-
-    Attributes:
-        findings: where they go, shared by all groups of a run.
-    """
+class Sanitizer(Reports):
+    """Checks the accesses of one group of blocks."""
 
     enabled = True
 
     def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
-        super().__init__()
-        self.findings = findings
-        self.instructions = instructions
-        self.granule = granule
+        super().__init__(findings, instructions, granule=granule)
+        # Numbers of instructions that wrote global memory through the async proxy.
+        self.through_proxy: set[int] = set()
 
     # Accesses of threads.
 
@@ -110,6 +106,7 @@ class Sanitizer(Clocks):
             actors = np.broadcast_to(
                 fiber.group.warp_of_lane[fiber.lanes].reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape
             )
+            lanes = lanes_of_warps.touching(fiber, access)
             positions, actors = (
                 (positions.reshape(-1), actors.reshape(-1)) if valid is None else (positions[valid], actors[valid])
             )
@@ -117,13 +114,18 @@ class Sanitizer(Clocks):
             positions = positions.reshape(-1) if valid is None else positions[valid]
             actors = np.repeat(fiber.warps, positions.size)
             positions = np.tile(positions, len(fiber.warps))
+            alone = len(fiber.lanes) == len(fiber.warps) and not fiber.acts_for
+            lanes = np.repeat(fiber.lanes if alone else np.full(len(fiber.warps), SEVERAL), access.positions.size)
+            if fiber.acts_for == "others" or access.memory.space != "shared" or valid is not None:
+                lanes = None
         if positions.size == 0:
             return None
         if item <= self.granule:
-            return Touch.by(access.memory, actors, positions * item // self.granule)
+            return Touch.by(access.memory, actors, positions * item // self.granule, lanes)
         per = item // self.granule
         granules = (positions * per)[:, None] + np.arange(per)
-        return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1))
+        lanes = None if lanes is None else np.repeat(lanes, per)
+        return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1), lanes)
 
     def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
         """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
@@ -160,19 +162,12 @@ class Sanitizer(Clocks):
         places, index = touch.places, touch.index
         busy = shadow.busy_writing[index] >= 0
         if busy.any():
-            place = places[busy.argmax()]
-            self._add(
-                "in-flight",
-                f"{verb} {self.where(touch.memory, place)} while an asynchronous copy writes it: "
-                "nothing has waited for the copy",
-                op,
-                int(shadow.busy_writing[place]),
-            )
+            self._check_busy(op, touch, shadow, busy, verb)
         if writes:
             in_use = shadow.readers[index] > 0
             if in_use.any():
                 place = places[in_use.argmax()]
-                self._add(
+                self.add(
                     "in-flight",
                     f"writes {self.where(touch.memory, place)} while an operation in flight reads "
                     "it: nothing has waited for that",
@@ -190,14 +185,28 @@ class Sanitizer(Clocks):
         )
         if unordered.any():
             first = int(unordered.argmax())
-            self._race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
+            self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes:
             self._check_readers(op, touch, shadow)
+        lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
+        """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
+        held = shadow.is_mbarrier[touch.index]
+        for kind, wrong, what in (
+            ("mbarrier", busy & held, "which is part of an mbarrier that has not been invalidated"),
+            ("in-flight", busy & ~held, "while an asynchronous copy writes it: nothing has waited for the copy"),
+        ):
+            if wrong.any():
+                place = touch.places[wrong.argmax()]
+                comma = "," if kind == "mbarrier" else ""
+                text = f"{verb} {self.where(touch.memory, place)}{comma} {what}"
+                self.add(kind, text, op, int(shadow.busy_writing[place]))
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
         fresh = ~(shadow.initialized[touch.index] | (shadow.busy_writing[touch.index] >= 0))
         if fresh.any():
-            self._add(
+            self.add(
                 "uninitialized",
                 f"reads {self.where(touch.memory, touch.places[fresh.argmax()])}, which nothing has written",
                 op,
@@ -209,7 +218,7 @@ class Sanitizer(Clocks):
         late &= np.arange(self.actors)[:, None] != touch.actors
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
-            self._race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
+            self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
     def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
         verb = "writes" if writes else "reads"
@@ -220,7 +229,7 @@ class Sanitizer(Clocks):
             unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.index])
             if unordered.any():
                 first = int(unordered.argmax())
-                self._race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
+                self.race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
@@ -230,7 +239,7 @@ class Sanitizer(Clocks):
                 late = (group == number) & (last["at"][touch.index] > told)
                 if late.any():
                     place = int(touch.places[late.argmax()])
-                    self._add(
+                    self.add(
                         "race",
                         f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
                         f"another block {did}, and nothing orders them",
@@ -255,9 +264,30 @@ class Sanitizer(Clocks):
             shadow.written_at[touch.index] = now
             shadow.written_by[touch.index] = op.number
             shadow.asynchronously[touch.index] = asynchronously
+            lanes_of_warps.note(shadow.writing_lane, touch)
         else:
             shadow.read_at[touch.actors, touch.index] = now
             shadow.read_by[touch.index] = op.number
+            lanes_of_warps.note(shadow.reading_lane, touch)
+
+    # Mbarriers: threads may access their bytes only by what is made for that.
+
+    def begin_mbarrier(self, op: Instruction, touch: Touch) -> None:
+        """Bytes become an mbarrier: until `end_mbarrier` no thread and no copy may access them."""
+        shadow = self._shared(touch.memory)
+        if not shadow.is_mbarrier[touch.index].any():
+            self.check(op, touch, writes=True)
+        self.note(op, touch, writes=True)
+        shadow.busy_writing[touch.index] = op.number
+        shadow.is_mbarrier[touch.index] = True
+
+    def end_mbarrier(self, op: Instruction, touch: Touch) -> None:
+        """Bytes are no mbarrier any more: nothing is in them."""
+        shadow = self._shared(touch.memory)
+        self.note(op, touch, writes=True)
+        shadow.busy_writing[touch.index] = -1
+        shadow.is_mbarrier[touch.index] = False
+        shadow.initialized[touch.index] = False
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
@@ -273,6 +303,8 @@ class Sanitizer(Clocks):
         """An asynchronous copy has written: for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
             self._shared(touch.memory).busy_writing[touch.index] = -1
+        else:
+            self.through_proxy.add(op.number)
         self.note(op, touch, writes=True, asynchronously=proxy)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
@@ -292,7 +324,7 @@ class Sanitizer(Clocks):
             unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
             if unseen.any():
                 place = places[unseen.argmax()]
-                self._add(
+                self.add(
                     "proxy",
                     f"reads {self.where(touch.memory, place)} through the async proxy, and no "
                     "fence.proxy.async is after the write of it",
@@ -309,83 +341,31 @@ class Sanitizer(Clocks):
             self.note(op, touch, writes=False)
 
     def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
-        """Checks that a fence is between a wait for another block and what TMA does to what that block wrote."""
-        groups = self._global(touch.memory).write["group"][touch.index]
+        """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
+        last = self._global(touch.memory).write
+        groups = last["group"][touch.index]
+        own = groups == self.group.number
+        if own.any():
+            actor = np.where(own, last["actor"][touch.index], 0)
+            unseen = own & (last["at"][touch.index] > self.fenced_global[actor])
+            unseen[unseen] = ~np.isin(last["by"][touch.index][unseen], list(self.through_proxy))
+            if unseen.any():
+                place = int(touch.places[unseen.argmax()])
+                self.add(
+                    "proxy",
+                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
+                    "fence.proxy.async for global memory is after the write of it",
+                    op,
+                    int(last["by"][place]),
+                )
+                return
         for number, (warp, time) in self.told.items():
             theirs = groups == number
             if theirs.any() and self.fenced_global[warp] < time:
                 place = int(touch.places[theirs.argmax()])
-                self._add(
+                self.add(
                     "proxy",
                     f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
                     "fence.proxy.async is after the wait for the block that wrote it",
                     op,
                 )
-
-    # Messages.
-
-    def out_of_bounds(
-        self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
-    ) -> None:
-        """Adds the finding that lanes (or all) touch elements outside of a view."""
-        first = tuple(np.argwhere(wrong)[0])
-        lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
-        place = []
-        for coordinate in coordinates:
-            if isinstance(coordinate, np.ndarray):
-                full = np.broadcast_to(
-                    coordinate,
-                    np.broadcast_shapes(
-                        coordinate.shape, (1,) * (coordinate.ndim - rank) + wrong.shape[wrong.ndim - rank :]
-                    ),
-                )
-                coordinate = (
-                    full[(lane, *first[wrong.ndim - rank :])]
-                    if full.ndim > rank and full.shape[0] > 1
-                    else full[(0,) * (full.ndim - rank) + first[wrong.ndim - rank :]]
-                )
-            place.append(int(coordinate))
-        sizes = [int(np.ravel(size)[0]) for size in view.sizes]
-        self._add(
-            "out-of-bounds",
-            f"{fiber.group.thread_name(int(lane))} touches element {place} of "
-            f"{'x'.join(map(str, sizes))}x{view.element.name}"
-            f"{f' ({view.memory.name})' if view.memory.name else ''}",
-            op,
-        )
-
-    def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
-        """Adds the finding that an address is no multiple of what the access needs."""
-        self._add(
-            "misaligned",
-            f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
-            op,
-        )
-
-    def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
-        """Adds a finding of another kind."""
-        self.findings.add(kind, message, op, other)
-
-    def _add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
-        self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
-
-    def _race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
-        self._add(
-            "race",
-            f"{self._actor(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
-            f"which {self._actor(actor)} {did}, and nothing orders them",
-            op,
-            by,
-        )
-
-    def _actor(self, actor: int) -> str:
-        return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
-
-    def where(self, memory: Allocation, place: int | np.integer) -> str:
-        """Returns the address of a granule, for a message."""
-        offset = int(place) * self.granule
-        if memory.space == "shared":
-            block, offset = divmod(offset, memory.size)
-            rank = f" of the cluster's block {block}" if memory.copies > 1 else ""
-            return f"byte {offset:#x} of shared memory{rank}"
-        return f"byte {offset:#x} of {memory.name or 'global memory'}"

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Allocation
 
 
+SEVERAL = -1  # lanes, or one that does what others would do as well
+
+
 class SharedShadow:
     """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""
 
@@ -21,11 +24,16 @@ class SharedShadow:
         self.written_at = np.zeros(count, np.int32)
         self.written_by = np.full(count, -1, np.int32)  # instruction
         self.asynchronously = np.zeros(count, bool)
+        # The lane that wrote it, and the one that read it: `SEVERAL` where not one thread alone did.
+        self.writing_lane = np.full(count, SEVERAL, np.int32)
+        self.reading_lane = np.full(count, SEVERAL, np.int32)
         self.atomically = np.zeros(count, bool)
         self.read_at = np.zeros((actors, count), np.int32)
         self.read_by = np.full(count, -1, np.int32)
         # Of what runs on its own: which instruction writes, how many read, and which instruction reads.
         self.busy_writing = np.full(count, -1, np.int32)
+        # Where it is an mbarrier, `busy_writing` is what initialized that.
+        self.is_mbarrier = np.zeros(count, bool)
         self.readers = np.zeros(count, np.int16)
         self.busy_reading = np.full(count, -1, np.int32)
 
@@ -64,17 +72,21 @@ class Touch:
         places: int array (pairs,), the granules.
         index: the granules as an index of the shadow's arrays: a slice where they are neighbours, which makes a view
             of what would be a copy.
+        lanes: int array (pairs,), the lane of each pair or `SEVERAL`; None where that is not known.
     """
 
     memory: Allocation
     actors: np.ndarray | int
     places: np.ndarray
     index: np.ndarray | slice
+    lanes: np.ndarray | None = None
 
     @classmethod
-    def by(cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray) -> Touch:
+    def by(
+        cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray, lanes: np.ndarray | None = None
+    ) -> Touch:
         """Returns a touch of granules in any order; a granule may stand there more than once."""
-        return cls(memory, actors, places, places)
+        return cls(memory, actors, places, places, lanes)
 
     @classmethod
     def once(cls, memory: Allocation, actor: int, places: np.ndarray) -> Touch:
@@ -87,7 +99,7 @@ class Touch:
     def where(self, mask: np.ndarray) -> Touch:
         """Returns the pairs of a bool array (pairs,)."""
         actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
-        return Touch.by(self.memory, actors, self.places[mask])
+        return Touch.by(self.memory, actors, self.places[mask], None if self.lanes is None else self.lanes[mask])
 
     def actor(self, pair: int) -> int:
         """Returns the actor of a pair."""

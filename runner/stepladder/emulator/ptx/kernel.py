@@ -15,6 +15,7 @@ from stepladder.emulator.core import types as core_types
 from stepladder.emulator.core.emulation import Outcome
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
+from stepladder.emulator.hardware import registers
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.ptx import instructions, syntax, types
 from stepladder.emulator.ptx.arguments import Argument
@@ -263,7 +264,12 @@ class BoundKernel:
         )
         allocations = self._pass(machine, inputs)
         code = kernel.program.functions[kernel.name].code
-        layout = {"dynamic bytes": launch.dynamic}
+        directives = kernel.function.directives
+        most, blocks = (directives.get(name, (None,))[0] for name in ("maxnreg", "minnctapersm"))
+        layout = {
+            "dynamic bytes": launch.dynamic,
+            registers.LAUNCHED: registers.at_launch(math.prod(launch.block), most=most, blocks=blocks),
+        }
 
         def env_of(group: Group) -> list:
             return [None] * len(group.machine.program.slot_types)

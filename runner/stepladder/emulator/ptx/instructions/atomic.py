@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
+from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import mbarriers
 from stepladder.emulator.memory import atomics
 from stepladder.emulator.ptx import types
@@ -113,7 +114,7 @@ def atom(site: Site) -> None:
                     return int(own[1][lane]) if old == own[0][lane] else int(old)
                 return combine(int(old), int(own[0][lane]))
 
-            before[part.lanes] = atomics.update(part, op, access, after, acquires=False, releases=False)
+            before[part.lanes] = atomics.update(part, op, access, after, None)
         for lane in fiber.lanes:
             place = addresses.of_lane(address, lane)
             where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
@@ -178,8 +179,6 @@ def fence_proxy(site: Site) -> None:
     site.count(0)
 
     def execute(fiber: Fiber, op: Instruction) -> None:
-        fiber.group.sanitizer.fence_proxy(fiber.warps, space.split("::")[0])
-        if space != "global":
-            mbarriers.fence_initialization(fiber)
+        nvvm.fence_async(fiber, op, space.split("::")[0])
 
     site.emit(execute, (), ())

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
-from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.dialects import nvvm
+from stepladder.emulator.hardware import mbarriers, synchronization
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -26,9 +27,9 @@ _PRED = PtxType("pred", "pred", 1)
 
 @instruction("bar.warp.sync", waits=True)
 def warp_sync(site: Site) -> None:
-    """Nothing: the threads of a warp run in step."""
+    """Lets the threads of a warp wait for each other: they run in step, so that only what they touch is in order."""
     site.count(1)
-    site.read(0, PtxType("b32", "b", 32))
+    site.emit(nvvm.warp_sync, [site.read(0, PtxType("b32", "b", 32))], ())
 
 
 @instruction("bar", "barrier", waits=True)
@@ -91,6 +92,6 @@ def cluster(site: Site) -> None:
         return
 
     def execute(fiber: Fiber, op: Instruction) -> None:
-        synchronization.arrive_at_cluster(fiber, op, releases=order != "relaxed")
+        mbarriers.arrive_at_cluster(fiber, op, releases=order != "relaxed")
 
     site.emit(execute, (), ())

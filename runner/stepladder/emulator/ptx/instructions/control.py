@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.fibers import Left
-from stepladder.emulator.dialects import nvvm
-from stepladder.emulator.hardware import synchronization
+from stepladder.emulator.hardware import registers, synchronization
 from stepladder.emulator.ptx.registry import instruction
 
 if TYPE_CHECKING:
@@ -64,10 +63,11 @@ def griddepcontrol(site: Site) -> None:
 
 @instruction("setmaxnreg", waits=True)
 def setmaxnreg(site: Site) -> None:
-    """Nothing, but that the hardware must take the number of registers."""
-    site.choice(("inc", "dec"))
+    """Lets warpgroups give registers back, or take them: that waits until there are enough."""
+    grows = site.choice(("inc", "dec")) == "inc"
     site.flag("sync")
     site.flag("aligned")
     site.type("u", (32,))
     site.count(1)
-    site.emit(nvvm.setmaxregister, (), (), {"regCount": site.number(0)})
+    number = site.number(0)
+    site.emit(lambda fiber, op: registers.change(fiber, op, number, grows=grows), (), ())

@@ -1,118 +1,21 @@
-"""What order and scope of accesses, and fences, make known to other threads.
-
-A release makes known, at the place that it writes, what the thread knows; an acquire there is told it. Both have a
-scope: the threads that they are for. A fence before a relaxed write releases with it, and one behind a relaxed read
-acquires. Source: PTX ISA, "Memory Consistency Model".
-"""
+"""Order and scope as PTX writes them; `memory.order` says what they make known."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stepladder.emulator.memory.memory import RANK_SHIFT
+from stepladder.emulator.memory.order import SCOPES, acquire, fence, release
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.fibers import Fiber
-    from stepladder.emulator.core.groups import Group
     from stepladder.emulator.ptx.site import Site
 
-SCOPES = ("cta", "cluster", "gpu", "sys")
+__all__ = ["ACQUIRES", "ORDERS", "RELEASES", "SCOPES", "acquire", "fence", "release", "scope_of"]
+
 ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc")
 RELEASES = ("release", "acq_rel", "sc")
 ACQUIRES = ("acquire", "acq_rel", "sc")
 
 
-class Release(dict):
-    """What was known when a number was written, by group of blocks: for threads of a scope around a block."""
-
-    def __init__(self, known: dict, scope: str, group: int, block: int) -> None:
-        super().__init__(known)
-        self.scope = scope
-        self.group = group
-        self.block = block
-
-    def reaches(self, group: int, block: int, scope: str) -> bool:
-        """Whether a thread of a block that acquires at a scope is told."""
-        narrow = min(SCOPES.index(self.scope), SCOPES.index(scope))
-        return narrow >= 2 or (group == self.group and (narrow == 1 or block == self.block))
-
-
 def scope_of(site: Site, default: str = "sys") -> str:
     """Takes the modifier that says a scope."""
     return site.choice(SCOPES, default)
-
-
-def place_of(group: Group, block: int, address: int, space: str) -> tuple[dict, object]:
-    """Returns where releases at an address are noted, and by which key: those in shared memory by block."""
-    if space == "global":
-        return group.machine.published, address
-    rank = address >> RANK_SHIFT
-    owner = rank - 1 if rank else block
-    return group.state.setdefault("published", {}), (owner, address % (1 << RANK_SHIFT))
-
-
-def release(fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool, replaces: bool) -> None:
-    """Notes what a thread knows at a place that it writes.
-
-    Args:
-        space: "global" or "shared".
-        fenced: whether the write is relaxed: what it knew at its last fence is noted, if there was one.
-        replaces: whether what others noted there before is gone; an atomic update keeps it.
-    """
-    group = fiber.group
-    if not group.sanitizer.enabled:
-        return
-    warp, block = int(group.warp_of_lane[lane]), int(group.block_of_lane[lane])
-    notes, key = place_of(group, block, address, space)
-    if replaces:
-        notes.pop(key, None)
-    if fenced:
-        last = group.state.get(("fenced", warp))
-        if last is None:
-            return
-        known, fence_scope = last
-        scope = SCOPES[min(SCOPES.index(scope), SCOPES.index(fence_scope))]
-    else:
-        known = group.sanitizer.known | {group.number: group.sanitizer.release([warp])}
-    notes.setdefault(key, []).append(Release(known, scope, group.number, block))
-
-
-def acquire(fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool) -> None:
-    """Tells a thread what was released at a place that it reads; or keeps that for its next fence (`fenced`)."""
-    group = fiber.group
-    if not group.sanitizer.enabled:
-        return
-    warp, block = int(group.warp_of_lane[lane]), int(group.block_of_lane[lane])
-    notes, key = place_of(group, block, address, space)
-    for known in notes.get(key, ()):
-        if fenced:
-            group.state.setdefault(("read", warp), []).append((known, scope))
-        else:
-            _learn(group, warp, block, known, scope)
-
-
-def _learn(group: Group, warp: int, block: int, known: dict, scope: str) -> None:
-    if isinstance(known, Release) and not known.reaches(group.number, block, scope):
-        return
-    group.sanitizer.acquire([warp], known.get(group.number))
-    others = {owner: clocks for owner, clocks in known.items() if owner != group.number}
-    if others:
-        group.sanitizer.learn(warp, others)
-
-
-def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = True) -> None:
-    """Orders what threads did before a fence and do behind it, for threads of a scope."""
-    group = fiber.group
-    if not group.sanitizer.enabled:
-        return
-    for warp in fiber.warps:
-        if acquires:
-            block = int(warp) // group.warps_per_block
-            for known, read_scope in group.state.pop(("read", int(warp)), ()):
-                narrow = SCOPES[min(SCOPES.index(scope), SCOPES.index(read_scope))]
-                _learn(group, int(warp), block, known, narrow)
-        if releases:
-            known = group.sanitizer.known | {group.number: group.sanitizer.release(np.array([warp]))}
-            group.state["fenced", int(warp)] = known, scope

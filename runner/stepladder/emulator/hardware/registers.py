@@ -1,0 +1,126 @@
+"""Registers that the warpgroups of a block hand to each other (setmaxnreg).
+
+A block has the registers that its threads were launched with. A warpgroup that asks for more waits until others have
+given enough back. Source: PTX ISA, "setmaxnreg".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.hardware import asynchronous
+from stepladder.emulator.hardware.fragments import WARPGROUP
+from stepladder.runtime.targets import REGISTER_UNIT, registers_of_thread
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.program import Instruction
+
+KIND = "registers"
+LAUNCHED = "registers of a thread"  # in `Group.layout`
+COUNTS = range(24, 257, REGISTER_UNIT)  # of a thread, that setmaxnreg takes
+
+
+def at_launch(threads: int, *, most: int | None = None, blocks: int | None = None) -> int:
+    """Returns the most registers that a thread of a block may be launched with.
+
+    Args:
+        threads: of the block.
+        most: that the kernel states for a thread (`maxnreg`).
+        blocks: that the kernel states for a multiprocessor (`minnctapersm`, `minctasm`).
+    """
+    fit = registers_of_thread(threads * (blocks or 1))
+    return -(-min(fit, most or fit) // REGISTER_UNIT) * REGISTER_UNIT
+
+
+def of_kernel(threads: int, attributes: Mapping[str, object]) -> dict[str, int]:
+    """Returns what a launch adds to `Group.layout`, given the attributes of a kernel of the LLVM dialect."""
+    most, blocks = (attributes.get(f"nvvm.{name}") for name in ("maxnreg", "minctasm"))
+    return {
+        LAUNCHED: at_launch(
+            threads,
+            most=most if isinstance(most, int) else None,
+            blocks=blocks if isinstance(blocks, int) else None,
+        )
+    }
+
+
+def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
+    """Gives each active warpgroup `count` registers a thread.
+
+    Args:
+        fiber: whose active threads come to the op.
+        op: for findings.
+        count: of a thread, afterwards.
+        grows: whether the op says that it asks for more; else it gives some back.
+
+    Raises:
+        Blocked: a warpgroup asks for more than the block has left.
+    """
+    group = fiber.group
+    if count not in COUNTS:
+        group.sanitizer.report(
+            KIND,
+            f"{count} registers a thread: setmaxnreg takes multiples of {COUNTS.step} from {COUNTS.start} to "
+            f"{COUNTS[-1]}",
+            op,
+        )
+        return
+    late = []
+    ready = np.zeros(fiber.count, bool)
+    for warpgroup in asynchronous.warpgroups(fiber, op):
+        held = _held(group, warpgroup.block)
+        number = warpgroup.lanes.start
+        held.setdefault(number, _launched(group))
+        changed = group.state.setdefault((KIND, "changed"), set())
+        # How many a thread begins with, up to what fits, is ptxas's choice.
+        if number in changed and (held[number] > count if grows else held[number] < count):
+            group.sanitizer.report(
+                KIND,
+                f"{'asks for' if grows else 'keeps'} {count} registers a thread, and each has {held[number]}",
+                op,
+            )
+        has, others = _launched(group) * len(held), sum(held.values()) - held[number]
+        if others + count > has and count > held[number]:
+            late.append(
+                f"{count} registers a thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its "
+                f"other warpgroups hold {others * WARPGROUP} of them"
+            )
+        else:
+            held[number] = count
+            changed.add(number)
+            ready[warpgroup.lanes] = True
+    if late:
+        _explain(group, op, late[0])
+        raise Blocked(late[0], ready if ready.any() else None)
+
+
+def _launched(group: Group) -> int:
+    return group.layout.get(LAUNCHED, at_launch(group.threads))
+
+
+def _held(group: Group, block: int) -> dict[int, int]:
+    """Returns the registers that a thread of each warpgroup of a block has, by the warpgroup's first lane."""
+    key = KIND, block
+    if key not in group.state:
+        first = block * group.threads
+        group.state[key] = dict.fromkeys(range(first, first + group.threads, WARPGROUP), _launched(group))
+    return group.state[key]
+
+
+def _explain(group: Group, op: Instruction, text: str) -> None:
+    """Lets a deadlock say who waits for registers."""
+    known = group.state.setdefault((KIND, "waits"), {})
+    if op.number not in known:
+        group.on_deadlock.append(lambda: _report(group, op, known))
+    known[op.number] = text
+
+
+def _report(group: Group, op: Instruction, known: dict[int, str]) -> None:
+    if any(fiber.code[fiber.place] is op for fiber in group.blocked):
+        group.sanitizer.report(KIND, f"nobody gives back what it asks for: {known[op.number]}", op)

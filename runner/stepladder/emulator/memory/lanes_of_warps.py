@@ -1,0 +1,77 @@
+"""Races between the threads of a warp: which lane wrote and read each granule of shared memory.
+
+The threads of a warp are one actor of the sanitizer, whose clock goes on at each barrier and `bar.warp.sync`. What one
+of them wrote at the clock's present time, another one may not read or write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.memory.shadow import SEVERAL, SharedShadow, Touch
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.memory.memory import Access
+    from stepladder.emulator.memory.reports import Reports
+
+
+def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
+    """Returns the lane of each element that lanes touch in shared memory; None where they act for others."""
+    if fiber.acts_for == "others" or access.memory.space != "shared":
+        return None
+    positions = access.positions
+    if fiber.acts_for == "warp":
+        lanes = np.full(positions.shape, SEVERAL)
+    else:
+        lanes = np.broadcast_to(fiber.lanes.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)
+    return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
+
+
+def note(lane_of: np.ndarray, touch: Touch) -> None:
+    """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
+    if touch.lanes is None:
+        lane_of[touch.index] = SEVERAL
+        return
+    lane_of[touch.index] = touch.lanes
+    lane_of[touch.places[lane_of[touch.index] != touch.lanes]] = SEVERAL
+
+
+def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
+    """Adds a finding where a thread depends on another one of its warp, and nothing lets them wait.
+
+    What a warp writes together (stmatrix, wmma.store) begins when all of its threads have come to it.
+    """
+    lanes = touch.lanes
+    if lanes is None or (writes and (lanes == SEVERAL).any()):
+        return
+    now = sanitizer.clocks[touch.actors, touch.actors]
+    other = shadow.writing_lane[touch.index]
+    verb = "writes" if writes else "reads"
+    wrong = (other != SEVERAL) & (other != lanes)
+    if wrong.any():
+        wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] == now)
+        wrong &= shadow.busy_writing[touch.index] < 0
+        _report(
+            sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
+        )
+    if writes:
+        other = shadow.reading_lane[touch.index]
+        wrong = (other != SEVERAL) & (other != lanes)
+        if wrong.any():
+            wrong &= shadow.read_at[touch.actors, touch.index] == now
+            wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
+            _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
+
+
+def _report(
+    sanitizer: Reports, op: Instruction, touch: Touch, wrong: np.ndarray, text: str, other: np.ndarray, by: np.ndarray
+) -> None:
+    if wrong.any():
+        first = int(wrong.argmax())
+        place = int(touch.places[first])
+        did = text.format(sanitizer.where(touch.memory, place), sanitizer.group.thread_name(int(other[first])))
+        sanitizer.add("race", f"a thread {did}, and no barrier or bar.warp.sync is between them", op, int(by[place]))

@@ -1,0 +1,103 @@
+"""Findings of the sanitizer: what they say, and of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.memory.clocks import Clocks
+from stepladder.emulator.memory.findings import Findings
+from stepladder.emulator.memory.shadow import Touch
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import MemRef, Value
+    from stepladder.emulator.memory.memory import Allocation
+
+
+class Reports(Clocks):
+    """Adds findings about one group of blocks.
+
+    Attributes:
+        findings: where they go, shared by all groups of a run.
+        instructions: of the program, by number.
+        granule: bytes that are looked at as one.
+    """
+
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
+        super().__init__()
+        self.findings = findings
+        self.instructions = instructions
+        self.granule = granule
+
+    def out_of_bounds(
+        self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
+    ) -> None:
+        """Adds the finding that lanes (or all) touch elements outside of a view."""
+        first = tuple(np.argwhere(wrong)[0])
+        lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
+        place = []
+        for coordinate in coordinates:
+            if isinstance(coordinate, np.ndarray):
+                full = np.broadcast_to(
+                    coordinate,
+                    np.broadcast_shapes(
+                        coordinate.shape, (1,) * (coordinate.ndim - rank) + wrong.shape[wrong.ndim - rank :]
+                    ),
+                )
+                coordinate = (
+                    full[(lane, *first[wrong.ndim - rank :])]
+                    if full.ndim > rank and full.shape[0] > 1
+                    else full[(0,) * (full.ndim - rank) + first[wrong.ndim - rank :]]
+                )
+            place.append(int(coordinate))
+        sizes = [int(np.ravel(size)[0]) for size in view.sizes]
+        self.add(
+            "out-of-bounds",
+            f"{fiber.group.thread_name(int(lane))} touches element {place} of "
+            f"{'x'.join(map(str, sizes))}x{view.element.name}"
+            f"{f' ({view.memory.name})' if view.memory.name else ''}",
+            op,
+        )
+
+    def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
+        """Adds the finding that an address is no multiple of what the access needs."""
+        self.add(
+            "misaligned",
+            f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
+            op,
+        )
+
+    def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
+        """Adds a finding of another kind."""
+        self.findings.add(kind, message, op, other)
+
+    def add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
+        """Adds a finding about an instruction, and the one with the number `other` that it is at odds with."""
+        self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
+
+    def race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
+        """Adds the finding that a pair of a touch and what `actor` did by instruction `by` are in no order."""
+        self.add(
+            "race",
+            f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
+            f"which {self.actor_name(actor)} {did}, and nothing orders them",
+            op,
+            by,
+        )
+
+    def actor_name(self, actor: int) -> str:
+        """Returns the name of a warp, or of what copies on its own."""
+        return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
+
+    def where(self, memory: Allocation, place: int | np.integer) -> str:
+        """Returns the address of a granule, for a message."""
+        offset = int(place) * self.granule
+        if memory.space == "shared":
+            block, offset = divmod(offset, memory.size)
+            rank = f" of the cluster's block {block}" if memory.copies > 1 else ""
+            return f"byte {offset:#x} of shared memory{rank}"
+        return f"byte {offset:#x} of {memory.name or 'global memory'}"
