@@ -139,7 +139,12 @@ def _run(
     timeline = _timeline(args)
     with LaunchProgress() as progress:
         outcome = bound.run(
-            inputs, sanitize=not args.no_sanitize, max_steps=args.max_steps, progress=progress, timeline=timeline
+            inputs,
+            sanitize=not args.no_sanitize,
+            max_steps=args.max_steps,
+            progress=progress,
+            timeline=timeline,
+            reverses_blocks=args.reverse_blocks,
         )
     written = written_arguments(inputs, outcome)
     outcome.findings += checks.compare(outcome, bound, reference, inputs)
@@ -167,6 +172,7 @@ def _run_exact(
             "max_steps": args.max_steps,
             "progress": progress,
             "timeline": timeline,
+            "reverses_blocks": args.reverse_blocks,
         }
         executor = _Executor(bound, [argument.role for argument in manifest.arguments], options)
         report: CheckReport = check_exact(

@@ -98,6 +98,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help=f"stop after so many ops (default: {MAX_STEPS})",
     )
+    parser.add_argument(
+        "--reverse-blocks",
+        action="store_true",
+        help="run the blocks of a launch from the last to the first, which shows what relies on their order",
+    )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
     parser.add_argument(
         "--trace",
@@ -168,6 +173,7 @@ def _run_function(args: argparse.Namespace, module: ir.Module, name: str, checks
             max_steps=args.max_steps,
             progress=progress,
             timeline=timeline,
+            reverses_blocks=args.reverse_blocks,
         )
     written = expected.written_arguments(inputs, outcome)
     outcome.findings += checks.compare(outcome, emulation, reference, inputs)

@@ -153,6 +153,7 @@ class Emulation:
         stops_at_assertions: bool = True,
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
     ) -> Outcome:
         """Runs the function.
 
@@ -164,6 +165,7 @@ class Emulation:
             stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
+            reverses_blocks: run the blocks of each launch from the last to the first.
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -178,6 +180,7 @@ class Emulation:
             progress=progress,
             stops_at_assertions=stops_at_assertions,
             timeline=timeline,
+            reverses_blocks=reverses_blocks,
         )
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):

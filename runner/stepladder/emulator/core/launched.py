@@ -137,6 +137,7 @@ class BoundKernel(ABC):
         max_steps: int = MAX_STEPS,
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
     ) -> Outcome:
         """Runs the kernel.
 
@@ -147,6 +148,7 @@ class BoundKernel(ABC):
             max_steps: end with an error after so many instructions.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
+            reverses_blocks: run the blocks from the last to the first.
 
         Raises:
             StepladderError: a form of an instruction that the emulator does not know; more than `max_steps`.
@@ -160,6 +162,7 @@ class BoundKernel(ABC):
             granule=self.granule,
             progress=progress,
             timeline=timeline,
+            reverses_blocks=reverses_blocks,
         )
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)

@@ -58,16 +58,23 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     shape = (rows, columns)
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if op.attributes.get("transpose"):
-        row, column = column.T, row.T
+        row, column = column, row  # column-major: the leading dimension is between columns
 
     def wide(index: Value) -> Value:
         return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
 
     *outer, first, last = (wide(index) for index in indices)
     lead = op.attributes["leadDimension"]
-    if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
-        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
-    return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+    if not all(isinstance(stride, int) for stride in view.strides):
+        raise Unsupported(op, "of a memref whose strides differ by thread")
+    if view.strides[-2] == lead:
+        return one, memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+    if not all(isinstance(size, int) for size in view.sizes) or view.strides[-1] != 1:
+        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref ({view.strides[-2]})")
+    # Rows are as far apart as the op says, wherever those of the memref are.
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides))
+    place = sum(index * stride for index, stride in zip([*outer, first, last], view.strides)) + row * lead + column
+    return one, memory.locate(one, op, view.view(view.offset, (extent,), (1,)), [place], shape)
 
 
 @executes("gpu.subgroup_mma_load_matrix")

@@ -42,8 +42,8 @@ def barrier_arrive(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @executes("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed")
 def cluster_arrive(fiber: Fiber, op: Instruction) -> None:
-    """Arrives at the cluster's barrier."""
-    synchronization.arrive_at_cluster(fiber, op)
+    """Arrives at the cluster's barrier; a relaxed arrival releases nothing."""
+    synchronization.arrive_at_cluster(fiber, op, releases=not op.name.endswith("relaxed"))
 
 
 @executes("nvvm.cluster.wait")

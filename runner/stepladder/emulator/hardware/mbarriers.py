@@ -118,6 +118,7 @@ def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> N
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
         agent = sanitizer.agent() if sanitizer.enabled else 0
         warps = warps_of(fiber, mask)
+        group.state["initializes", block, place] = op
         mbarriers(group)[block, place] = MBarrier(arrivals, arrivals, warps, made=sanitizer.release(warps), agent=agent)
 
 
@@ -132,7 +133,7 @@ def _explain(group: Group) -> None:
     """Says which mbarriers wait for other numbers of bytes than copies bring."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
-            op = group.state.get(("expects", block, place))
+            op = group.state.get(("expects", block, place)) or group.state.get(("initializes", block, place))
             text = (
                 f"waits for {barrier.transaction} bytes that no copy brings"
                 if barrier.transaction > 0
