@@ -8,10 +8,11 @@ import numpy as np
 
 from faults import BASES
 from stepladder.emulator.core.emulation import Outcome
+from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.emulator.memory.findings import Finding
 from stepladder.emulator.ptx.arguments import from_manifest, from_texts
-from stepladder.emulator.ptx.kernel import BoundKernel, Kernel, Launch
+from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import Build, build

@@ -249,6 +249,31 @@ def test_a_product_of_a_matrix_in_another_layout_than_it_says() -> None:
         run_clean(column_major(""), np.zeros((4, 8)), np.zeros((4, 8)), np.zeros((8, 8)))
 
 
+def test_matrices_of_a_warp_in_column_major_order_and_with_rows_elsewhere() -> None:
+    a = np.arange(512, dtype=np.float16).reshape(16, 32)
+    outcome = run_clean(
+        launch(
+            """
+        %p = gpu.subgroup_mma_load_matrix %A[%c0, %c0] {leadDimension = 32 : index, transpose}
+            : memref<16x32xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
+        gpu.subgroup_mma_store_matrix %p, %B[%c0, %c0] {leadDimension = 16 : index}
+            : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
+        %q = gpu.subgroup_mma_load_matrix %A[%c0, %c1] {leadDimension = 16 : index}
+            : memref<16x32xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
+        gpu.subgroup_mma_store_matrix %q, %C[%c0, %c0] {leadDimension = 16 : index, transpose}
+            : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
+        gpu.terminator""",
+            threads=32,
+            arguments="%A: memref<16x32xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf16>",
+        ),
+        a,
+        np.zeros((16, 16), np.float16),
+        np.zeros((16, 16), np.float16),
+    )
+    assert np.array_equal(outcome.arguments[1], a[:, :16].T)
+    assert np.array_equal(outcome.arguments[2], a.ravel()[1:257].reshape(16, 16).T)
+
+
 # Forms of launches, kernels and calls.
 
 

@@ -10,9 +10,10 @@ import layout_kernels
 import test_layouts_gpu as on_gpu
 from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
 from stepladder.emulator.core import types as core_types
+from stepladder.emulator.core.launched import Launch
 from stepladder.emulator.hardware import fragments
 from stepladder.emulator.ptx.arguments import Argument
-from stepladder.emulator.ptx.kernel import Kernel, Launch
+from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
 
 _FLOATS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}

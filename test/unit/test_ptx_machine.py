@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ptx_kernels import HEAD, kernel, kinds, run, run_clean
+from stepladder.emulator.core.launched import Launch
 from stepladder.emulator.ptx.arguments import from_texts
-from stepladder.emulator.ptx.kernel import Kernel, Launch
+from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
@@ -329,7 +330,7 @@ def bound(text: str, arguments: list[str], launch: Launch) -> None:
             "",
             "argument '4xq7' has the element type 'q7', which there is not",
         ),
-        (["4xf32", "four"], Launch((1, 1, 1), (1, 1, 1)), "", "argument 'four' must be 256x128xf16 for a pointer"),
+        (["4xf32", "four"], Launch((1, 1, 1), (1, 1, 1)), "", "argument 'four' must be 256x128xf16 for an array"),
         (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".maxntid 32, 1, 1", "has at most 32 threads a block, got 64"),
         (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".reqntid 32", "has 32 threads a block, got 64"),
         (

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from stepladder.runtime.errors import StepladderError, reason
+from stepladder.cli.options import text_for_people
+from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
 from stepladder.runtime.files import make_folder, replacing
 
 if TYPE_CHECKING:
     import numpy as np
 
     from stepladder.emulator.core.emulation import Outcome
+    from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
+    from stepladder.verify.report import CheckReport
 
 
 def load_array(path: str) -> np.ndarray:
@@ -142,3 +147,53 @@ def summary(name: str, outcome: Outcome, *, sanitized: bool) -> str:
     elif outcome.left_out:
         found += f", and {outcome.left_out} more that are not shown"
     return f"@{name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    Attributes:
+        file: of the program.
+        name: of the function or the kernel.
+        outcome: of the run, with all findings.
+        written: numbers of the arguments that it wrote; None where that is not known.
+        report: of a check against the reference of a bundle.
+        timeline: for `--trace`.
+        note: a line that stands before the summary.
+    """
+
+    file: str
+    name: str
+    outcome: Outcome
+    written: list[int] | None = None
+    report: CheckReport | None = None
+    timeline: Timeline | None = None
+    note: str = ""
+
+
+def finish(args: argparse.Namespace, run: Run) -> int:
+    """Writes and prints what options ask for of a run; returns the exit status."""
+    from stepladder.emulator.memory.sarif import sarif_log
+    from stepladder.runtime.files import write_json
+
+    outcome, report = run.outcome, run.report
+    if args.output:
+        held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
+        save_arrays(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
+    passed = not outcome.findings and (report is None or report.passed)
+    with text_for_people(args.json):
+        print_outcome(outcome)
+        if report is not None:
+            print(report.describe())
+        if run.note:
+            print(run.note)
+        print(summary(run.name, outcome, sanitized=not args.no_sanitize))
+    if args.json:
+        checks = {} if report is None else {"checks": [report.to_json()]}
+        write_json(args.json, {**report_of(outcome, run.file, run.written), "passed": passed, **checks})
+    if run.timeline is not None:
+        write_json(args.trace, run.timeline.to_json())
+    if args.sarif:
+        write_json(args.sarif, sarif_log(outcome.findings, run.file))
+    return OK if passed else FAILED

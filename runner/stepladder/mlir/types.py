@@ -18,6 +18,7 @@ _SHARED_SPACE_NUMBER = 3
 
 _ADDRESS_SPACE = re.compile(r"#gpu\.address_space<(\w+)>")
 _DIMENSION = re.compile(r"#gpu<dim ([xyz])>")
+_TENSOR_MAP_BOX = re.compile(r"!nvgpu\.tensormap\.descriptor<tensor = memref<(\d+(?:x\d+)*)x\w+\b.*>")
 _TENSOR_MAP = re.compile(r"!nvgpu\.tensormap\.descriptor<.*\bswizzle = (?:none|swizzle_(\d+)b)\b.*>")
 _ACCUMULATOR = re.compile(r"!nvgpu\.warpgroup\.accumulator<fragmented = (vector<.*>)>")
 _MATRIX_DESCRIPTOR = re.compile(r"!nvgpu\.warpgroup\.descriptor<tensor = (memref<.*>)>")
@@ -106,6 +107,11 @@ def is_tensor_map(type_: ir.Type) -> bool:
 def tensor_map_swizzle(type_: ir.Type | str) -> int:
     """Returns the bytes that the boxes of a TMA descriptor's type are swizzled over, or 0."""
     return int(_match(_TENSOR_MAP, type_)[1] or 0)
+
+
+def tensor_map_box(type_: ir.Type | str) -> tuple[int, ...]:
+    """Returns the extents of the boxes of a TMA descriptor, in elements, the outermost first."""
+    return tuple(map(int, _match(_TENSOR_MAP_BOX, type_)[1].split("x")))
 
 
 def mbarrier_count(type_: ir.Type | str) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from stepladder.cli import emulate_ptx
-from stepladder.cli.emulation_output import load_array, print_outcome, report_of, save_arrays, summary
+from stepladder.cli import emulate_kernel, emulation_checks, kernel_options
+from stepladder.cli.emulation_checks import Checks
+from stepladder.cli.emulation_output import Run, finish, load_array
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
@@ -14,15 +15,13 @@ from stepladder.cli.options import (
     add_output_option,
     add_plugin_options,
     positive,
-    text_for_people,
 )
 from stepladder.emulator import MAX_STEPS
-from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
     from stepladder.mlir.bindings import ir
 
-_OF_IR = ("function", "expect", "reference", "tolerance", "sarif", "trace")
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
 of a kernel's blocks run in step in NumPy arrays; asynchronous copies and products complete when the IR has waited for
@@ -32,19 +31,21 @@ conflicts each access costs.
 
 What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
 
-A file of PTX (*.ptx) is run as a kernel. In a bundle, or with --bundle, the manifest says how it is launched, and its
-numbers are compared with reference.json. Any other kernel needs --grid, --block and --arguments: 256x128xf16 for a
-pointer to an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, 7:i32 for a number. Findings
-name lines of the PTX.
+A kernel runs alone with --kernel, --grid and --block: a gpu.func or an llvm.func of a module at any level, or PTX
+(*.ptx). In a bundle, or with --bundle, the manifest says how PTX is launched, and its numbers are compared with
+reference.json. Otherwise --arguments says what the kernel takes: 256x128xf16 for an array (a memref, bare or expanded
+to a descriptor, or a pointer), A.npy for that of a file, 256x128xf16[64x64,128b] for a TMA descriptor with its box and
+swizzle, 7:i32 for a number. Arrays are random; =0 behind one sets its elements, =iota counts them, and =out marks an
+output: it holds nothing before, and an element that nothing writes is a finding.
 
-An output of IR is checked by --expect, with files, or by --reference, with a function of the same file: a wrong number
-is then a finding. Integers must be equal. The result of a reference stands for the result of the function, or for the
-argument that it writes where it returns nothing.
+An output is checked by --expect, with files, or by --reference, with a function in MLIR: a wrong number is then a
+finding. Integers must be equal. The result of a reference stands for the result of the function, or for the argument
+that it writes where it returns nothing.
 
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
 exit status: 0 it ran and nothing was found; 1 findings, wrong numbers, or more than --max-steps; 2 the input or an
-option is not acceptable.
+option is not acceptable, and nothing is written.
 
 examples:
   stepladder emulate dumps/*-hoist_accumulators.mlir --seed 7 --output first     # first/argument0.npy, ...
@@ -62,6 +63,10 @@ examples:
   stepladder emulate edited.ptx --bundle matmul.bundle
   stepladder emulate test/inputs/emulator/scale.ptx --kernel scale --grid 4 --block 128 --output out \\
     --arguments 512xf32,512xf32,2.5:f32,512:i32
+  stepladder emulate test/inputs/emulator/kernels.mlir --kernel axpy --grid 2 --block 64 --reference golden \\
+    --arguments 100xf32,100xf32,2.5:f32,100:index --sarif findings.sarif --trace trace.json
+  stepladder emulate test/inputs/emulator/scale.ptx --grid 2 --block 100 \\
+    --arguments 200xf32,200xf32=out,2:f32,200:i32 --reference test/inputs/emulator/scaled.mlir:golden
 """
 
 
@@ -93,38 +98,25 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help=f"stop after so many ops (default: {MAX_STEPS})",
     )
-    _add_ir_options(parser)
-    emulate_ptx.add_options(parser)
-
-
-def _add_ir_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("IR")
-    group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
-    expected = group.add_mutually_exclusive_group()
-    expected.add_argument(
-        "--expect",
-        metavar="N=FILE.npy,...",
-        help="arrays that arguments must hold afterwards, by number; results are numbered after the arguments",
+    parser.add_argument(
+        "--reverse-blocks",
+        action="store_true",
+        help="run the blocks of a launch from the last to the first, which shows what relies on their order",
     )
-    expected.add_argument(
-        "--reference",
-        metavar="NAME",
-        help="function of the same file, for example in linalg form, that takes the same arguments and computes what "
-        "is expected",
-    )
-    group.add_argument(
-        "--tolerance",
-        type=_tolerance,
-        metavar="X",
-        help="largest relative error of floating-point outputs, with --expect and --reference (default: square root "
-        "of the epsilon of the output's type)",
-    )
-    group.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
-    group.add_argument(
+    parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
+    parser.add_argument(
         "--trace",
         metavar="FILE",
         help="write a timeline of warps, waits and asynchronous operations, for chrome://tracing or Perfetto",
     )
+    _add_ir_options(parser)
+    emulation_checks.add_options(parser)
+    kernel_options.add_options(parser)
+
+
+def _add_ir_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("functions of IR")
+    group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
 
 
 def _seed(text: str) -> int:
@@ -133,97 +125,62 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got '{text}'")
-    return value
-
-
-def _expected_files(text: str) -> dict[int, str]:
-    """Returns the files of `--expect` by the number of the argument or result.
-
-    Raises:
-        StepladderError: something else than NUMBER=FILE, or a number given twice.
-    """
-    files: dict[int, str] = {}
-    for item in text.split(","):
-        number, equals, path = item.partition("=")
-        if not (number.isdecimal() and equals and path):
-            raise StepladderError(f"--expect takes NUMBER=FILE.npy, separated by commas, got '{item}'")
-        if int(number) in files:
-            raise StepladderError(f"--expect has two files for {number}")
-        files[int(number)] = path
-    return files
-
-
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status. Raises StepladderError."""
     with imports():
-        from stepladder.emulator.core.emulation import Emulation
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
-    from stepladder.cli.progress import LaunchProgress
-    from stepladder.emulator.core import expected
-    from stepladder.emulator.core.timeline import Timeline
-    from stepladder.emulator.memory.sarif import sarif_log
-    from stepladder.runtime.files import check_writable, read_text, write_json
+    from stepladder.runtime.files import check_writable, read_text
 
     text, name = read_text(args.input)
     for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)
-    if emulate_ptx.is_ptx(text, name):
-        for option in _OF_IR:
-            if getattr(args, option) is not None:
-                raise StepladderError(f"--{option} is for IR, and '{args.input}' is PTX")
-        if args.plugins:
-            raise StepladderError(f"--plugin is for IR, and '{args.input}' is PTX")
-        return emulate_ptx.run(args, text, name)
-    files = {number: load_array(path) for number, path in _expected_files(args.expect).items()} if args.expect else {}
-    if args.tolerance is not None and not (args.expect or args.reference):
-        raise StepladderError("--tolerance is for --expect and --reference; give one of them")
-    emulate_ptx.check_unused(args)
+    if emulate_kernel.is_ptx(text, name):
+        for option in ("function", "plugins"):
+            if getattr(args, option):
+                raise StepladderError(f"--{option.removesuffix('s')} is for IR, and '{args.input}' is PTX")
+        return emulate_kernel.run_ptx(args, text, name)
+    if args.bundle is not None:
+        raise StepladderError(f"--bundle is for PTX, and '{args.input}' is none")
+    options = kernel_options.given(args)
+    if args.function is not None and options:
+        raise StepladderError(f"--function runs a function of the host, and {options[0]} is for a kernel alone")
+    checks = Checks(args)
     plugins.load_files(args.plugins)
     with mlir_context():
         module = parse_payload(text, name)
-        reference = Emulation(module, args.reference, name=name) if args.reference else None
-        emulation = Emulation(module, args.function or _checked_function(module, args.reference), name=name)
-        given = (
-            [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
+        if options:
+            return emulate_kernel.run_module(args, module, name, checks)
+        return _run_function(args, module, name, checks)
+
+
+def _run_function(args: argparse.Namespace, module: ir.Module, name: str, checks: Checks) -> int:
+    """Runs a function of the host; returns the exit status. Raises StepladderError."""
+    from stepladder.cli.progress import LaunchProgress
+    from stepladder.emulator.core import expected
+    from stepladder.emulator.core.emulation import Emulation
+    from stepladder.emulator.core.timeline import Timeline
+
+    reference = checks.reference(module, name)
+    emulation = Emulation(module, args.function or _checked_function(module, checks.reference_name), name=name)
+    given = [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
+    inputs = emulation.check_inputs(given)
+    timeline = Timeline() if args.trace else None
+    with LaunchProgress() as progress:
+        outcome = emulation.run(
+            inputs,
+            sanitize=not args.no_sanitize,
+            max_steps=args.max_steps,
+            progress=progress,
+            timeline=timeline,
+            reverses_blocks=args.reverse_blocks,
         )
-        inputs = emulation.check_inputs(given)
-        timeline = Timeline() if args.trace else None
-        with LaunchProgress() as progress:
-            outcome = emulation.run(
-                inputs,
-                sanitize=not args.no_sanitize,
-                max_steps=args.max_steps,
-                progress=progress,
-                timeline=timeline,
-            )
-        written = expected.written_arguments(inputs, outcome)
-        if reference is not None:
-            outputs = expected.reference_outputs(emulation, reference, inputs)
-            outcome.findings += expected.compare_with_reference(outcome, inputs, outputs, args.tolerance)
-    outcome.findings += expected.compare_with_files(outcome, files, args.tolerance)
-    if args.output:
-        held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
-        save_arrays(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
-    with text_for_people(args.json):
-        print_outcome(outcome)
-        if inputs and not written and not outcome.results and not outcome.output:
-            print("note: no argument has changed, and nothing is returned or printed")
-        print(summary(emulation.function.name, outcome, sanitized=not args.no_sanitize))
-    if args.json:
-        write_json(args.json, report_of(outcome, name, written))
-    if timeline is not None:
-        write_json(args.trace, timeline.to_json())
-    if args.sarif:
-        write_json(args.sarif, sarif_log(outcome.findings, name))
-    return FAILED if outcome.findings else OK
+    written = expected.written_arguments(inputs, outcome)
+    outcome.findings += checks.compare(outcome, emulation, reference, inputs)
+    note = ""
+    if inputs and not written and not outcome.results and not outcome.output:
+        note = "note: no argument has changed, and nothing is returned or printed"
+    return finish(args, Run(name, emulation.function.name, outcome, written=written, timeline=timeline, note=note))
 
 
 def _checked_function(module: ir.Module, reference: str | None) -> str | None:

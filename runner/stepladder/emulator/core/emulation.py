@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS, dialects
-from stepladder.emulator.core import types
+from stepladder.emulator.core import elements, types
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
@@ -24,6 +24,10 @@ from stepladder.runtime.errors import StepladderError
 if TYPE_CHECKING:
     from stepladder.emulator.core.timeline import Timeline
     from stepladder.mlir.bindings import ir
+
+
+# Attributes of functions that a launch runs.
+KERNELS = ("gpu.kernel", "kernel", "nvvm.kernel")
 
 
 @dataclass
@@ -127,6 +131,8 @@ class Emulation:
             # Files of NumPy know the types of ml_dtypes as bytes only.
             if array.dtype.kind == "V" and array.dtype.itemsize == type_.element.dtype.itemsize:
                 array = array.view(type_.element.dtype)
+            if isinstance(type_, types.Scalar) and type_.is_integer and array.dtype.kind == "i":
+                array = array.astype(type_.dtype)
             if array.dtype != type_.element.dtype:
                 raise StepladderError(
                     f"input {number} is {array.dtype}, and argument {number} of "
@@ -147,6 +153,7 @@ class Emulation:
         stops_at_assertions: bool = True,
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
     ) -> Outcome:
         """Runs the function.
 
@@ -158,6 +165,7 @@ class Emulation:
             stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
+            reverses_blocks: run the blocks of each launch from the last to the first.
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -168,10 +176,11 @@ class Emulation:
             sanitize=sanitize,
             counters=Counters() if count else None,
             max_steps=max_steps,
-            granule=_granule(self.program),
+            granule=granule_of(self.program),
             progress=progress,
             stops_at_assertions=stops_at_assertions,
             timeline=timeline,
+            reverses_blocks=reverses_blocks,
         )
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):
@@ -182,6 +191,8 @@ class Emulation:
                 arguments.append(views[-1])
             else:
                 views.append(None)
+                if isinstance(type_, types.Scalar) and isinstance(given, np.ndarray):
+                    given = elements.plain(given.astype(type_.dtype))
                 arguments.append(given)
         results = machine.run(self.function, arguments)
         held = [None if view is None else memory.content(view) for view in views]
@@ -197,7 +208,7 @@ class Emulation:
         )
 
 
-def _granule(program: Program) -> int:
+def granule_of(program: Program) -> int:
     """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most."""
     sizes = [4]
     for op in program.instructions:
@@ -218,14 +229,14 @@ _BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref
 
 
 def _entry(program: Program, name: str | None, file: str) -> Function:
-    functions = {key: function for key, function in program.functions.items() if "::" not in key}
+    kernels = [key for key, it in program.functions.items() if is_kernel(it)]
+    functions = {key: it for key, it in program.functions.items() if "::" not in key and key not in kernels}
+    notes = [f"functions: {', '.join(functions)}"] if functions else []
+    if kernels and (not functions or name is not None):
+        notes.append(f"kernels: {', '.join(kernels)}; --kernel, --grid and --block run one alone")
     if name is not None:
         if name not in functions:
-            raise StepladderError(
-                f"there is no function @{name} with a body",
-                location=file or None,
-                notes=[f"functions: {', '.join(functions)}"] if functions else [],
-            )
+            raise StepladderError(f"there is no function @{name} with a body", location=file or None, notes=notes)
         return functions[name]
     public = {key: it for key, it in functions.items() if it.attributes.get("sym_visibility") != "private"}
     functions = public or functions
@@ -233,6 +244,11 @@ def _entry(program: Program, name: str | None, file: str) -> Function:
         raise StepladderError(
             "there is no function with a body to run" if not functions else "there are several functions: say which",
             location=file or None,
-            notes=[f"functions: {', '.join(functions)}"] if functions else [],
+            notes=notes,
         )
     return next(iter(functions.values()))
+
+
+def is_kernel(function: Function) -> bool:
+    """Whether a function is one that a launch runs."""
+    return any(mark in function.attributes for mark in KERNELS)

@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.emulation import Emulation, Outcome
+from stepladder.emulator.core.launched import UNWRITTEN, BoundKernel
 from stepladder.emulator.memory.findings import Finding
 from stepladder.runtime.errors import StepladderError
 
 WRONG = "wrong-result"
-UNWRITTEN = "unwritten-output"
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,13 @@ def outputs_of(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[Output]:
     ]
 
 
-def reference_outputs(emulation: Emulation, reference: Emulation, inputs: Sequence[np.ndarray]) -> list[Output]:
+def reference_outputs(
+    emulation: Emulation | BoundKernel, reference: Emulation, inputs: Sequence[np.ndarray]
+) -> list[Output]:
     """Runs a reference function on the same inputs.
 
     Args:
-        emulation: the function that is checked.
+        emulation: the function or the kernel that is checked.
         reference: the reference, whose arguments have the same shapes and element types; each may be a tensor where
             the checked function's is a memref.
         inputs: of the run that is checked; they are not changed.

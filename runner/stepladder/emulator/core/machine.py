@@ -39,6 +39,7 @@ class Machine:
         unfinished: blocks of asynchronous launches that wait for what is launched later.
         timeline: notes what is executed and what is in flight, or None.
         stopped: whether the program has ended before its end, as `abort` does.
+        reverses_blocks: whether the blocks of a launch begin with the last.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class Machine:
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
         timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
     ) -> None:
         self.program = program
+        self.reverses_blocks = reverses_blocks
         self.timeline = timeline
         self.heap = Heap()
         self.globals: dict = {}
@@ -155,7 +158,8 @@ class Machine:
         first = self._launches if active else 0
         self._launches = first + total
         for number in range(total):
-            active.append(self._group(first + number, number, grid, block, cluster, clusters, window_bytes, layout))
+            which = total - 1 - number if self.reverses_blocks else number
+            active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout))
             active[-1].start(code, env_of(active[-1]))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:

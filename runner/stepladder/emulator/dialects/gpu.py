@@ -153,7 +153,7 @@ def end(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     raise Left
 
 
-def _lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
+def lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
     """Returns the bytes of shared memory that a block needs, and the offsets of its contents (`registry.shared`)."""
     layout: dict = {}
     place = 0
@@ -204,7 +204,7 @@ def _start(
     """Runs a grid: `parts` are the segments of a launch's operands, `attributes` those of the kernel."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
-    window, layout = _lay_out(code, dynamic)
+    window, layout = lay_out(code, dynamic)
     grid, block, cluster = numbers[:3], numbers[3:6], numbers[6:9]
     machine = fiber.group.machine
     if not fiber.group.is_host:

@@ -71,23 +71,31 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     shape = (rows, columns)
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if op.attributes.get("transpose"):
-        row, column = column, row
+        row, column = column, row  # column-major: the leading dimension is between columns
 
     def wide(index: Value) -> Value:
         return index.reshape(-1, 1, 1) if isinstance(index, np.ndarray) else index
 
     *outer, first, last = (wide(index) for index in indices)
     lead = op.attributes["leadDimension"]
-    if not all(isinstance(stride, int) for stride in view.strides) or view.strides[-2] != lead:
-        raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref")
-    access = memory.locate(one, op, view, [*outer, first + row, last + column], shape)
-    alignment.check_access(one, op, access, MATRIX_ALIGNMENT)
+    if not all(isinstance(stride, int) for stride in view.strides):
+        raise Unsupported(op, "of a memref whose strides differ by thread")
     if lead * view.element.bytes % ROW_ALIGNMENT:
         fiber.group.sanitizer.report(
             "misaligned",
             f"rows are {lead * view.element.bytes} bytes apart (leadDimension {lead}), no multiple of {ROW_ALIGNMENT}",
             op,
         )
+    if view.strides[-2] == lead:
+        access = memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+    else:
+        if not all(isinstance(size, int) for size in view.sizes) or view.strides[-1] != 1:
+            raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref ({view.strides[-2]})")
+        # Rows are as far apart as the op says, wherever those of the memref are.
+        extent = 1 + sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides))
+        place = sum(index * stride for index, stride in zip([*outer, first, last], view.strides)) + row * lead + column
+        access = memory.locate(one, op, view.view(view.offset, (extent,), (1,)), [place], shape)
+    alignment.check_access(one, op, access, MATRIX_ALIGNMENT)
     return one, access
 
 

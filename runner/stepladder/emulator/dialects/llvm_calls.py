@@ -85,7 +85,7 @@ def lower_func(builder: Builder, op: ir.Operation) -> None:
     is_kernel = "nvvm.kernel" in op.attributes or "gpu.kernel" in op.attributes
     if builder.modules and not is_kernel:
         return
-    outer, builder.in_kernel = builder.in_kernel, bool(builder.modules)
+    outer, builder.in_kernel = builder.in_kernel, is_kernel
     define(builder, op, "::".join([*builder.modules, op.attributes["sym_name"].value]))
     builder.in_kernel = outer
 

@@ -232,7 +232,7 @@ def _explain(group: Group) -> None:
     """Says which mbarriers wait for other numbers of bytes than copies bring."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
-            op = group.state.get(("expects", block, place))
+            op = group.state.get(("expects", block, place)) or barrier.op
             text = (
                 f"waits for {barrier.transaction} bytes that no copy brings"
                 if barrier.transaction > 0

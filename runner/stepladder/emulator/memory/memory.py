@@ -47,9 +47,10 @@ class Allocation:
         name: for messages.
         shadow: what the sanitizer knows about it, or None.
         freed: the op that freed it, or None.
+        ever_written: for each granule of the sanitizer, whether a launch has written it; None where none has.
     """
 
-    __slots__ = ("address", "copies", "data", "freed", "name", "shadow", "size", "space")
+    __slots__ = ("address", "copies", "data", "ever_written", "freed", "name", "shadow", "size", "space")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")
@@ -62,6 +63,7 @@ class Allocation:
         self.name = name
         self.shadow: SharedShadow | GlobalShadow | None = None
         self.freed: Instruction | None = None
+        self.ever_written: np.ndarray | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""
@@ -95,8 +97,12 @@ class Heap:
         )
 
     def forget(self) -> None:
-        """Forgets who wrote and read what."""
+        """Forgets who wrote and read what, but not whether anybody wrote."""
         for allocation in self.allocations:
+            if allocation.shadow is not None:
+                written = allocation.shadow.written
+                before = allocation.ever_written
+                allocation.ever_written = written if before is None else before | written
             allocation.shadow = None
 
     def array(self, array: np.ndarray, name: str = "") -> Allocation:

@@ -37,6 +37,11 @@ class SharedShadow:
         self.readers = np.zeros(count, np.int16)
         self.busy_reading = np.full(count, -1, np.int32)
 
+    @property
+    def written(self) -> np.ndarray:
+        """Whether each granule has been written."""
+        return self.initialized
+
     def room_for(self, actors: int) -> None:
         """Makes room for more actors."""
         more = actors - len(self.read_at)
@@ -60,6 +65,11 @@ class GlobalShadow:
         self.write = last()
         self.read = last()
         self.atomically = np.zeros(count, bool)
+
+    @property
+    def written(self) -> np.ndarray:
+        """Whether each granule has been written."""
+        return self.write["group"] >= 0
 
 
 @dataclass

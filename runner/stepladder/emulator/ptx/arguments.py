@@ -1,7 +1,8 @@
-"""What kernels in PTX are given: arrays in global memory, TMA descriptors of them, and numbers."""
+"""What kernels that run alone are given: arrays in global memory, TMA descriptors of them, and numbers."""
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import types as core_types
+from stepladder.emulator.core.values import wrap
 from stepladder.emulator.hardware import tma
 from stepladder.mlir.bindings import ir
 from stepladder.runtime import bundle
@@ -23,11 +25,17 @@ if TYPE_CHECKING:
 
 _POINTER_BYTES = 8
 _MAP_BYTES = 128
-_ARRAY = re.compile(r"(?P<shape>\d+(?:x\d+)*)x(?P<type>[a-z]\w*)(?:\[(?P<box>\d+(?:x\d+)*)(?:,(?P<swizzle>\d+)b)?\])?")
-_NUMBER = re.compile(r"(?P<value>-?[\d.]+(?:e-?\d+)?):(?P<type>[a-z]\w*)")
+_VALUE = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+_ARRAY = re.compile(
+    r"(?P<shape>\d+(?:x\d+)*)x(?P<type>[a-z]\w*)(?:\[(?P<box>\d+(?:x\d+)*)(?:,(?P<swizzle>\d+)b)?\])?"
+    rf"(?:=(?P<fill>{_VALUE}|iota|out))?"
+)
+_NUMBER = re.compile(rf"(?P<value>{_VALUE}):(?P<type>[a-z]\w*)")
+_SWIZZLES = (0, 32, 64, 128)
+OUTPUT = "out"
 FORMS = (
-    "256x128xf16 for a pointer to an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, "
-    "7:i32 for a number"
+    "256x128xf16 for an array, 256x128xf16[64x64,128b] for a TMA descriptor with its box and swizzle, 7:i32 for a "
+    "number; behind an array =0 for what it holds, =iota, or =out for an output that all of is to be written"
 )
 
 
@@ -44,6 +52,8 @@ class Argument:
         name: for messages; empty for that of the parameter.
         type: of the array, or of the number.
         value: of a number.
+        fill: what an array holds at first: a number in all elements, "iota" (0, 1, ...), "out" for nothing, since the
+            kernel is to write all of it, and empty for random numbers.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
     """
 
@@ -54,6 +64,44 @@ class Argument:
     swizzle: int = 0
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = field(default=())
+    fill: str = ""
+
+    @property
+    def is_output(self) -> bool:
+        """Whether all elements are to be written."""
+        return self.fill == OUTPUT
+
+    def filled(self) -> np.ndarray:
+        """Returns what an array with a `fill` holds at first."""
+        dtype, shape = self.type.element.dtype, self.type.static_shape
+        if self.fill == "iota":
+            return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+        if self.is_output:
+            return np.full((*shape, dtype.itemsize), 0xFF, np.uint8).view(dtype)[..., 0]
+        return np.full(shape, float(self.fill) if self.type.element.is_float else int(self.fill)).astype(dtype)
+
+    def positions(self) -> np.ndarray:
+        """Returns where the elements of an array are in its memory, counted in elements, in the shape of the array."""
+        assert isinstance(self.type, core_types.Buffer)
+        found = np.full((), self.type.offset or 0, np.int64)
+        for size, stride in zip(self.type.static_shape, self.type.strides):
+            assert stride is not None
+            found = found[..., None] + np.arange(size) * stride
+        return found
+
+    def placed(self, machine: Machine, array: np.ndarray, name: str) -> Allocation:
+        """Returns new memory that holds an array in the layout of the type."""
+        places = self.positions()
+        if not places.size or int(places.max()) + 1 == places.size:
+            return machine.heap.array(array, name)
+        item = self.type.element.bytes
+        made = machine.heap.allocate((int(places.max()) + 1) * item, name)
+        made.typed(self.type.element.dtype)[places] = array
+        return made
+
+    def held(self, allocation: Allocation) -> np.ndarray:
+        """Returns the elements of an array that is in memory."""
+        return allocation.typed(self.type.element.dtype)[self.positions()]
 
     @property
     def is_memory(self) -> bool:
@@ -152,17 +200,47 @@ def from_texts(texts: Sequence[str]) -> list[Argument]:
     found = []
     for text in texts:
         if array := _ARRAY.fullmatch(text):
-            shape = tuple(map(int, array["shape"].split("x")))
-            type_ = _array(_scalar(array["type"], text), shape)
-            box = tuple(map(int, array["box"].split("x"))) if array["box"] else ()
-            if box and len(box) != len(shape):
-                raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
-            strides = tuple(stride or 1 for stride in type_.strides)
-            found.append(Argument("", type_, 0, box, int(array["swizzle"] or 0), shape, strides))
+            found.append(_array_of(text, array))
         elif scalar := _NUMBER.fullmatch(text):
             type_ = _scalar(scalar["type"], text)
-            value = float(scalar["value"]) if type_.is_float else int(scalar["value"])
-            found.append(Argument("", type_, value))
+            found.append(Argument("", type_, _number(scalar["value"], type_, text)))
         else:
             raise StepladderError(f"argument '{text}' must be {FORMS}")
     return found
+
+
+def _array_of(text: str, parts: re.Match[str]) -> Argument:
+    shape = tuple(map(int, parts["shape"].split("x")))
+    type_ = _array(_scalar(parts["type"], text), shape)
+    box = tuple(map(int, parts["box"].split("x"))) if parts["box"] else ()
+    swizzle = int(parts["swizzle"] or 0)
+    if box and len(box) != len(shape):
+        raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
+    if 0 in shape or 0 in box:
+        raise StepladderError(f"argument '{text}' has a size of 0: sizes are whole numbers from 1")
+    if swizzle not in _SWIZZLES:
+        raise StepladderError(f"argument '{text}' has a swizzle of {swizzle} bytes: 32, 64 and 128 are possible")
+    fill = parts["fill"] or ""
+    if fill not in ("", "iota", OUTPUT):
+        _number(fill, type_.element, text)
+    strides = tuple(stride or 1 for stride in type_.strides)
+    return Argument("", type_, 0, box, swizzle, shape, strides, fill)
+
+
+def _number(text: str, type_: core_types.Scalar, argument: str) -> float:
+    """Returns a number of a type.
+
+    Raises:
+        StepladderError: the type does not have it.
+    """
+    if type_.is_float:
+        return float(text)
+    if not re.fullmatch(r"-?\d+", text):
+        raise StepladderError(f"argument '{argument}' is no whole number, and {type_.name} has no others")
+    value = int(text)
+    least = 0 if type_.width == 1 else -(1 << (type_.width - 1))
+    if not least <= value < 1 << type_.width:
+        raise StepladderError(
+            f"argument '{argument}' does not fit {type_.name}, which goes from {least} to {(1 << type_.width) - 1}"
+        )
+    return wrap(value, type_.width)

@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator import MAX_STEPS
-from stepladder.emulator.core import types as core_types
-from stepladder.emulator.core.emulation import Outcome
-from stepladder.emulator.core.machine import Machine
+from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
 from stepladder.emulator.hardware import registers
-from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.ptx import instructions, syntax, types
 from stepladder.emulator.ptx.arguments import Argument
 from stepladder.emulator.ptx.flow import Flow
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.variables import PARAMETERS, Variables
-from stepladder.runtime import host_memory, targets
+from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.machine import Machine
+    from stepladder.emulator.memory.memory import Allocation
 
 assert instructions.__name__  # imported for the instructions that it registers
 
 _GRANULE = 4  # bytes that the sanitizer looks at as one, where no access is of fewer
 _ACCESSES = ("ld", "st", "atom", "red")
 _UNSEEN = ("param", "local", "const")
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory."""
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    dynamic: int = 0
 
 
 class Kernel:
@@ -163,105 +149,19 @@ class Kernel:
         """Returns the kernel with arguments and a launch that fit it; raises as `check` and `check_arguments` do."""
         self.check(launch)
         self.check_arguments(arguments)
-        return BoundKernel(self, arguments, launch)
+        return BoundPtx(self, arguments, launch)
 
 
-class BoundKernel:
-    """A kernel, what its parameters are, and how it is launched: what a run needs but for the numbers in its arrays.
-
-    Attributes:
-        function: its name and the types of its arrays, as `core.emulation.Emulation` has them.
-    """
+class BoundPtx(BoundKernel):
+    """A kernel in PTX with its arguments and its launch."""
 
     def __init__(self, kernel: Kernel, arguments: Sequence[Argument], launch: Launch) -> None:
+        super().__init__(kernel.name, kernel.location, kernel.program, kernel.granule, arguments, launch)
         self.kernel = kernel
-        self.arguments = list(arguments)
-        self.launch = launch
-        self.function = Function(
-            kernel.name,
-            (),
-            tuple(argument.type for argument in arguments),
-            attributes={},
-            location=kernel.location,
-        )
 
-    def random_inputs(self, seed: int) -> list[np.ndarray]:
-        """Returns an array for each parameter: normal numbers, or integers of -8 to 8; its value for a number.
-
-        Raises:
-            StepladderError: more than there is memory for.
-        """
-        generator = np.random.default_rng(seed)
-        host_memory.require(2 * sum(_held(argument.type) for argument in self.arguments), "the kernel's arguments")
-        found = []
-        for argument in self.arguments:
-            type_ = argument.type
-            if isinstance(type_, core_types.Scalar):
-                found.append(np.array(argument.value).astype(type_.dtype))
-            elif type_.element.is_float:
-                found.append(generator.standard_normal(type_.static_shape, np.float32).astype(type_.element.dtype))
-            else:
-                found.append(generator.integers(-8, 9, type_.static_shape).astype(type_.element.dtype))
-        return found
-
-    def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns what each parameter begins with: the inputs for arrays, in order, and values of numbers.
-
-        Raises:
-            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
-        """
-        memory = [number for number, argument in enumerate(self.arguments) if argument.is_memory]
-        if len(inputs) != len(memory):
-            raise StepladderError(
-                f"kernel {self.kernel.name} takes {len(memory)} arrays, and {len(inputs)} inputs were given",
-                location=self.kernel.location,
-            )
-        found = [np.array(argument.value).astype(argument.type.element.dtype) for argument in self.arguments]
-        for number, array in zip(memory, inputs):
-            type_ = self.arguments[number].type
-            dtype = type_.element.dtype
-            if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
-                array = array.view(dtype)  # files of NumPy know the types of ml_dtypes as bytes only
-            if tuple(array.shape) != tuple(type_.shape) or array.dtype != dtype:
-                raise StepladderError(
-                    f"input {memory.index(number)} is {'x'.join(map(str, array.shape))} of {array.dtype}, and argument "
-                    f"{number} of kernel {self.kernel.name} is {'x'.join(map(str, type_.shape))} of {dtype}",
-                    location=self.kernel.location,
-                )
-            found[number] = array
-        return found
-
-    def run(
-        self,
-        inputs: Sequence[np.ndarray],
-        *,
-        sanitize: bool = True,
-        count: bool = True,
-        max_steps: int = MAX_STEPS,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Outcome:
-        """Runs the kernel.
-
-        Args:
-            inputs: for each parameter its array, or its number.
-            sanitize: look for races, deadlocks and stray accesses.
-            count: count traffic and products.
-            max_steps: end with an error after so many instructions.
-            progress: called with the number of blocks (or clusters) that have ended, and of all.
-
-        Raises:
-            StepladderError: a form of an instruction that the emulator does not know; more than `max_steps`.
-        """
-        began = time.perf_counter()
+    def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
+        """Launches the kernel on inputs, and returns the memory of each argument, None for numbers."""
         kernel, launch = self.kernel, self.launch
-        machine = Machine(
-            kernel.program,
-            sanitize=sanitize,
-            counters=Counters() if count else None,
-            max_steps=max_steps,
-            granule=kernel.granule,
-            progress=progress,
-        )
         allocations = self._pass(machine, inputs)
         code = kernel.program.functions[kernel.name].code
         directives = kernel.function.directives
@@ -274,38 +174,22 @@ class BoundKernel:
         def env_of(group: Group) -> list:
             return [None] * len(group.machine.program.slot_types)
 
-        with np.errstate(all="ignore"):
-            machine.launch(code, env_of, launch.grid, launch.block, launch.cluster, kernel.window(launch), layout)
-        return Outcome(
-            [
-                None if allocation is None else allocation.data[: array.nbytes].view(array.dtype).reshape(array.shape)
-                for allocation, array in zip(allocations, inputs)
-            ],
-            [],
-            list(machine.findings),
-            machine.findings.left_out,
-            machine.counters,
-            machine.steps,
-            time.perf_counter() - began,
-            "".join(machine.output),
-        )
+        machine.launch(code, env_of, launch.grid, launch.block, launch.cluster, kernel.window(launch), layout)
+        return allocations
 
-    def _pass(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list:
+    def _pass(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
         """Puts arrays to global memory, and what the kernel is given of them to its parameters."""
         variables = self.kernel.variables
         place = machine.heap.allocate(max(1, variables.parameter_bytes), PARAMETERS)
         machine.globals[PARAMETERS] = place
         allocations = []
         for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
-            allocation = machine.heap.array(array, argument.name or variable.name) if argument.is_memory else None
+            name = argument.name or variable.name
+            allocation = argument.placed(machine, array, name) if argument.is_memory else None
             passed = argument.passed(machine, allocation, array, place.address + start)
             place.data[start : start + size] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)
         return allocations
-
-
-def _held(type_: core_types.Buffer | core_types.Scalar) -> int:
-    return math.prod(type_.static_shape) * type_.element.bytes
 
 
 def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Function:

@@ -1,0 +1,203 @@
+"""A kernel that is run alone, without a host that launches it: its launch, its arguments, its inputs.
+
+The kernel is PTX (`emulator.ptx.kernel`) or a function of a module (`core.module_kernel`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator import MAX_STEPS
+from stepladder.emulator.core import types
+from stepladder.emulator.core.emulation import Outcome
+from stepladder.emulator.core.machine import Machine
+from stepladder.emulator.core.program import Function, Program
+from stepladder.emulator.hardware.counters import Counters
+from stepladder.runtime import host_memory
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.timeline import Timeline
+    from stepladder.emulator.memory.memory import Allocation
+    from stepladder.emulator.ptx.arguments import Argument
+
+UNWRITTEN = "unwritten-output"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    dynamic: int = 0
+
+
+class BoundKernel(ABC):
+    """A kernel, what its parameters are, and how it is launched: what a run needs but for the numbers in its arrays.
+
+    Args:
+        name: of the kernel, `location` where it is.
+        program: that has it.
+        granule: bytes that the sanitizer looks at as one.
+        arguments: what it is given, in order.
+        launch: how it is launched.
+
+    Attributes:
+        function: its name and the types of its arrays, as `core.emulation.Emulation` has them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        location: str,
+        program: Program,
+        granule: int,
+        arguments: Sequence[Argument],
+        launch: Launch,
+    ) -> None:
+        self.program = program
+        self.granule = granule
+        self.arguments = list(arguments)
+        self.launch = launch
+        self.function = Function(
+            name, (), tuple(argument.type for argument in arguments), attributes={}, location=location
+        )
+
+    @abstractmethod
+    def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
+        """Launches the kernel on inputs, and returns the memory of each argument, None for numbers."""
+
+    def random_inputs(self, seed: int) -> list[np.ndarray]:
+        """Returns an array for each argument: what it says that it holds, else normal numbers or integers of -8 to 8.
+
+        Raises:
+            StepladderError: more than there is memory for.
+        """
+        generator = np.random.default_rng(seed)
+        host_memory.require(
+            2 * sum(_held(argument.type) for argument in self.arguments),
+            f"kernel {self.function.name} with these arguments",
+            location=self.function.location,
+        )
+        found = []
+        for argument in self.arguments:
+            type_ = argument.type
+            if isinstance(type_, types.Scalar):
+                found.append(np.array(argument.value).astype(type_.dtype))
+            elif argument.fill:
+                found.append(argument.filled())
+            elif type_.element.is_float:
+                found.append(generator.standard_normal(type_.static_shape, np.float32).astype(type_.element.dtype))
+            else:
+                found.append(generator.integers(-8, 9, type_.static_shape).astype(type_.element.dtype))
+        return found
+
+    def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns what each argument begins with: the inputs for arrays, in order, and values of numbers.
+
+        Raises:
+            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+        """
+        name, location = self.function.name, self.function.location
+        memory = [number for number, argument in enumerate(self.arguments) if argument.is_memory]
+        if len(inputs) != len(memory):
+            raise StepladderError(
+                f"kernel {name} takes {len(memory)} arrays, and {len(inputs)} inputs were given", location=location
+            )
+        found = [np.array(argument.value).astype(argument.type.element.dtype) for argument in self.arguments]
+        for number, array in zip(memory, inputs):
+            type_ = self.arguments[number].type
+            dtype = type_.element.dtype
+            if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+                array = array.view(dtype)  # files of NumPy know the types of ml_dtypes as bytes only
+            if tuple(array.shape) != tuple(type_.shape) or array.dtype != dtype:
+                raise StepladderError(
+                    f"input {memory.index(number)} is {'x'.join(map(str, array.shape))} of {array.dtype}, and argument "
+                    f"{number} of kernel {name} is {'x'.join(map(str, type_.shape))} of {dtype}",
+                    location=location,
+                )
+            found[number] = array
+        return found
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray],
+        *,
+        sanitize: bool = True,
+        count: bool = True,
+        max_steps: int = MAX_STEPS,
+        progress: Callable[[int, int], None] | None = None,
+        timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
+    ) -> Outcome:
+        """Runs the kernel.
+
+        Args:
+            inputs: for each argument its array, or its number.
+            sanitize: look for races, deadlocks and stray accesses.
+            count: count traffic and products.
+            max_steps: end with an error after so many instructions.
+            progress: called with the number of blocks (or clusters) that have ended, and of all.
+            timeline: takes down what is executed and what is in flight.
+            reverses_blocks: run the blocks from the last to the first.
+
+        Raises:
+            StepladderError: a form of an instruction that the emulator does not know; more than `max_steps`.
+        """
+        began = time.perf_counter()
+        machine = Machine(
+            self.program,
+            sanitize=sanitize,
+            counters=Counters() if count else None,
+            max_steps=max_steps,
+            granule=self.granule,
+            progress=progress,
+            timeline=timeline,
+            reverses_blocks=reverses_blocks,
+        )
+        with np.errstate(all="ignore"):
+            allocations = self.begin(machine, inputs)
+        held: list[np.ndarray | None] = []
+        for number, (argument, allocation) in enumerate(zip(self.arguments, allocations)):
+            held.append(None if allocation is None else argument.held(allocation))
+            if allocation is not None and argument.is_output and sanitize:
+                _check_written(machine, number, argument, allocation)
+        return Outcome(
+            held,
+            [],
+            list(machine.findings),
+            machine.findings.left_out,
+            machine.counters,
+            machine.steps,
+            time.perf_counter() - began,
+            "".join(machine.output),
+        )
+
+
+def _check_written(machine: Machine, number: int, argument: Argument, allocation: Allocation) -> None:
+    """Adds a finding where an output has elements that no thread and no copy has written."""
+    granules = allocation.ever_written
+    places = argument.positions()
+    written = np.zeros(places.shape, bool)
+    if granules is not None:
+        written = granules[places * argument.type.element.bytes // machine.granule]
+    missing = np.argwhere(~written)
+    if len(missing):
+        machine.findings.add(
+            UNWRITTEN,
+            f"argument{number}: {len(missing)} of {written.size} elements are never written; the first is "
+            f"[{', '.join(map(str, missing[0]))}]",
+        )
+
+
+def _held(type_: types.Buffer | types.Scalar) -> int:
+    return math.prod(type_.static_shape) * type_.element.bytes

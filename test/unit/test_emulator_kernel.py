@@ -1,0 +1,121 @@
+"""Kernels of modules that run alone: arguments that do not fit, and what else is refused, each with one message."""
+
+from pathlib import Path
+
+import pytest
+
+from stepladder.cli import main as cli
+from stepladder.runtime.errors import BAD_INPUT, FAILED
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "emulator"
+KERNELS = str(INPUTS / "kernels.mlir")
+SCALE = str(INPUTS / "scale.ptx")
+ONE = ["--grid", "1", "--block", "64"]
+
+
+def refused(capsys, *arguments: str, status: int = BAD_INPUT) -> str:
+    """Returns the one message of a run that is refused."""
+    assert cli.main(["emulate", *arguments]) == status
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert sum("error: " in line for line in lines) == 1 and "Traceback" not in captured.err, captured.err
+    assert not captured.out
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            ["--kernel", "axp", *ONE],
+            "kernels.mlir: error: there is no kernel @axp (did you mean 'axpy'?)\nnote: ",
+        ),
+        (ONE, "error: there are several kernels: --kernel says which\nnote: kernels: kernels::axpy, "),
+        (
+            ["--kernel", "axpy", "--block", "64"],
+            "kernels.mlir:4:5: error: kernel kernels::axpy needs --grid and --arguments too\n"
+            "note: its parameters: memref<?xf32>, memref<?xf32>, f32, index",
+        ),
+        (
+            ["--kernel", "axpy", *ONE, "--arguments", "4xf32"],
+            "kernel @kernels::axpy takes 4 arguments, and 1 were given: memref<?xf32>, memref<?xf32>, f32, index",
+        ),
+        (
+            ["--kernel", "axpy", *ONE, "--arguments", "4xf16,4xf32,1:f32,4:i32"],
+            "takes memref<?xf32> as argument 0, and an array 4xf16 was given: give an array such as 16xf32",
+        ),
+        (
+            ["--kernel", "axpy", *ONE, "--arguments", "4xf32,4xf32,1:f64,4:i32"],
+            "takes f32 as argument 2, and a number of type f64 was given: give a number such as 7:f32",
+        ),
+        (
+            ["--kernel", "tile", *ONE, "--arguments", "8x5xf32,4x8xf32"],
+            "takes memref<8x4xf32> as argument 0, and an array 8x5xf32 was given: give an array such as 8x4xf32",
+        ),
+        (
+            ["--kernel", "expanded", *ONE, "--arguments", "8x4xf32,8xf32,1:i64"],
+            "takes 15 arguments, and 3 were given",
+        ),
+        (
+            ["--kernel", "scale", *ONE, "--arguments", "4xf32,4:i64,4:i32"],
+            "takes !llvm.ptr<1> as argument 1, and a number of type i64 was given: give an array such as 64x64xf32",
+        ),
+        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,4.5:i32"], "'4.5:i32' is no whole number"),
+        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,1.2.3:f32"], "'1.2.3:f32' must be 256x128xf16"),
+        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,4000000000000:i32"], "does not fit i32, which goes"),
+        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf99,4:i32"], "has the element type 'f99', which there"),
+        (["--kernel", "scale", *ONE, "--arguments", "4x0xf32,4xf32,4:i32"], "has a size of 0"),
+        (["--kernel", "scale", *ONE, "--arguments", "4x8xf32[4x4,48b],4xf32,4:i32"], "a swizzle of 48 bytes: 32, 64"),
+        (
+            ["--kernel", "scale", *ONE, "--arguments", "90000000000x1000xf32,4xf32,4:i32"],
+            "kernels.mlir:25:5: error: kernel kernels::scale with these arguments needs ",
+        ),
+        (
+            ["--kernel", "scale", "--grid", "3", "--cluster", "2", "--block", "64", "--arguments", "4xf32,4xf32,4:i32"],
+            "has a grid of [3, 1, 1], which clusters of [2, 1, 1] do not divide",
+        ),
+        (["--kernel", "scale", "--function", "golden", *ONE], "--function runs a function of the host, and --kernel"),
+        (["--function", "axpy"], "there is no function @axpy with a body\nnote: functions: golden, "),
+        (["--function", "axpy"], "; --kernel, --grid and --block run one alone"),
+        (["--kernel", "axpy", *ONE, "--arguments", "no.npy,4xf32,1:f32,4:i32"], "cannot read input 'no.npy'"),
+        (
+            ["--kernel", "tile", *ONE, "--reference", "golden"],
+            "the reference must take the arguments of @kernels::",
+        ),
+        (["--kernel", "tile", *ONE, "--reference", "gone"], "there is no function @gone with a body"),
+        (["--kernel", "tile", *ONE, "--reference", "gone.mlir:golden"], "cannot read 'gone.mlir'"),
+    ],
+)
+def test_what_is_refused(capsys, tmp_path, arguments, message) -> None:
+    assert message in refused(capsys, KERNELS, *arguments, "--output", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_endless_loop_ends(capsys, tmp_path) -> None:
+    out = str(tmp_path / "out")
+    text = refused(capsys, KERNELS, "--kernel", "endless", *ONE, "--max-steps", "999", "--output", out, status=FAILED)
+    assert "kernels.mlir:" in text and "error: stopped after 999 steps, at gpu.thread_id: an endless loop?" in text
+    assert not Path(out).exists()
+
+
+def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys) -> None:
+    text = refused(capsys, str(INPUTS / "unknown-kernel.mlir"), "--kernel", "k", *ONE)
+    first, *notes = text.splitlines()
+    assert first.endswith("unknown-kernel.mlir:4:12: error: the emulator does not know shape.const_size")
+    assert notes[0] == "note: and in 1 more place"
+    assert notes[1].endswith("unknown-kernel.mlir:6:12: the emulator does not know shape.const_witness")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--arguments", "4xf32,4xf32,1:f32,4.5:i32"], "'4.5:i32' is no whole number"),
+        (["--arguments", "4xf32,4xf32,1:f32,9:i64"], "takes 4 bytes as argument 3 (.param .u32 count), and a number"),
+        (["--arguments", "4xf32,4xf32,1:f32,4:i32", "--reference", "golden"], "PTX has no function @golden"),
+        (["--arguments", "4xf32,4xf32,1:f32,4:i32", "--expect", "7=none.npy"], "cannot read input 'none.npy'"),
+        (["--arguments", "900000000000x100xf32,4xf32,1:f32,4:i32"], "scale.ptx:6:17: error: kernel scale with these"),
+    ],
+)
+def test_what_is_refused_of_ptx(capsys, tmp_path, arguments, message) -> None:
+    assert message in refused(capsys, SCALE, *ONE, *arguments, "--output", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

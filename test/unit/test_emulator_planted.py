@@ -1,0 +1,37 @@
+"""Faults in programs that no pipeline makes (`planted`): nothing is found before, and each fault afterwards."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from planted import EXPECTED, FOLDER, check, faults_of, text_of
+from stepladder.pipeline.context import mlir_context
+
+FAULTS = [fault for file in EXPECTED for fault in faults_of(file)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def context() -> Iterator[None]:
+    with mlir_context():
+        yield
+
+
+def test_every_file_is_run() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("file", EXPECTED)
+def test_nothing_is_found_before(file) -> None:
+    kinds, findings = check(text_of(file), file)
+    assert not kinds, [finding.render() for finding in findings]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.name}")
+def test_fault_is_found(fault) -> None:
+    before = text_of(fault.file)
+    text = fault.plant(before)
+    assert text != before
+    kinds, findings = check(text, fault.file)
+    assert all(kinds & wanted for wanted in fault.finds), (kinds, [finding.render() for finding in findings])
+    located = [finding for finding in findings if finding.kind not in ("unwritten-output", "deadlock")]
+    assert all(finding.location.startswith(f"{fault.file}:") for finding in located), located
