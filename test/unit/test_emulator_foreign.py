@@ -258,7 +258,8 @@ def test_matrices_of_a_warp_in_column_major_order_and_with_rows_elsewhere() -> N
             : memref<16x32xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
         gpu.subgroup_mma_store_matrix %p, %B[%c0, %c0] {leadDimension = 16 : index}
             : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
-        %q = gpu.subgroup_mma_load_matrix %A[%c0, %c1] {leadDimension = 16 : index}
+        %c16 = arith.constant 16 : index
+        %q = gpu.subgroup_mma_load_matrix %A[%c0, %c16] {leadDimension = 16 : index}
             : memref<16x32xf16> -> !gpu.mma_matrix<16x16xf16, "COp">
         gpu.subgroup_mma_store_matrix %q, %C[%c0, %c0] {leadDimension = 16 : index, transpose}
             : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
@@ -271,7 +272,7 @@ def test_matrices_of_a_warp_in_column_major_order_and_with_rows_elsewhere() -> N
         np.zeros((16, 16), np.float16),
     )
     assert np.array_equal(outcome.arguments[1], a[:, :16].T)
-    assert np.array_equal(outcome.arguments[2], a.ravel()[1:257].reshape(16, 16).T)
+    assert np.array_equal(outcome.arguments[2], a.ravel()[16:272].reshape(16, 16).T)
 
 
 # Forms of launches, kernels and calls.
