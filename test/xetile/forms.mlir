@@ -25,8 +25,7 @@ func.func @forms(%m2: memref<128x128xbf16>, %m5: memref<4x4x128x128xbf16>, %md: 
   %red = "xetile.reduction"(%x) {kind = #vector.kind<add>, dims = [0], reduction_size = [32]} : (vector<64x64xf32>) -> vector<2x64xf32>
   %bc = "xetile.broadcast"(%red) {dims = [0], broadcast_size = [32]} : (vector<2x64xf32>) -> vector<64x64xf32>
   %tt = "xetile.init_tile"(%m2, %o, %o) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xbf16>, index, index) -> !xetile.tile<vector<128x128xbf16>, #tile_attr>
-  // CHECK: xetile.init_tile
-  // CHECK-SAME: #xetile.tile_attr<{memory_space = 3 : i64}>
+  // CHECK: xetile.init_tile{{.*}}#xetile.tile_attr<{memory_space = 3 : i64}>
   %ts = "xetile.init_tile"(%slm, %o, %o) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32, 3>, index, index) -> !xetile.tile<vector<64x64xf32>, #slm>
   "xetile.store_tile"(%bc, %ts) : (vector<64x64xf32>, !xetile.tile<vector<64x64xf32>, #slm>) -> ()
   "xetile.prefetch_tile"(%t0) {locality = 3 : i32} : (!xetile.tile<vector<8x16xbf16>, unit>) -> ()

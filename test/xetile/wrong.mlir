@@ -615,3 +615,13 @@ func.func @wrong(%v: vector<8x16xf16>) {
   "xetile.store_tile"(%v) : (vector<8x16xf16>) -> ()
   return
 }
+
+// -----
+
+// An atomic update by several subgroups would be made several times.
+#a = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 32]}>
+func.func @wrong(%t: !xetile.tile<vector<64x32xf32>, #xetile.tile_attr<{wg = #a}>>, %v: vector<64x32xf32>) {
+  // expected-error @+1 {{several subgroups own an element of the tile}}
+  %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<64x32xf32>, !xetile.tile<vector<64x32xf32>, #xetile.tile_attr<{wg = #a}>>) -> vector<64x32xf32>
+  return
+}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import ATOMIC_KINDS, memory_space
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import strides_of
 from stepladder.mlir.xetile.derive import map_of
 from stepladder.mlir.xetile.tile_type import (
     TileType,
-    dense_strides,
     is_tile,
     read_tile,
     segments,
@@ -58,7 +58,7 @@ def _check_memref(tile: TileType, type_: ir.MemRefType) -> None:
     if space != tile.space:
         right = "memory_space = 3 in its tile_attr" if space == "shared" else "no memory_space"
         raise Wrong(f"the memref is in {space} memory, and the tile in {tile.space} memory: a tile of it has {right}")
-    strides = dense_strides(type_)
+    strides = strides_of(type_)
     if strides is None:
         raise Wrong(f"{type_} is neither row-major nor column-major: a tile is of a plain or of a transposed matrix")
     outer, inner = strides[-2], strides[-1]
@@ -226,6 +226,11 @@ def atomic_rmw(op: ir.Operation) -> None:
     if kind not in allowed:
         raise Wrong(f"kind = {attribute} is none for elements of {tile.element}: {', '.join(allowed)} are")
     _check_map(op.operands[0], tile)
+    if tile.wg is not None and tile.wg.shares(tile.shape):
+        raise Wrong(
+            f"several subgroups own an element of the tile by {tile.wg}, and each would update it: sg_layout * sg_data "
+            "must be at most the tile in each dimension"
+        )
 
 
 def _check_mask(tile: TileType, mask: ir.Value) -> None:

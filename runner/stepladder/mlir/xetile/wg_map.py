@@ -83,6 +83,10 @@ class WgMap:
         rows, columns = (self.indices(axis, shape[axis]).shape[1] for axis in (0, 1))
         return rows, columns
 
+    def shares(self, shape: Sequence[int]) -> bool:
+        """Whether several subgroups own the same element of a tile."""
+        return any(self.sg_layout[axis] * self.sg_data[axis] > size for axis, size in enumerate(shape))
+
     def owns_alike(self, other: WgMap, shape: Sequence[int], *, transposed: bool = False) -> bool:
         """Whether each subgroup owns the same elements of a tile under another map.
 

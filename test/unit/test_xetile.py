@@ -1,0 +1,132 @@
+"""XeTile programs on the emulator, compared with their linalg references, and the faults that it finds in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepladder.mlir.xetile.wg_map import WgMap, Wrong
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.runtime.errors import StepladderError
+from xetile_programs import PROGRAMS, program, run_both
+
+# One tile, several ragged ones, and fewer elements than a tile has.
+SHAPES = [(256, 256, 64), (296, 264, 72), (40, 24, 104)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_the_numbers_of_its_reference(name, shape) -> None:
+    m, n, k = shape
+    if name == "cooperative_slm":  # each element of shared local memory is checked for races
+        m, n = min(m, 256), min(n, 256)
+    with mlir_context():
+        module = parse_payload(program(name, m, n, k), name)
+        outcome, found, wanted = run_both(module, name)
+    assert not outcome.findings
+    if name == "softmax":
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_missing_barrier_of_shared_local_memory_is_a_race(number) -> None:
+    parts = program("cooperative_slm", 32, 32, 160).split("gpu.barrier\n")
+    assert len(parts) == 3
+    text = parts[0] + ("" if number == 0 else "gpu.barrier\n") + parts[1] + ("gpu.barrier\n" if number == 0 else "")
+    with mlir_context():
+        outcome, _, _ = run_both(parse_payload(text + parts[2], "edited"), "cooperative_slm")
+    assert {finding.kind for finding in outcome.findings} == {"race"} if number else {"race", "uninitialized"}
+    assert all("xetile." in str(finding) for finding in outcome.findings)
+
+
+def test_a_work_group_of_another_size_is_refused() -> None:
+    text = program("gemm", 32, 32, 32).replace("%threads = arith.constant 512", "%threads = arith.constant 256")
+    with mlir_context(), pytest.raises(StepladderError, match=r"has 16 of 16 threads: launch 512 threads"):
+        run_both(parse_payload(text, "edited"), "gemm")
+
+
+def test_a_bias_beyond_the_matrix_is_padded() -> None:
+    """`padding` is what a load gives for elements beyond the matrix."""
+    text = """func.func @gemm(%a: memref<4x4xf32>, %c: memref<8x8xf32>) {
+      %zero = arith.constant 0 : index
+      %ta = "xetile.init_tile"(%a, %zero, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+        : (memref<4x4xf32>, index, index) -> !xetile.tile<vector<8x8xf32>, unit>
+      %v = "xetile.load_tile"(%ta) {padding = 7.0 : f32} : (!xetile.tile<vector<8x8xf32>, unit>) -> vector<8x8xf32>
+      %tc = "xetile.init_tile"(%c, %zero, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+        : (memref<8x8xf32>, index, index) -> !xetile.tile<vector<8x8xf32>, unit>
+      "xetile.store_tile"(%v, %tc) : (vector<8x8xf32>, !xetile.tile<vector<8x8xf32>, unit>) -> ()
+      return
+    }
+    func.func @golden(%a: tensor<4x4xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %seven = arith.constant 7.0 : f32
+      %padded = tensor.pad %a low[0, 0] high[4, 4] {
+      ^body(%i: index, %j: index):
+        tensor.yield %seven : f32
+      } : tensor<4x4xf32> to tensor<8x8xf32>
+      return %padded : tensor<8x8xf32>
+    }"""
+    with mlir_context():
+        outcome, found, wanted = run_both(parse_payload(text, "padding"), "gemm")
+    assert not outcome.findings
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_gathers_and_scatters_leave_out_masked_elements_and_those_beyond() -> None:
+    text = """func.func @gemm(%a: memref<16xi32>, %c: memref<16xi32>) {
+      %at = arith.constant dense<[3, 1, 20, 5]> : vector<4xindex>
+      %to = arith.constant dense<[0, 2, 4, 16]> : vector<4xindex>
+      %mask = arith.constant dense<[true, false, true, true]> : vector<4xi1>
+      %all = arith.constant dense<true> : vector<4xi1>
+      %ta = "xetile.init_tile"(%a, %at) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
+        : (memref<16xi32>, vector<4xindex>) -> !xetile.tile<vector<4xi32>, #xetile.scatter>
+      %v = "xetile.load_gather"(%ta, %mask) {padding = 9 : i32}
+        : (!xetile.tile<vector<4xi32>, #xetile.scatter>, vector<4xi1>) -> vector<4xi32>
+      %tc = "xetile.init_tile"(%c, %to) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
+        : (memref<16xi32>, vector<4xindex>) -> !xetile.tile<vector<4xi32>, #xetile.scatter>
+      "xetile.store_scatter"(%v, %all, %tc)
+        : (vector<4xi32>, vector<4xi1>, !xetile.tile<vector<4xi32>, #xetile.scatter>) -> ()
+      return
+    }"""
+    with mlir_context():
+        from stepladder.emulator.core.emulation import Emulation
+
+        emulation = Emulation(parse_payload(text, "scattered"))
+        a, c = np.arange(16, dtype=np.int32), np.full(16, -1, np.int32)
+        found = emulation.run([a, c]).arguments[-1]
+    c[[0, 2, 4]] = [3, 9, 9]
+    np.testing.assert_array_equal(found, c)
+
+
+def test_the_distribution_of_the_rfc() -> None:
+    """The table of the RFC: a tile of 128 x 128, sg_layout = [2, 2], sg_data = [32, 128]."""
+    wg = WgMap((2, 2), (32, 128))
+    rows, columns = wg.indices(0, 128), wg.indices(1, 128)
+    for subgroup, first in enumerate((0, 0, 32, 32)):
+        assert rows[subgroup].tolist() == [*range(first, first + 32), *range(first + 64, first + 96)]
+        assert columns[subgroup].tolist() == list(range(128))
+
+
+@pytest.mark.parametrize(
+    ("layout", "data", "shape", "is_right"),
+    [
+        ((8, 4), (32, 32), (256, 32), True),  # the second dimension wraps around
+        ((32, 1), (8, 32), (256, 32), True),
+        ((2, 2), (16, 16), (64, 64), True),  # two rounds along each dimension
+        ((3, 1), (8, 32), (64, 32), False),
+        ((2, 2), (24, 32), (64, 64), False),
+    ],
+)
+def test_even_distribution(layout, data, shape, is_right) -> None:
+    if is_right:
+        WgMap(layout, data).check_shape(shape)
+    else:
+        with pytest.raises(Wrong):
+            WgMap(layout, data).check_shape(shape)
+
+
+def test_a_transpose_in_registers_is_one_of_what_a_subgroup_owns() -> None:
+    b = WgMap((8, 4), (32, 64))
+    assert WgMap((32, 1), (64, 32)).owns_alike(b, (256, 32), transposed=True)
+    assert not WgMap((4, 8), (64, 32)).owns_alike(b, (256, 32), transposed=True)
