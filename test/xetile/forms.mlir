@@ -32,11 +32,9 @@ func.func @forms(%m2: memref<128x128xbf16>, %m5: memref<4x4x128x128xbf16>, %md: 
   %moved = "xetile.update_tile_offset"(%t0, %o, %s) : (!xetile.tile<vector<8x16xbf16>, unit>, index, index) -> !xetile.tile<vector<8x16xbf16>, unit>
   %vt = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<8x16xbf16>) -> vector<16x8xbf16>
   %mma = "xetile.tile_mma"(%v, %vt) : (vector<8x16xbf16>, vector<16x8xbf16>) -> vector<8x8xf32>
-  // CHECK: xetile.tile_mma
-  // CHECK-SAME: (vector<8x16xbf16>, vector<16x8xbf16>, vector<8x8xf32>) -> vector<8x8xf32>
+  // CHECK: xetile.tile_mma{{.*}} : (vector<8x16xbf16>, vector<16x8xbf16>, vector<8x8xf32>) -> vector<8x8xf32>
   %mma2 = "xetile.tile_mma"(%v, %vt, %mma) : (vector<8x16xbf16>, vector<16x8xbf16>, vector<8x8xf32>) -> vector<8x8xf32>
-  // CHECK: xetile.convert_layout
-  // CHECK-SAME: wg_map = #xetile.wg_map<{sg_data = [32, 128], sg_layout = [2, 2]}>
+  // CHECK: xetile.convert_layout{{.*}}wg_map = #xetile.wg_map<{sg_data = [32, 128], sg_layout = [4, 1]}>
   %wide = "xetile.load_tile"(%tt) : (!xetile.tile<vector<128x128xbf16>, #tile_attr>) -> vector<128x128xbf16>
   %other = "xetile.convert_layout"(%wide) {wg_map = #xetile.wg_map<{sg_layout = [4, 1], sg_data = [32, 128]}>, wg_map_source = #wg_map_a} : (vector<128x128xbf16>) -> vector<128x128xbf16>
   return
