@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stepladder.emulator import matmul
+from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
 from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
+from stepladder.runtime.resources import transforms_dir
 from xetile_programs import PROGRAMS, program, run_both
 
 # One tile, several ragged ones, and fewer elements than a tile has.
@@ -130,3 +135,85 @@ def test_a_transpose_in_registers_is_one_of_what_a_subgroup_owns() -> None:
     b = WgMap((8, 4), (32, 64))
     assert WgMap((32, 1), (64, 32)).owns_alike(b, (256, 32), transposed=True)
     assert not WgMap((4, 8), (64, 32)).owns_alike(b, (256, 32), transposed=True)
+
+
+DISTRIBUTE = """module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%module: !transform.any_op {transform.readonly}) {
+    "tc.distribute_tiles"(%module) {slm_bytes = SLM : i64} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}"""
+
+
+def distributed(module: ir.Module, slm: int = 65536) -> ir.Module:
+    """Returns the module at subgroup level."""
+    script = ir.Module.parse(DISTRIBUTE.replace("SLM", str(slm)))
+    interpreter.apply_named_sequence(module.operation, script.body.operations[0].operation, script.operation)
+    assert module.operation.verify()
+    return module
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("appendix_1")])
+def test_a_program_at_subgroup_level_gives_the_same_numbers(name, shape) -> None:
+    m, n, k = shape
+    if name in ("cooperative_slm", "transpose_broadcast_reduction", "transpose_in_registers"):
+        m, n, k = min(m, 256), min(n, 256), min(k, 72)
+    with mlir_context():
+        module = distributed(parse_payload(program(name, m, n, k), name))
+        assert "wg_map" not in str(module)
+        outcome, found, wanted = run_both(module, name)
+    assert not outcome.findings
+    if name == "softmax":
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_only_a_transpose_between_subgroups_takes_shared_local_memory() -> None:
+    with mlir_context():
+        texts = [
+            str(distributed(parse_payload(program(name), name)))
+            for name in ("transpose_broadcast_reduction", "transpose_in_registers")
+        ]
+    assert ["memref<256x32xf16, 3>" in text for text in texts] == [True, False]
+    assert ["xetile.transpose" in text for text in texts] == [False, True]
+    # 256 KB of sums are exchanged in four parts.
+    assert all("memref<256x64xf32, 3>" in text for text in texts)
+
+
+def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
+    with mlir_context():
+        module = distributed(parse_payload(program("transpose_broadcast_reduction", 32, 256, 32), "edited"))
+        text = str(module).replace("gpu.barrier", "", 1)
+        outcome, _, _ = run_both(parse_payload(text, "edited"), "gemm")
+    assert {finding.kind for finding in outcome.findings} >= {"race"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "settings"),
+    [
+        (Problem(64, 128, 64, "f16", "f16", "f32", "f32", True), {}),
+        (
+            Problem(72, 40, 88, "f16", "f16", "f32", "f32", False, a_layout="column", b_layout="column"),
+            {"sg_m": 16, "block_m": 128},
+        ),
+        (Problem(40, 136, 48, "bf16", "bf16", "f32", "f32", True), {"distance": 1, "block_k": 16}),
+        (Problem(40, 72, 48, "i8", "i8", "i32", "i32", True), {"block_m": 64, "block_n": 64, "sg_m": 8}),
+    ],
+    ids=str,
+)
+def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, settings) -> None:
+    reports = []
+    request = Request(str(transforms_dir() / "xetile" / "xetile.mlir"), settings, tuned=False)
+    with mlir_context():
+        matmul.check_steps(matmul.payload_of(problem), "payload", request, reports.append)
+    checked = [report for report in reports if not report.is_unchanged]
+    assert [report.step for report in checked][1:] == [
+        "convert_to_tiles",
+        "prefetch_tiles",
+        "map_to_blocks",
+        "launch_subgroups",
+        "distribute_to_subgroups",
+    ]
+    assert all(report.passed for report in checked), [(report.step, report.notes()) for report in checked]

@@ -2,7 +2,7 @@
 
 A tile with a `wg` map belongs to a work-group: in a kernel each subgroup accesses the elements that the map gives it,
 so that a missing barrier between subgroups is a race; the vector is one value for all of them. Without a map each
-subgroup accesses its own tile. On the host, and in a loop nest that no step has mapped to work-groups yet, one thread
+subgroup accesses its own tile. One thread, of the host or of a launch that no step has given its subgroups yet,
 accesses the whole tile.
 """
 
@@ -126,7 +126,7 @@ class _Part:
         self.leader, self.owned = None, None
         starts = [fiber.agreed(offset) for offset in tile.offsets]
         differing = varying(fiber, [tile.view], starts)
-        if type_.wg is not None and not fiber.group.is_host:
+        if type_.wg is not None and fiber.group.threads > 1:
             _check_work_group(fiber, op, type_.wg, differing)
             starts = [int(fiber.first(start)) for start in starts]
             self.owned = tuple(type_.wg.indices(axis, type_.shape[axis]) for axis in (0, 1))
