@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib.control_flow import BOUNDS, body_of, operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
 from stepladder.extension.lib.tile_exchange import exchange, exchange_transposed
 from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
-from stepladder.mlir.bindings import arith, gpu, ir, scf
+from stepladder.extension.lib.translation import Translation
+from stepladder.mlir.bindings import arith, gpu, ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.mlir.xetile.derive import map_of
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, map_attribute, read_tile, segments
@@ -60,40 +60,18 @@ def _check_threads(launch: ir.Operation, subgroups: int) -> None:
         )
 
 
-class _Distributor:
-    """Rewrites one launch: its ops are created again behind the old ones, which are erased at the end.
-
-    Attributes:
-        blocks: of each tile and vector with a map, the values that stand for it, in the order of `Owned.places`; of
-            any other value the one that does.
-    """
+class _Distributor(Translation):
+    """Distributes one launch: `values` has the blocks of tiles and of vectors with a map, in the order of `Owned`."""
 
     def __init__(self, launch: ir.Operation, subgroups: int, limit: int) -> None:
+        super().__init__(launch)
         _check_threads(launch, subgroups)
-        self.launch = launch
         self.limit = limit
-        self.blocks: dict[ir.Value, list[ir.Value]] = {}
-        self.old = operations_of(body_of(launch))[:-1]
 
-    def run(self, rewriter: Rewriter) -> None:
-        """Rewrites the launch."""
-        end = terminator_of(body_of(self.launch))
-        with ir.InsertionPoint(end), self.launch.location:
-            self.subgroup = gpu.subgroup_id()
-            # Memory is allocated before all that the ops below become.
-            self.start = self.subgroup.owner.operation
-            for old in self.old:
-                self.translate(old)
-        for old in reversed(self.old):
-            rewriter.erase_op(old)
-
-    # Values.
-
-    def one(self, value: ir.Value) -> ir.Value:
-        """Returns what stands for a value that is not distributed."""
-        found = self.blocks.get(value, [value])
-        assert len(found) == 1, "a distributed value has no single one"
-        return found[0]
+    def begin(self) -> None:
+        """Asks for the number of the subgroup. Memory is allocated before it."""
+        self.subgroup = gpu.subgroup_id()
+        self.start = self.subgroup.owner.operation
 
     def owned(self, wg: WgMap, shape: Sequence[int]) -> Owned:
         """Returns the blocks that the subgroup owns."""
@@ -103,7 +81,7 @@ class _Distributor:
         """Returns the blocks of a vector with a map; those of a constant are constants."""
         type_, splat = ir.VectorType(value.type), _splat(value)
         if splat is None and map_of(value) is not None:
-            return self.blocks[value]
+            return self.values[value]
         if splat is None:
             raise Refusal(op, f"{op.name}: nothing says how the vector is distributed: wg_map on the op that makes it")
         block = ir.VectorType.get(list(wg.sg_data), type_.element_type)
@@ -111,41 +89,33 @@ class _Distributor:
         return [constant] * self.owned(wg, type_.shape).count
 
     def expanded(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> list[ir.Value]:
-        """Returns what stands for a value where it becomes `like`, a value that a loop or a branch carries."""
+        """Returns the blocks of a value where it becomes `like`, a value that a loop or a branch carries."""
         if is_tile(like.type):
-            return self.blocks.get(value, [value])
-        wg = map_of(like) if isinstance(like.type, ir.VectorType) else None
+            return self.values.get(value, [value])
+        wg = _map(like)
         return [self.one(value)] if wg is None else self.of_vector(op, value, wg)
 
-    # Ops.
+    def types_of(self, like: ir.Value) -> list[ir.Type]:
+        """Returns the types of the blocks of a carried value."""
+        if is_tile(like.type):
+            tile = read_tile(like.type)
+            return [tile_type(_block_of(tile))] * (self.owned(tile.wg, tile.shape).count if tile.wg else 1)
+        wg = _map(like)
+        if wg is None:
+            return [like.type]
+        block = ir.VectorType.get(list(wg.sg_data), ir.VectorType(like.type).element_type)
+        return [block] * self.owned(wg, _shape(like)).count
 
-    def translate(self, op: ir.Operation) -> None:
-        """Creates what an op becomes."""
+    def operation(self, op: ir.Operation) -> bool:
+        """Creates what an op of tiles or of vectors with a map becomes."""
         dialect, _, name = op.name.partition(".")
-        with op.location:
-            if dialect == "xetile":
-                getattr(self, f"_{name}")(op)
-            elif op.name == "scf.for":
-                self._for(op)
-            elif op.name == "scf.if":
-                self._if(op)
-            elif dialect in ("arith", "math") and op.operands and any(map_of(result) for result in op.results):
-                self._elementwise(op)
-            else:
-                self._clone(op)
-
-    def _clone(self, op: ir.Operation) -> None:
-        for inner in walk(op):
-            for operand in inner.operands:
-                if len(self.blocks.get(operand, [operand])) != 1:
-                    raise Refusal(op, f"{op.name} of a tile or a vector that is distributed")
-        copy = op.clone().operation
-        for inner in walk(copy):
-            for number, operand in enumerate(inner.operands):
-                if operand in self.blocks:
-                    inner.operands[number] = self.one(operand)
-        for old, new in zip(op.results, copy.results):
-            self.blocks[old] = [new]
+        if dialect == "xetile":
+            getattr(self, f"_{name}")(op)
+        elif dialect in ("arith", "math") and op.operands and any(map_of(result) for result in op.results):
+            self._elementwise(op)
+        else:
+            return False
+        return True
 
     def _kept(self, op: ir.Operation) -> dict[str, ir.Attribute]:
         return {name: attribute for name, attribute in attributes_of(op).items() if name not in _MAPS}
@@ -167,65 +137,14 @@ class _Distributor:
                 attributes=self._kept(op),
             )
             made.append(copy.results[0])
-        self.blocks[op.results[0]] = made
-
-    def _for(self, op: ir.Operation) -> None:
-        old = body_of(op)
-        carried = list(old.arguments)[1:]
-        initial = [self.expanded(op, like, value) for like, value in zip(carried, list(op.operands)[BOUNDS:])]
-        bounds = [self.one(operand) for operand in list(op.operands)[:BOUNDS]]
-        loop = scf.ForOp(*bounds, [value for values in initial for value in values])
-        for name, attribute in attributes_of(op).items():
-            loop.operation.attributes[name] = attribute
-        arguments, results = list(loop.body.arguments), list(loop.results)
-        self.blocks[old.arguments[0]] = [arguments.pop(0)]
-        for argument, result, values in zip(carried, op.results, initial):
-            self.blocks[argument], arguments = arguments[: len(values)], arguments[len(values) :]
-            self.blocks[result], results = results[: len(values)], results[len(values) :]
-        with ir.InsertionPoint(loop.body):
-            self._body(old, carried)
-
-    def _body(self, old: ir.Block, likes: Sequence[ir.Value]) -> None:
-        for inner in operations_of(old)[:-1]:
-            self.translate(inner)
-        end = terminator_of(old)
-        yielded = [self.expanded(end, like, value) for like, value in zip(likes, end.operands)]
-        with end.location:
-            scf.yield_([value for values in yielded for value in values])
-
-    def _if(self, op: ir.Operation) -> None:
-        likes = list(op.results)
-        inner = [self._type_of(op, like, place) for like in likes for place in range(self._count(op, like))]
-        has_else = len(op.regions[1].blocks) > 0
-        branch = scf.IfOp(self.one(op.operands[0]), inner, has_else=has_else)
-        results = list(branch.results)
-        for like in likes:
-            count = self._count(op, like)
-            self.blocks[like], results = results[:count], results[count:]
-        blocks = [branch.then_block] + ([branch.else_block] if has_else else [])
-        for old, new in zip(op.regions, blocks):
-            with ir.InsertionPoint(new):
-                self._body(old.blocks[0], likes)
-
-    def _count(self, op: ir.Operation, like: ir.Value) -> int:
-        wg = read_tile(like.type).wg if is_tile(like.type) else self._map(like)
-        return 1 if wg is None else self.owned(wg, _shape(like)).count
-
-    def _map(self, value: ir.Value) -> WgMap | None:
-        return map_of(value) if isinstance(value.type, ir.VectorType) else None
-
-    def _type_of(self, op: ir.Operation, like: ir.Value, place: int) -> ir.Type:
-        if is_tile(like.type):
-            return tile_type(_block_of(read_tile(like.type)))
-        wg = self._map(like)
-        return like.type if wg is None else ir.VectorType.get(list(wg.sg_data), ir.VectorType(like.type).element_type)
+        self.values[op.results[0]] = made
 
     # Tiles.
 
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         if tile.wg is None:
-            self._clone(op)
+            self.clone(op)
             return
         parts = [[self.one(value) for value in part] for part in segments(op)]
         (base,), offsets, shape, strides = parts
@@ -233,19 +152,19 @@ class _Distributor:
         for row, column in self.owned(tile.wg, tile.shape).offsets():
             places = [*offsets[:-2], arith.addi(offsets[-2], row), arith.addi(offsets[-1], column)]
             made.append(init_tile(_block_of(tile), base, places, shape, strides))
-        self.blocks[op.results[0]] = made
+        self.values[op.results[0]] = made
 
     def _update_tile_offset(self, op: ir.Operation) -> None:
         deltas = [self.one(value) for value in list(op.operands)[1:]]
-        self.blocks[op.results[0]] = [
+        self.values[op.results[0]] = [
             create("update_tile_offset", [tile, *deltas], [tile.type]).results[0]
-            for tile in self.blocks.get(op.operands[0], [op.operands[0]])
+            for tile in self.values.get(op.operands[0], [op.operands[0]])
         ]
 
     def _load_tile(self, op: ir.Operation) -> None:
         block = _block_of(read_tile(op.operands[0].type))
-        tiles = self.blocks.get(op.operands[0], [op.operands[0]])
-        self.blocks[op.results[0]] = [load_tile(tile, block.vector, self._kept(op)) for tile in tiles]
+        tiles = self.values.get(op.operands[0], [op.operands[0]])
+        self.values[op.results[0]] = [load_tile(tile, block.vector, self._kept(op)) for tile in tiles]
 
     def _store_tile(self, op: ir.Operation) -> None:
         for value, tile in self._pairs(op):
@@ -255,30 +174,30 @@ class _Distributor:
         tile = read_tile(op.operands[1].type)
         if tile.wg is None:
             return [(self.one(op.operands[0]), self.one(op.operands[1]))]
-        return list(zip(self.of_vector(op, op.operands[0], tile.wg), self.blocks[op.operands[1]]))
+        return list(zip(self.of_vector(op, op.operands[0], tile.wg), self.values[op.operands[1]]))
 
     def _prefetch_tile(self, op: ir.Operation) -> None:
-        for tile in self.blocks.get(op.operands[0], [op.operands[0]]):
+        for tile in self.values.get(op.operands[0], [op.operands[0]]):
             create("prefetch_tile", [tile], [], self._kept(op))
 
     def _atomic_rmw(self, op: ir.Operation) -> None:
-        self.blocks[op.results[0]] = [
+        self.values[op.results[0]] = [
             create("atomic_rmw", [value, tile], [value.type], self._kept(op)).results[0]
             for value, tile in self._pairs(op)
         ]
 
     def _load_gather(self, op: ir.Operation) -> None:
-        self._clone(op)
+        self.clone(op)
 
     def _store_scatter(self, op: ir.Operation) -> None:
-        self._clone(op)
+        self.clone(op)
 
     # Vectors.
 
     def _tile_mma(self, op: ir.Operation) -> None:
         wg = map_attribute(op)
         if wg is None:
-            self._clone(op)
+            self.clone(op)
             return
         (m, k), (_, n) = (_shape(value) for value in list(op.operands)[:2])
         a = self.of_vector(op, op.operands[0], WgMap(wg.sg_layout, (wg.sg_data[0], k)))
@@ -289,7 +208,7 @@ class _Distributor:
         for number, (row, column) in enumerate(self.owned(wg, (m, n)).places):
             sums = [] if c is None else [c[number]]
             made.append(create("tile_mma", [a[row], b[column], *sums], [type_], self._kept(op)).results[0])
-        self.blocks[op.results[0]] = made
+        self.values[op.results[0]] = made
 
     def _along(self, op: ir.Operation, source_map: WgMap) -> None:
         """A reduction or a broadcast: each block of the result is one of the source's in the same rounds."""
@@ -303,7 +222,7 @@ class _Distributor:
             # A source with one round along a dimension has the same block for all rounds of the result.
             number = min(row, source.rounds[0] - 1) * source.rounds[1] + min(column, source.rounds[1] - 1)
             made.append(create(op.name.partition(".")[2], [blocks[number]], [type_], self._kept(op)).results[0])
-        self.blocks[op.results[0]] = made
+        self.values[op.results[0]] = made
 
     def _source_map(self, op: ir.Operation) -> WgMap:
         found = map_of(op.operands[0]) or map_attribute(op, "wg_map_source")
@@ -312,25 +231,25 @@ class _Distributor:
         return found
 
     def _reduction(self, op: ir.Operation) -> None:
-        self._clone(op) if "wg_map" not in op.attributes else self._along(op, self._source_map(op))
+        self.clone(op) if "wg_map" not in op.attributes else self._along(op, self._source_map(op))
 
     def _broadcast(self, op: ir.Operation) -> None:
-        self._clone(op) if "wg_map" not in op.attributes else self._along(op, self._source_map(op))
+        self.clone(op) if "wg_map" not in op.attributes else self._along(op, self._source_map(op))
 
     def _transpose(self, op: ir.Operation) -> None:
         wg = map_attribute(op)
         if wg is None:
-            self._clone(op)
+            self.clone(op)
             return
         source_map = self._source_map(op)
         source = self.owned(source_map, _shape(op.operands[0]))
         target = self.owned(wg, _shape(op.results[0]))
         blocks = self.of_vector(op, op.operands[0], source_map)
         if not source_map.owns_alike(wg, source.shape, transposed=True) or source_map.sg_data != wg.transposed.sg_data:
-            self.blocks[op.results[0]] = exchange_transposed(op, self._begin(), source, target, blocks, self.limit)
+            self.values[op.results[0]] = exchange_transposed(op, self._begin(), source, target, blocks, self.limit)
             return
         type_ = ir.VectorType.get(list(wg.sg_data), ir.VectorType(op.results[0].type).element_type)
-        self.blocks[op.results[0]] = [
+        self.values[op.results[0]] = [
             create("transpose", [blocks[column * source.rounds[1] + row]], [type_], self._kept(op)).results[0]
             for row, column in target.places
         ]
@@ -342,13 +261,17 @@ class _Distributor:
         shape = _shape(op.results[0])
         blocks = self.of_vector(op, op.operands[0], source_map)
         if source_map.sg_data == wg.sg_data and source_map.owns_alike(wg, shape):
-            self.blocks[op.results[0]] = blocks
+            self.values[op.results[0]] = blocks
             return
         source, target = self.owned(source_map, shape), self.owned(wg, shape)
-        self.blocks[op.results[0]] = exchange(op, self._begin(), source, target, blocks, self.limit)
+        self.values[op.results[0]] = exchange(op, self._begin(), source, target, blocks, self.limit)
 
     def _begin(self) -> ir.InsertionPoint:
         return ir.InsertionPoint(self.start)
+
+
+def _map(value: ir.Value) -> WgMap | None:
+    return map_of(value) if isinstance(value.type, ir.VectorType) else None
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
