@@ -1,7 +1,7 @@
-// XeTile programs for Intel GPUs: a matmul as tiles of work-groups, and then as tiles of subgroups.
+// XeTile programs for Intel GPUs: a matmul as tiles of work-groups, then of subgroups, then of matrix instructions.
 //
 // C = AB + C or C = AB of any sizes, f16, bf16 or i8. The programming model is that of the XeTile RFC; docs/xetile.md
-// describes it. The last IR is a launch of subgroups with tiles of their own, which the emulator executes.
+// describes it. The last IR is a kernel of XeGPU in blocks of the matrix instruction, which the emulator executes.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
@@ -22,6 +22,8 @@ module attributes {transform.with_named_sequence} {
       {description = "columns of the tile of C that a subgroup computes"} -> !transform.param<i64>
     %distance = transform.tune.knob<"distance"> = 3 from options = [1, 2, 3, 4]
       {description = "steps of the k loop between the prefetch of a tile and its load"} -> !transform.param<i64>
+    %chip = transform.tune.knob<"chip"> = "bmg" from options = ["pvc", "bmg"]
+      {description = "Intel GPU that the kernel is for"} -> !transform.any_param
 
     // Tiles of work-groups.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -32,6 +34,12 @@ module attributes {transform.with_named_sequence} {
 
     // Tiles of subgroups.
     transform.include @distribute_to_subgroups failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // XeGPU, of subgroups.
+    transform.include @convert_to_xegpu failures(propagate) (%module) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_subgroups failures(propagate) (%module, %chip)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.yield
   }
 }

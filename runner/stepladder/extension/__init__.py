@@ -54,6 +54,7 @@ from stepladder.extension.ops import (
     split_k,
     stream_k_tail,
     swap_operands,
+    tiles_to_xegpu,
     tma_store_epilogue,
 )
 from stepladder.mlir.bindings import ir
