@@ -20,6 +20,7 @@ from stepladder.extension.ops import (
     compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
+    distribute_tiles,
     enable_dependent_launch,
     form_clusters,
     hoist_prefetch,
@@ -31,6 +32,7 @@ from stepladder.extension.ops import (
     map_consumer_to_lanes,
     map_repacking_to_threads,
     mark_grid_constants,
+    matmul_to_tiles,
     merge_ldmatrix,
     multicast_tiles,
     multistage_loads,
@@ -42,6 +44,7 @@ from stepladder.extension.ops import (
     pass_descriptors_by_value,
     pingpong_consumers,
     pipeline_wgmma,
+    prefetch_tiles,
     rasterize_blocks,
     recognize_matmul,
     reinterpret_elements,
@@ -53,6 +56,7 @@ from stepladder.extension.ops import (
     split_k,
     stream_k_tail,
     swap_operands,
+    tiles_to_xegpu,
     tma_store_epilogue,
 )
 from stepladder.mlir.bindings import ir

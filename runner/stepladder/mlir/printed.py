@@ -14,6 +14,26 @@ _CHIP = re.compile(r'chip = "(\w+)"')
 _INTEGER_SET = re.compile(r"affine_set<(.*?) : \((.*)\)>")
 _COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
 
+# Of `arith::AtomicRMWKind`, in the order of their numbers.
+ATOMIC_KINDS = (
+    "addf",
+    "addi",
+    "assign",
+    "maximumf",
+    "maxs",
+    "maxu",
+    "minimumf",
+    "mins",
+    "minu",
+    "mulf",
+    "muli",
+    "ori",
+    "andi",
+    "maxnumf",
+    "minnumf",
+    "xori",
+)
+
 
 def keyword(attribute: ir.Attribute | str) -> str:
     """Returns the keyword of an enumeration: "row" of `#nvvm.mma_layout<row>`, "x" of `#gpu<dim x>`."""

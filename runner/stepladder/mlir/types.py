@@ -167,3 +167,39 @@ def _match(pattern: re.Pattern[str], printed: ir.Type | ir.Attribute | str) -> r
     if found is None:
         raise ValueError(f"'{printed}' is not of the form {pattern.pattern}")
     return found
+
+
+def strides_of(type_: ir.MemRefType) -> list[int | None] | None:
+    """Returns a memref's strides in elements, None for a dynamic one; None for a layout that has none.
+
+    A layout that is a permutation of the dimensions, such as `affine_map<(d0, d1) -> (d1, d0)>`, has the strides of a
+    contiguous buffer whose dimensions are in the permuted order.
+    """
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    try:
+        strides, _ = type_.get_strides_and_offset()
+        return [None if stride == unknown else stride for stride in strides]
+    except RuntimeError:
+        return _permuted_strides(type_)
+
+
+def _permuted_strides(type_: ir.MemRefType) -> list[int | None] | None:
+    results = list(type_.affine_map.results)
+    order = [one.position for one in results if isinstance(one, ir.AffineDimExpr)]
+    if len(order) != len(results) or sorted(order) != list(range(type_.rank)):
+        return None
+    strides: list[int | None] = [None] * type_.rank
+    for place, axis in enumerate(order):
+        inner = order[place + 1 :]
+        if not any(type_.is_dynamic_dim(other) for other in inner):
+            strides[axis] = math.prod(type_.get_dim_size(other) for other in inner)
+    return strides
+
+
+def offset_of(type_: ir.MemRefType) -> int | None:
+    """Returns a memref's offset in elements, None for a dynamic one."""
+    try:
+        _, offset = type_.get_strides_and_offset()
+    except RuntimeError:  # a permutation of the dimensions
+        return 0
+    return None if offset == ir.ShapedType.get_dynamic_stride_or_offset() else offset

@@ -11,13 +11,15 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
+from stepladder.mlir.xetile import dialect as xetile
 from stepladder.payload.binding import bind
 from stepladder.runtime.errors import StepladderError
 
 
 @contextlib.contextmanager
 def mlir_context() -> Iterator[ir.Context]:
-    """Enters a fresh MLIR context with the `tc` extension and the plug-ins loaded; it is current while the block runs.
+    """Enters a fresh MLIR context with the `tc` extension, the plug-ins and `xetile`
+    loaded; it is current while the block runs.
 
     Raises:
         StepladderError: a plug-in that cannot be loaded.
@@ -25,6 +27,7 @@ def mlir_context() -> Iterator[ir.Context]:
     plugins.load_installed()
     with ir.Context() as context, ir.Location.unknown():
         extension.load()
+        xetile.load()
         yield context
 
 

@@ -47,6 +47,7 @@ class Group:
         number: among the groups of a launch; `name` says it to people.
         block_ids: of each block, arrays (blocks, 3).
         threads: of a block; `count` of all.
+        warp: threads of a warp, or of a subgroup where a kernel says its size.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
         window: shared memory, one copy a block; `layout` maps its contents to offsets.
@@ -67,6 +68,7 @@ class Group:
         window_bytes: int = 0,
         layout: dict | None = None,
         is_host: bool = False,
+        warp: int = WARP,
     ) -> None:
         self.machine = machine
         self.number = number
@@ -76,6 +78,7 @@ class Group:
         self.grid_dims = tuple(grid_dims)
         self.cluster_dims = tuple(cluster_dims)
         self.is_host = is_host
+        self.warp = warp
         self.blocks = len(block_ids)
         self.threads = math.prod(block_dims)
         self.count = self.blocks * self.threads
@@ -95,8 +98,8 @@ class Group:
             else block_ids[self.block_of_lane, axis]
             for axis in range(3)
         )
-        self.warps_per_block = -(-self.threads // WARP)
-        self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // WARP
+        self.warps_per_block = -(-self.threads // warp)
+        self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // warp
         self.warps = self.blocks * self.warps_per_block
         self.window = None if is_host else Allocation(window_bytes, copies=self.blocks, space="shared")
         self.layout = layout or {}

@@ -14,7 +14,7 @@ from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
-from stepladder.emulator.memory.sanitizer import Sanitizer
+from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.timeline import Timeline
@@ -141,6 +141,7 @@ class Machine:
         layout: dict,
         *,
         asynchronously: bool = False,
+        warp: int = WARP,
     ) -> None:
         """Runs a grid of blocks to its end, those of a cluster together.
 
@@ -148,6 +149,7 @@ class Machine:
             env_of: makes the values that a group begins with.
             window_bytes: shared memory of a block; `layout` maps its contents to offsets.
             asynchronously: whether blocks that cannot end may wait for later launches.
+            warp: threads of a warp.
         """
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)
@@ -159,7 +161,7 @@ class Machine:
         self._launches = first + total
         for number in range(total):
             which = total - 1 - number if self.reverses_blocks else number
-            active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout))
+            active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp))
             active[-1].start(code, env_of(active[-1]))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:
@@ -195,6 +197,7 @@ class Machine:
         clusters: Sequence[int],
         window_bytes: int,
         layout: dict,
+        warp: int,
     ) -> Group:
         first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]
         ids = np.array(
@@ -207,7 +210,7 @@ class Machine:
         )
         place = ", ".join(map(str, ids[0]))
         name = f"block ({place})" if len(ids) == 1 else f"the cluster at block ({place})"
-        return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout)
+        return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout, warp=warp)
 
     def _deadlock(self, groups: list[Group]) -> None:
         for group in groups:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import memory_space
-from stepladder.mlir.types import name_of
+from stepladder.mlir.types import name_of, offset_of, strides_of
 
 _FLOATS = {
     "f16": np.float16,
@@ -198,13 +198,14 @@ def _held(type_: ir.Type) -> Scalar | None:
 
 
 def _buffer(type_: ir.MemRefType, element: Scalar) -> Buffer:
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    strides, offset = type_.get_strides_and_offset()
+    strides = strides_of(type_)
+    if strides is None:
+        raise ValueError(f"{type_} has a layout without strides")
     return Buffer(
         _sizes(type_),
         element,
-        tuple(None if s == unknown else s for s in strides),
-        None if offset == unknown else offset,
+        tuple(strides),
+        offset_of(type_),
         memory_space(type_.memory_space),
     )
 

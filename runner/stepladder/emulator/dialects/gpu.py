@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 _AXES = "xyz"
+# The attribute of `llvm.func` that says the threads of a subgroup; launches and `gpu.func` take it too.
+_SUBGROUP_SIZE = "intel_reqd_sub_group_size"
+_SUBGROUP_SIZES = (8, 16, 32)
 
 
 def _axis(op: Instruction) -> int:
@@ -58,19 +61,19 @@ def number(fiber: Fiber, op: Instruction) -> Value:
 @executes("gpu.lane_id")
 def lane_id(fiber: Fiber, op: Instruction) -> Value:
     """The thread's number in its warp."""
-    return fiber.group.thread_of_lane % WARP
+    return fiber.group.thread_of_lane % fiber.group.warp
 
 
 @executes("gpu.subgroup_id")
 def subgroup_id(fiber: Fiber, op: Instruction) -> Value:
     """The warp's number in its block."""
-    return fiber.group.thread_of_lane // WARP
+    return fiber.group.thread_of_lane // fiber.group.warp
 
 
 @executes("gpu.subgroup_size")
 def subgroup_size(fiber: Fiber, op: Instruction) -> Value:
     """Threads of a warp."""
-    return WARP
+    return fiber.group.warp
 
 
 @executes("gpu.num_subgroups")
@@ -92,7 +95,7 @@ def barrier(fiber: Fiber, op: Instruction) -> None:
 def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: Value) -> tuple[Value, ...]:
     """The value of another thread of the warp, and whether there is one."""
     group = fiber.group
-    lane = group.thread_of_lane % WARP
+    lane = group.thread_of_lane % group.warp
     size = int(fiber.first(width))
     mode = keyword(op.attributes["mode"])
     within = lane % size
@@ -214,7 +217,25 @@ def _start(
     layout |= registers.of_kernel(math.prod(block), attributes)
     if any(size % of for size, of in zip(grid, cluster)):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
-    machine.launch(code, env_of, grid, block, cluster, window, layout, asynchronously=bool(op.result_types))
+    machine.launch(
+        code,
+        env_of,
+        grid,
+        block,
+        cluster,
+        window,
+        layout,
+        asynchronously=bool(op.result_types),
+        warp=_subgroup_size(op, attributes),
+    )
+
+
+def _subgroup_size(op: Instruction, attributes: Mapping[str, object]) -> int:
+    """Returns the threads of a warp: those of a subgroup where the launch or its kernel says them."""
+    size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, WARP))
+    if size not in _SUBGROUP_SIZES:
+        raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, _SUBGROUP_SIZES))} are known")
+    return int(size)
 
 
 @lowers("gpu.launch")

@@ -14,7 +14,6 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.reductions import combined
-from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import keyword
 
 
@@ -92,11 +91,11 @@ def _contributed(fiber: Fiber, op: Instruction, before: np.ndarray | None, value
 def _clusters(fiber: Fiber, op: Instruction) -> np.ndarray:
     """Returns for each lane the number of the threads that it reduces with: of its warp, or of a cluster of it."""
     group = fiber.group
-    thread = group.thread_of_lane % WARP
-    size = op.attributes.get("cluster_size") or WARP
+    thread = group.thread_of_lane % group.warp
+    size = op.attributes.get("cluster_size") or group.warp
     stride = op.attributes.get("cluster_stride") or 1
     cluster = thread // (size * stride) * stride + thread % stride
-    return group.warp_of_lane * WARP + cluster
+    return group.warp_of_lane * group.warp + cluster
 
 
 @executes("gpu.subgroup_reduce")
@@ -113,7 +112,7 @@ def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value
     if values.is_uniform(value, rank):
         return value
     if lane:
-        first = group.warp_of_lane * 0 + np.arange(fiber.count) - group.thread_of_lane % WARP
+        first = group.warp_of_lane * 0 + np.arange(fiber.count) - group.thread_of_lane % group.warp
         source = first + values.lanes(np.asarray(lane[0]), fiber.count)
     else:
         chosen = np.zeros(group.warps, np.int64)
@@ -127,7 +126,7 @@ def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value
 def rotate(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The value of the thread an offset further on among neighbours of a width, and whether it is there."""
     offset, width = int(op.attributes["offset"]), int(op.attributes["width"])
-    thread = fiber.group.thread_of_lane % WARP
+    thread = fiber.group.thread_of_lane % fiber.group.warp
     source = np.arange(fiber.count) - thread + thread // width * width + (thread + offset) % width
     valid = np.ones(fiber.count, bool)
     if values.is_uniform(value, op.operand_types[0].rank):
@@ -146,5 +145,5 @@ def ballots(fiber: Fiber, bits: np.ndarray) -> np.ndarray:
     """Returns, for each lane, its warp's bits of the active threads with `bits` (T,)."""
     group = fiber.group
     own = np.zeros(fiber.count, np.int64)
-    own[fiber.lanes] = bits[fiber.lanes].astype(np.int64) << (group.thread_of_lane[fiber.lanes] % WARP)
+    own[fiber.lanes] = bits[fiber.lanes].astype(np.int64) << (group.thread_of_lane[fiber.lanes] % group.warp)
     return np.bincount(group.warp_of_lane, own, group.warps).astype(np.int64)[group.warp_of_lane]

@@ -9,7 +9,7 @@ import numpy as np
 from stepladder.emulator.core.elements import unsigned, wrapped
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value
-from stepladder.mlir.printed import keyword
+from stepladder.mlir.printed import ATOMIC_KINDS, keyword
 
 COMBINE: dict[str, Callable] = {
     "add": np.add,
@@ -55,27 +55,6 @@ ALIASES = {
     "fmaximum": "maximumf",
     "fminimum": "minimumf",
 }
-
-
-# Of `arith::AtomicRMWKind`, in the order of their numbers.
-ATOMIC_KINDS = (
-    "addf",
-    "addi",
-    "assign",
-    "maximumf",
-    "maxs",
-    "maxu",
-    "minimumf",
-    "mins",
-    "minu",
-    "mulf",
-    "muli",
-    "ori",
-    "andi",
-    "maxnumf",
-    "minnumf",
-    "xori",
-)
 
 
 def atomic_kind(attribute: int | str) -> str:

@@ -16,7 +16,6 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.fibers import Blocked, Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.emulator.memory.shadow import together
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def _whole_warps(fiber: Fiber, op: Instruction) -> None:
         warp = int(part.argmax())
         group.sanitizer.report(
             "divergent-barrier",
-            f"{present[warp]} of {min(WARP, sizes[warp])} threads of {group.warp_name(warp)} arrive at it",
+            f"{present[warp]} of {min(group.warp, sizes[warp])} threads of {group.warp_name(warp)} arrive at it",
             op,
         )
 

@@ -255,8 +255,21 @@ class RankedTensorType(ShapedType):
     def get(shape: Sequence[int], element_type: Type, encoding: Attribute | None = None) -> RankedTensorType: ...
 
 class VectorType(ShapedType):
+    scalable: bool
     @staticmethod
     def get(shape: Sequence[int], element_type: Type) -> VectorType: ...
+
+class DynamicType(Type):
+    params: Sequence[Attribute]
+
+class DynamicAttr(Attribute):
+    params: Sequence[Attribute]
+
+class DynamicOpTrait:
+    @staticmethod
+    def verify_invariants(op: OpView) -> bool: ...
+    @staticmethod
+    def attach(op_name: str, target: object = None, context: Context | None = None) -> bool: ...
 
 class MemRefType(ShapedType):
     layout: Attribute

@@ -1,0 +1,107 @@
+"""Operations of `xetile`, created at the current insertion point, and the blocks that subgroups own of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import index
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.xetile.tile_type import TileType
+from stepladder.mlir.xetile.wg_map import WgMap
+
+SHARED_SPACE = 3  # of shared local memory, as memrefs of XeGPU have it
+
+
+def tile_type(tile: TileType) -> ir.Type:
+    """Returns a tile type for its description."""
+    if tile.scatter:
+        return ir.Type.parse(f"!xetile.tile<{tile.vector}, #xetile.scatter>")
+    fields = []
+    if tile.wg is not None:
+        fields.append(f"wg = {tile.wg}")
+    if tile.is_transposed:
+        fields.append("order = [0, 1]")
+    if tile.space == "shared":
+        fields.append(f"memory_space = {SHARED_SPACE}")
+    kind = f"#xetile.tile_attr<{{{', '.join(fields)}}}>" if fields else "unit"
+    return ir.Type.parse(f"!xetile.tile<{tile.vector}, {kind}>")
+
+
+def create(
+    name: str,
+    operands: Sequence[ir.Value],
+    results: Sequence[ir.Type] = (),
+    attributes: dict[str, ir.Attribute] | None = None,
+) -> ir.Operation:
+    """Returns a new operation of `xetile`."""
+    return ir.Operation.create(
+        f"xetile.{name}", results=list(results), operands=list(operands), attributes=attributes or {}
+    ).operation
+
+
+def init_tile(
+    tile: TileType,
+    base: ir.Value,
+    offsets: Sequence[ir.Value],
+    shape: Sequence[ir.Value] = (),
+    strides: Sequence[ir.Value] = (),
+) -> ir.Value:
+    """Returns a new tile."""
+    sizes = ir.DenseI32ArrayAttr.get([1, len(offsets), len(shape), len(strides)])
+    operands = [base, *offsets, *shape, *strides]
+    return create("init_tile", operands, [tile_type(tile)], {"operandSegmentSizes": sizes}).results[0]
+
+
+def load_tile(tile: ir.Value, vector: ir.VectorType, attributes: dict[str, ir.Attribute] | None = None) -> ir.Value:
+    """Returns the vector of a tile."""
+    return create("load_tile", [tile], [vector], attributes).results[0]
+
+
+def store_tile(value: ir.Value, tile: ir.Value) -> None:
+    """Stores a vector to a tile."""
+    create("store_tile", [value, tile])
+
+
+class Owned:
+    """The blocks that the executing subgroup owns of a tile, in rounds along both dimensions.
+
+    Args:
+        wg: the map.
+        shape: of the tile.
+        subgroup: the number of the subgroup, an index.
+    """
+
+    def __init__(self, wg: WgMap, shape: Sequence[int], subgroup: ir.Value) -> None:
+        self.wg = wg
+        self.shape = tuple(shape)
+        self.rounds = tuple(
+            max(1, size // (wg.sg_layout[axis] * wg.sg_data[axis])) for axis, size in enumerate(self.shape)
+        )
+        self._subgroup = subgroup
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return self.rounds[0] * self.rounds[1]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The round of each block along both dimensions, in row-major order."""
+        return [(row, column) for row in range(self.rounds[0]) for column in range(self.rounds[1])]
+
+    def offsets(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns the first row and column of each block in the tile, in the order of `places`."""
+        columns = index(self.wg.sg_layout[1])
+        numbers = (arith.divui(self._subgroup, columns), arith.remui(self._subgroup, columns))
+        along = [[self._offset(axis, numbers[axis], round_) for round_ in range(self.rounds[axis])] for axis in (0, 1)]
+        return [(along[0][row], along[1][column]) for row, column in self.places]
+
+    def _offset(self, axis: int, number: ir.Value, round_: int) -> ir.Value:
+        subgroups, block, size = self.wg.sg_layout[axis], self.wg.sg_data[axis], self.shape[axis]
+        blocks = size // block
+        if blocks == 1:
+            return index(0)
+        if subgroups > blocks:  # the subgroups beyond begin at the first block again
+            number = arith.remui(number, index(blocks))
+        first = arith.muli(number, index(block))
+        return arith.addi(first, index(round_ * subgroups * block)) if round_ else first

@@ -1,0 +1,129 @@
+"""Creates the ops of a launch again, with other values for some of theirs, and erases the old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib.control_flow import BOUNDS, body_of, operations_of, terminator_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.mlir.bindings import ir, scf
+from stepladder.mlir.traverse import attributes_of, walk
+
+
+class Translation:
+    """Translates the ops of one launch, in order, behind the old ones.
+
+    A subclass overrides `operation`, for the ops that become others, and `expanded` and `types_of`, for the values that
+    loops and branches carry. The old ops stay until the end, so that they can be asked.
+
+    Attributes:
+        values: what stands for a value of the launch, one or several; a value that is not in it stands for itself.
+    """
+
+    def __init__(self, launch: ir.Operation) -> None:
+        self.launch = launch
+        self.values: dict[ir.Value, list[ir.Value]] = {}
+
+    def run(self, rewriter: Rewriter) -> None:
+        """Translates the launch."""
+        old = operations_of(body_of(self.launch))[:-1]
+        with ir.InsertionPoint(terminator_of(body_of(self.launch))), self.launch.location:
+            self.begin()
+            for op in old:
+                self.translate(op)
+        for op in reversed(old):
+            rewriter.erase_op(op)
+
+    def begin(self) -> None:
+        """Creates what is before all other ops."""
+
+    def operation(self, op: ir.Operation) -> bool:
+        """Creates what an op becomes; returns False for one that is cloned."""
+        raise NotImplementedError
+
+    def expanded(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> list[ir.Value]:
+        """Returns what stands for a value where `op` makes it the carried value `like`."""
+        return self.values.get(value, [value])
+
+    def types_of(self, like: ir.Value) -> list[ir.Type]:
+        """Returns the types of what stands for a carried value."""
+        return [like.type]
+
+    def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
+        """Notes that `like` carries what `value` is."""
+
+    def one(self, value: ir.Value) -> ir.Value:
+        """Returns what stands for a value that one value stands for."""
+        found = self.values.get(value, [value])
+        assert len(found) == 1, "several values stand for it"
+        return found[0]
+
+    def translate(self, op: ir.Operation) -> None:
+        """Creates what an op becomes."""
+        with op.location:
+            if op.name == "scf.for":
+                self._for(op)
+            elif op.name == "scf.if":
+                self._if(op)
+            elif not self.operation(op):
+                self.clone(op)
+
+    def clone(self, op: ir.Operation) -> None:
+        """Creates an op as it is.
+
+        Raises:
+            Refusal: an operand that several values stand for.
+        """
+        for inner in walk(op):
+            for operand in inner.operands:
+                if len(self.values.get(operand, [operand])) != 1:
+                    raise Refusal(op, f"{op.name} of a tile or a vector that several stand for")
+        copy = op.clone().operation
+        for inner in walk(copy):
+            for number, operand in enumerate(inner.operands):
+                if operand in self.values:
+                    inner.operands[number] = self.one(operand)
+        for old, new in zip(op.results, copy.results):
+            self.values[old] = [new]
+
+    def _for(self, op: ir.Operation) -> None:
+        old = body_of(op)
+        carried, given = list(old.arguments)[1:], list(op.operands)[BOUNDS:]
+        initial = [self.expanded(op, like, value) for like, value in zip(carried, given)]
+        bounds = [self.one(operand) for operand in list(op.operands)[:BOUNDS]]
+        loop = scf.ForOp(*bounds, [value for values in initial for value in values])
+        for name, attribute in attributes_of(op).items():
+            loop.operation.attributes[name] = attribute
+        arguments, results = list(loop.body.arguments), list(loop.results)
+        self.values[old.arguments[0]] = [arguments.pop(0)]
+        for argument, result, value, values in zip(carried, op.results, given, initial):
+            self.values[argument], arguments = arguments[: len(values)], arguments[len(values) :]
+            self.values[result], results = results[: len(values)], results[len(values) :]
+            self.carry(op, argument, value)
+            self.carry(op, result, value)
+        with ir.InsertionPoint(loop.body):
+            self._body(old, carried)
+
+    def _body(self, old: ir.Block, likes: Sequence[ir.Value]) -> None:
+        for inner in operations_of(old)[:-1]:
+            self.translate(inner)
+        end = terminator_of(old)
+        yielded = []
+        for like, value in zip(likes, end.operands):
+            self.carry(end, like, value)
+            yielded += self.expanded(end, like, value)
+        with end.location:
+            scf.yield_(yielded)
+
+    def _if(self, op: ir.Operation) -> None:
+        likes = list(op.results)
+        types = [self.types_of(like) for like in likes]
+        has_else = len(op.regions[1].blocks) > 0
+        branch = scf.IfOp(self.one(op.operands[0]), [type_ for each in types for type_ in each], has_else=has_else)
+        results = list(branch.results)
+        for like, each in zip(likes, types):
+            self.values[like], results = results[: len(each)], results[len(each) :]
+        blocks = [branch.then_block] + ([branch.else_block] if has_else else [])
+        for old, new in zip(op.regions, blocks):
+            with ir.InsertionPoint(new):
+                self._body(old.blocks[0], likes)

@@ -1,0 +1,216 @@
+"""`tc.tiles_to_xegpu`: writes the tiles of subgroups as descriptors and 2D block operations of XeGPU."""
+
+from dataclasses import dataclass
+
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.tile_exchange import zero_of
+from stepladder.extension.lib.translation import Translation
+from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.printed import keyword
+from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.types import byte_width, strides_of
+from stepladder.mlir.xetile.tile_type import TileType, is_tile, read_tile, segments
+
+
+class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
+    """Replaces tiles of subgroups by descriptors of XeGPU, and their offsets by indices that loops carry.
+
+    A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
+    are zero by the hardware's bounds.
+
+    Operands: a handle to any op; the launches below are rewritten.
+    Refuses: tiles of work-groups; bases that are not static memrefs of two dimensions in global memory, or whose rows
+        are not those of a 2D block operation (a pitch of at least 64 bytes, a multiple of 16); padding other than zero;
+        scatter tiles, tiles of shared local memory, atomic updates; partial reductions and broadcasts.
+    """
+
+    target: Handle
+
+
+_DYNAMIC = -(2**63)  # stands for an offset that is an operand
+# Cache hints of the levels 1 to 3, by locality.
+_HINTS = (
+    ("uncached", "uncached", "uncached"),
+    ("uncached", "uncached", "cached"),
+    ("uncached", "cached", "cached"),
+    ("cached", "cached", "cached"),
+)
+_PITCH, _LEAST_PITCH = 16, 64  # bytes
+_LOWEST = {"add": 0.0, "maximumf": float("-inf"), "maxnumf": float("-inf")}
+
+
+@transform_op(TilesToXegpu)
+def tiles_to_xegpu(payload: ir.Operation, op: TilesToXegpu, rewriter: Rewriter) -> None:
+    """Writes the tiles of the launches below `payload` as descriptors; see the op."""
+    for launch in walk(payload, "gpu.launch"):
+        if any(inner.name.startswith("xetile.") for inner in walk(launch)):
+            _Conversion(launch).run(rewriter)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What a tile is beside its offsets: the descriptor of its matrix."""
+
+    descriptor: ir.Value
+    type: TileType
+
+
+def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attributes: dict) -> ir.Operation:
+    return ir.Operation.create(f"xegpu.{name}", results=results, operands=operands, attributes=attributes).operation
+
+
+class _Conversion(Translation):
+    """Converts one launch: two indices, row and column, stand for a tile."""
+
+    def __init__(self, launch: ir.Operation) -> None:
+        super().__init__(launch)
+        self.described: dict[ir.Value, _Described] = {}
+
+    def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
+        """Notes the descriptor of a carried tile, which is the same in all iterations."""
+        if is_tile(like.type):
+            if like in self.described and self.described[like] != self.described[value]:
+                raise Refusal(
+                    op, f"{op.name} makes a tile one of another xetile.init_tile: a carried tile keeps its own"
+                )
+            self.described[like] = self.described[value]
+
+    def types_of(self, like: ir.Value) -> list[ir.Type]:
+        """Returns the types of what stands for a carried value."""
+        return [ir.IndexType.get()] * 2 if is_tile(like.type) else [like.type]
+
+    def operation(self, op: ir.Operation) -> bool:
+        """Creates what an op of `xetile` becomes."""
+        dialect, _, name = op.name.partition(".")
+        if dialect != "xetile":
+            return False
+        convert = getattr(self, f"_{name}", None)
+        if convert is None or "wg_map" in op.attributes:
+            what = "of work-groups" if convert is not None else "of this kind"
+            raise Refusal(op, f"{op.name} {what} has no XeGPU form here: {', '.join(_FORMS)} of subgroups have one")
+        convert(op)
+        return True
+
+    def _init_tile(self, op: ir.Operation) -> None:
+        tile = read_tile(op.results[0].type)
+        (base,), offsets, _, _ = segments(op)
+        if tile.wg is not None or tile.scatter or tile.space != "global":
+            raise Refusal(op, "only a block tile of a subgroup, in global memory, has an XeGPU descriptor here")
+        if not isinstance(base.type, ir.MemRefType) or base.type.rank != 2 or not base.type.has_static_shape:
+            raise Refusal(
+                op, f"the base is {base.type}: an XeGPU descriptor is made of a static memref of two dimensions"
+            )
+        _check_rows(op, tile, base.type)
+        places = [self.one(offset) for offset in offsets]
+        source = self.one(base)
+        shape = list(tile.shape)
+        if tile.is_transposed:
+            source, shape = _row_major(source), shape[::-1]
+        described = ir.Type.parse(f"!xegpu.tensor_desc<{'x'.join(map(str, shape))}x{tile.element}>")
+        sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
+        descriptor = _xegpu("create_nd_tdesc", [source], [described], sizes).results[0]
+        self.described[op.results[0]] = _Described(descriptor, tile)
+        self.values[op.results[0]] = places
+
+    def _update_tile_offset(self, op: ir.Operation) -> None:
+        tile = op.operands[0]
+        self.described[op.results[0]] = self.described[tile]
+        deltas = [self.one(delta) for delta in list(op.operands)[1:]]
+        self.values[op.results[0]] = [arith.addi(place, delta) for place, delta in zip(self.values[tile], deltas)]
+
+    def _at(self, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
+        """Returns the descriptor and the offsets of a tile, as operands, and the attribute that says so."""
+        places = self.values[tile]
+        if self.described[tile].type.is_transposed:
+            places = places[::-1]
+        return [self.described[tile].descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
+
+    def _load_tile(self, op: ir.Operation) -> None:
+        tile = self.described[op.operands[0]].type
+        if "padding" in op.attributes and op.attributes["padding"].value != 0:
+            raise Refusal(op, "a 2D block load pads with zeros: another padding has no XeGPU form")
+        operands, attributes = self._at(op.operands[0])
+        shape = list(tile.shape)[::-1] if tile.is_transposed else list(tile.shape)
+        loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
+        self.values[op.results[0]] = [vector.transpose(tile.vector, loaded, [1, 0]) if tile.is_transposed else loaded]
+
+    def _store_tile(self, op: ir.Operation) -> None:
+        value, tile = self.one(op.operands[0]), self.described[op.operands[1]].type
+        if tile.is_transposed:
+            value = vector.transpose(ir.VectorType.get(list(tile.shape)[::-1], tile.element), value, [1, 0])
+        operands, attributes = self._at(op.operands[1])
+        _xegpu("store_nd", [value, *operands], [], attributes)
+
+    def _prefetch_tile(self, op: ir.Operation) -> None:
+        operands, attributes = self._at(op.operands[0])
+        hints = _HINTS[ir.IntegerAttr(op.attributes["locality"]).value]
+        for level, hint in enumerate(hints, 1):
+            attributes[f"l{level}_hint"] = ir.Attribute.parse(f"#xegpu.cache_hint<{hint}>")
+        _xegpu("prefetch_nd", operands, [], attributes)
+
+    def _tile_mma(self, op: ir.Operation) -> None:
+        operands = [self.one(operand) for operand in op.operands]
+        type_ = ir.VectorType(op.results[0].type)
+        if len(operands) < 3:
+            operands.append(arith.constant(type_, zero_of(type_)))
+        self.values[op.results[0]] = [_xegpu("dpas", operands, [type_], {}).results[0]]
+
+    def _transpose(self, op: ir.Operation) -> None:
+        made = vector.transpose(op.results[0].type, self.one(op.operands[0]), [1, 0])
+        self.values[op.results[0]] = [made]
+
+    def _broadcast(self, op: ir.Operation) -> None:
+        if "broadcast_size" in op.attributes:
+            raise Refusal(op, "a broadcast with broadcast_size has no XeGPU form here")
+        self.values[op.results[0]] = [vector.broadcast(op.results[0].type, self.one(op.operands[0]))]
+
+    def _reduction(self, op: ir.Operation) -> None:
+        kind = keyword(op.attributes["kind"])
+        source, result = ir.VectorType(op.operands[0].type), ir.VectorType(op.results[0].type)
+        if (
+            "reduction_size" in op.attributes
+            or kind not in _LOWEST
+            or not isinstance(source.element_type, ir.FloatType)
+        ):
+            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_LOWEST)} has an XeGPU form here")
+        axis = ir.IntegerAttr(op.attributes["dims"][0]).value
+        flat = ir.VectorType.get([source.shape[1 - axis]], source.element_type)
+        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _LOWEST[kind]))
+        reduced = vector.multi_reduction(
+            op.attributes["kind"], self.one(op.operands[0]), arith.constant(flat, first), [axis]
+        )
+        self.values[op.results[0]] = [vector.shape_cast(result, reduced)]
+
+
+_FORMS = tuple(name[1:] for name in vars(_Conversion) if name[0] == "_" and name[1] != "_" and name != "_at")
+
+
+def _row_major(view: ir.Value) -> ir.Value:
+    """Returns the row-major matrix of a column-major view."""
+    source = producer(view)
+    if source is not None and source.name == "memref.transpose":
+        return source.operands[0]
+    type_ = ir.MemRefType(view.type)
+    rows, columns = type_.shape
+    _, pitch = strides_of(type_) or (1, rows)
+    layout = ir.StridedLayoutAttr.get(0, [pitch or rows, 1])
+    turned = ir.MemRefType.get([columns, rows], type_.element_type, layout=layout, memory_space=type_.memory_space)
+    permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation([1, 0]))
+    return ir.Operation.create(
+        "memref.transpose", results=[turned], operands=[view], attributes={"permutation": permutation}
+    ).results[0]
+
+
+def _check_rows(op: ir.Operation, tile: TileType, base: ir.MemRefType) -> None:
+    """Refuses a matrix whose rows no 2D block operation can access."""
+    strides = strides_of(base)
+    pitch = strides[1 if tile.is_transposed else 0] if strides else None
+    if pitch is None:
+        raise Refusal(op, f"the pitch of {base} is not static")
+    size = pitch * byte_width(base.element_type)
+    if size % _PITCH or size < _LEAST_PITCH:
+        raise Refusal(
+            op,
+            f"the rows of {base} are {size} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
+            f"multiple of {_PITCH}",
+        )

@@ -1,0 +1,86 @@
+"""The `wg_map` of a vector: that of the operation that defines it, found through loops and elementwise ops."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer
+from stepladder.mlir.xetile.tile_type import is_tile, map_attribute, read_tile
+from stepladder.mlir.xetile.wg_map import WgMap, Wrong
+
+_FOR_OPERANDS = 3  # of scf.for before its initial values
+
+
+def map_of(value: ir.Value, seen: frozenset[tuple[int, int]] = frozenset()) -> WgMap | None:
+    """Returns the map that a vector is distributed by; None where nothing says it, as of a constant.
+
+    Args:
+        value: a vector.
+        seen: loop-carried values that are being looked at.
+
+    Raises:
+        Wrong: an elementwise op of vectors with different maps.
+    """
+    op = producer(value)
+    if op is None:
+        return _of_argument(value, seen)
+    if op.name.startswith("xetile."):
+        if "wg_map" in op.attributes:
+            return map_attribute(op)
+        tiles = [operand.type for operand in op.operands if is_tile(operand.type)]
+        return read_tile(tiles[0]).wg if tiles else None
+    if op.name == "scf.for":
+        number = ir.OpResult(value).result_number
+        return _of_loop(op, number, seen)
+    if op.name == "scf.if":
+        return _of_branches(op, ir.OpResult(value).result_number, seen)
+    if op.name.split(".")[0] in ("arith", "math"):
+        return _of_elementwise(op, seen)
+    return map_attribute(op)
+
+
+def _of_argument(value: ir.Value, seen: frozenset) -> WgMap | None:
+    argument = ir.BlockArgument(value)
+    parent = argument.owner.owner
+    if parent is None or parent.name != "scf.for" or argument.arg_number == 0:
+        return None
+    return _of_loop(parent.operation, argument.arg_number - 1, seen)
+
+
+def _of_loop(loop: ir.Operation, number: int, seen: frozenset) -> WgMap | None:
+    """Returns the map of a value that a loop carries: that of its initial value, or of what the loop yields."""
+    key = hash(loop), number
+    if key in seen:
+        return None
+    inner = seen | {key}
+    first = map_of(loop.operands[_FOR_OPERANDS + number], inner)
+    operations = list(loop.regions[0].blocks[0].operations)
+    return first or map_of(operations[-1].operands[number], inner)
+
+
+def _of_branches(op: ir.Operation, number: int, seen: frozenset) -> WgMap | None:
+    for region in op.regions:
+        if len(region.blocks):
+            found = map_of(list(region.blocks[0].operations)[-1].operands[number], seen)
+            if found is not None:
+                return found
+    return None
+
+
+def _of_elementwise(op: ir.Operation, seen: frozenset) -> WgMap | None:
+    found = None
+    try:
+        found = map_attribute(op)
+    except Wrong as wrong:
+        raise Wrong(f"{op.name}: {wrong}", op) from None
+    for operand in op.operands:
+        if not isinstance(operand.type, ir.VectorType):
+            continue
+        other = map_of(operand, seen)
+        if found is not None and other is not None and other != found:
+            raise Wrong(
+                f"{op.name}: vectors of an elementwise op have one map, and these have {found} and {other}: "
+                "xetile.convert_layout gives one of them the other's",
+                op,
+            )
+        found = found or other
+    return found

@@ -1,0 +1,214 @@
+"""Rules of the `xetile` operations on vectors: shapes, element types, and the derivation of `wg_map`."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import keyword
+from stepladder.mlir.xetile.derive import map_of
+from stepladder.mlir.xetile.tile_type import map_attribute, numbers, read_wg_map, size_attribute
+from stepladder.mlir.xetile.wg_map import WgMap, Wrong
+
+_EITHER = ("add", "mul")
+REDUCTIONS = {
+    True: (*_EITHER, "minnumf", "maxnumf", "minimumf", "maximumf"),  # of floating-point numbers
+    False: (*_EITHER, "minsi", "minui", "maxsi", "maxui", "and", "or", "xor"),
+}
+
+
+def _vector(value: ir.Value, what: str) -> ir.VectorType:
+    type_ = value.type
+    if not isinstance(type_, ir.VectorType) or type_.rank != 2 or type_.scalable:
+        raise Wrong(f"{what} is {type_}: it is a vector of two static dimensions")
+    return type_
+
+
+def _result_map(op: ir.Operation, derived: WgMap | None) -> WgMap | None:
+    """Returns the map of an op's result, checked against its shape.
+
+    Args:
+        derived: the map that the result would have by those of the operands, None if they have none.
+    """
+    found = map_attribute(op)
+    if found is None and derived is not None:
+        raise Wrong(f"its operands are distributed to subgroups, and it has no wg_map: wg_map = {derived} is derived")
+    if found is not None:
+        found.check_shape(ir.VectorType(op.results[0].type).shape)
+    return found
+
+
+def _check_operand(op: ir.Operation, number: int, name: str, derived: WgMap, attribute: str = "") -> None:
+    """Checks the map of an operand, its own and the one that an attribute says, against the derived one."""
+    given = map_attribute(op, attribute) if attribute else None
+    if given is not None and given != derived:
+        raise Wrong(f"{attribute} is {given}, and the map derived from wg_map is {derived}")
+    found = map_of(op.operands[number])
+    if found is not None and found != derived:
+        raise Wrong(
+            f"{name} is distributed by {found}, and the map derived from wg_map is {derived}: xetile.convert_layout "
+            "gives it that"
+        )
+    derived.check_shape(_vector(op.operands[number], name).shape)
+
+
+def tile_mma(op: ir.Operation) -> None:
+    """The product of two vectors, added to a third one."""
+    names = ("A", "B", "C")
+    vectors = [_vector(value, name) for value, name in zip(op.operands, names)]
+    a, b = vectors[:2]
+    d = _vector(op.results[0], "the result")
+    (m, k), (k_b, n) = a.shape, b.shape
+    if k != k_b:
+        raise Wrong(f"A is {m} x {k} and B is {k_b} x {n}: the columns of A are the rows of B")
+    if list(d.shape) != [m, n]:
+        raise Wrong(f"A is {m} x {k} and B is {k} x {n}: the result is {m} x {n}, not {d.shape[0]} x {d.shape[1]}")
+    if len(vectors) > 2 and vectors[2] != d:
+        raise Wrong(f"C is {vectors[2]}, and the result is {d}: they are of one type")
+    if a.element_type != b.element_type:
+        raise Wrong(f"A has elements of {a.element_type} and B of {b.element_type}: they are of one type")
+    _check_sums(a.element_type, d.element_type)
+    maps = [map_of(value) for value in list(op.operands)[:2]]
+    both = WgMap(maps[0].sg_layout, (maps[0].sg_data[0], maps[1].sg_data[1])) if maps[0] and maps[1] else None
+    wg = _result_map(op, both)
+    if wg is None:
+        return
+    _check_operand(op, 0, "A", WgMap(wg.sg_layout, (wg.sg_data[0], k)), "wg_map_a")
+    _check_operand(op, 1, "B", WgMap(wg.sg_layout, (k, wg.sg_data[1])), "wg_map_b")
+    if len(vectors) > 2:
+        _check_operand(op, 2, "C", wg)
+
+
+def _check_sums(operand: ir.Type, sums: ir.Type) -> None:
+    if isinstance(operand, ir.FloatType):
+        if not isinstance(sums, ir.FloatType) or sums.width < operand.width:
+            raise Wrong(f"products of {operand} are added in a floating-point type at least as wide, not in {sums}")
+    elif not isinstance(operand, ir.IntegerType) or not isinstance(sums, ir.IntegerType) or sums.width != 32:
+        raise Wrong(f"products of {operand} are added in i32, not in {sums}")
+
+
+def _check_elements(source: ir.VectorType, result: ir.VectorType) -> None:
+    if source.element_type != result.element_type:
+        raise Wrong(f"the result has elements of {result.element_type}, and the source of {source.element_type}")
+
+
+def transpose(op: ir.Operation) -> None:
+    """A vector with its dimensions exchanged."""
+    source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
+    permutation = numbers(op.attributes["permutation"], "permutation") if "permutation" in op.attributes else ()
+    if permutation != (1, 0):
+        raise Wrong(f"permutation = {list(permutation)}: it is [1, 0]")
+    _check_elements(source, result)
+    rows, columns = source.shape
+    if list(result.shape) != [columns, rows]:
+        raise Wrong(f"the source is {rows} x {columns}: the result is {columns} x {rows}, not {_size(result)}")
+    found = map_of(op.operands[0])
+    wg = _result_map(op, found.transposed if found else None)
+    if wg is None:
+        return
+    for given, what in ((map_attribute(op, "wg_map_source"), "wg_map_source"), (found, "the map of the source")):
+        # In registers, where each subgroup owns the transposed block already; else through shared local memory.
+        if given is not None and given != wg.transposed and not wg.owns_alike(given, result.shape, transposed=True):
+            raise Wrong(
+                f"{what} is {given}, and the map derived from wg_map is {wg.transposed}: another one is right only if "
+                "each subgroup owns the transpose of what it owns of the source"
+            )
+
+
+def _size(type_: ir.VectorType) -> str:
+    return " x ".join(map(str, type_.shape))
+
+
+def _dimension(op: ir.Operation) -> int:
+    dims = numbers(op.attributes["dims"], "dims") if "dims" in op.attributes else ()
+    if len(dims) != 1 or dims[0] not in (0, 1):
+        raise Wrong(f"dims = {list(dims)}: it is [0] or [1]")
+    return dims[0]
+
+
+def _replaced(pair: tuple[int, int], axis: int, number: int) -> tuple[int, int]:
+    return (number, pair[1]) if axis == 0 else (pair[0], number)
+
+
+def reduction(op: ir.Operation) -> None:
+    """A vector reduced along a dimension, all of it or in groups of `reduction_size` elements."""
+    source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
+    axis = _dimension(op)
+    _check_elements(source, result)
+    text = str(op.attributes["kind"]) if "kind" in op.attributes else ""
+    allowed = REDUCTIONS[isinstance(source.element_type, ir.FloatType)]
+    if not text.startswith("#vector.kind<") or keyword(text) not in allowed:
+        raise Wrong(
+            f"kind = {text or 'none'} is none for elements of {source.element_type}: #vector.kind<...> of "
+            f"{', '.join(allowed)}"
+        )
+    size = size_attribute(op, "reduction_size")
+    length = source.shape[axis]
+    if size is not None and length % size:
+        raise Wrong(f"reduction_size = {size} does not divide the {length} elements of dimension {axis}")
+    wanted = list(_replaced((source.shape[0], source.shape[1]), axis, length // (size or length)))
+    if list(result.shape) != wanted:
+        raise Wrong(f"the result is {_size(result)}, and {wanted[0]} x {wanted[1]} is right")
+    found = map_of(op.operands[0])
+    if found is not None and found.sg_data[axis] % (size or length):
+        what = f"a multiple of reduction_size = {size}" if size else f"the {length} elements that are reduced"
+        raise Wrong(
+            f"the source is distributed by {found}: sg_data[{axis}] must be {what}, since a subgroup reduces what it "
+            "owns; xetile.convert_layout gives the source such a map"
+        )
+    derived = (
+        WgMap(found.sg_layout, _replaced(found.sg_data, axis, found.sg_data[axis] // (size or length)))
+        if found
+        else None
+    )
+    wg = _result_map(op, derived)
+    if wg is not None:
+        whole = wg.sg_data[axis] * size if size else length
+        _check_operand(op, 0, "the source", WgMap(wg.sg_layout, _replaced(wg.sg_data, axis, whole)), "wg_map_source")
+
+
+def broadcast(op: ir.Operation) -> None:
+    """A vector stretched along a dimension: each element fills a block of `broadcast_size`, or the whole dimension."""
+    source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
+    axis = _dimension(op)
+    _check_elements(source, result)
+    size = size_attribute(op, "broadcast_size")
+    if size is None and source.shape[axis] != 1:
+        raise Wrong(
+            f"dimension {axis} of the source has {source.shape[axis]} elements: it has 1, or broadcast_size says how "
+            "many each of them fills"
+        )
+    wanted = source.shape[axis] * size if size else result.shape[axis]
+    if result.shape[axis] != wanted or result.shape[1 - axis] != source.shape[1 - axis]:
+        right = list(_replaced((source.shape[0], source.shape[1]), axis, wanted))
+        raise Wrong(f"the result is {_size(result)}, and {right[0]} x {right[1]} is right")
+    found = map_of(op.operands[0])
+    repeats = size or result.shape[axis]
+    wg = _result_map(op, WgMap(found.sg_layout, _replaced(found.sg_data, axis, repeats)) if found else None)
+    if wg is None:
+        return
+    if size and wg.sg_data[axis] % size:
+        raise Wrong(f"sg_data[{axis}] = {wg.sg_data[axis]} of wg_map is no multiple of broadcast_size = {size}")
+    own = wg.sg_data[axis] // size if size else 1
+    _check_operand(op, 0, "the source", WgMap(wg.sg_layout, _replaced(wg.sg_data, axis, own)), "wg_map_source")
+
+
+def convert_layout(op: ir.Operation) -> None:
+    """A vector distributed by another map."""
+    source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
+    if source != result:
+        raise Wrong(f"the source is {source}, and the result {result}: only the map changes")
+    if "wg_map" not in op.attributes:
+        raise Wrong("it has no wg_map, which is the map of its result")
+    wg = read_wg_map(op.attributes["wg_map"])
+    wg.check_shape(result.shape)
+    found, given = map_of(op.operands[0]), map_attribute(op, "wg_map_source")
+    if found is not None and given is not None and found != given:
+        raise Wrong(f"the source is distributed by {found}, and wg_map_source is {given}: they must be the same")
+    before = found or given
+    if before is None:
+        raise Wrong("nothing says the map of the source: wg_map_source gives it")
+    before.check_shape(source.shape)
+    if before.subgroups != wg.subgroups:
+        raise Wrong(
+            f"the source is distributed to {before.subgroups} subgroups, and wg_map to {wg.subgroups}: both are of one "
+            "work-group"
+        )

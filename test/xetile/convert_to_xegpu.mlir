@@ -1,0 +1,128 @@
+// Tiles of subgroups become descriptors; loops carry the offsets of a tile, of which one is constant here.
+//
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step convert_to_xegpu --split-input-file --verify-diagnostics
+// RUN: %{opt} | FileCheck %s
+
+// CHECK-LABEL: func.func @loop(
+// CHECK: [[a:%.+]] = xegpu.create_nd_tdesc %A : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>
+// The block of the row-major matrix, whose dimensions are exchanged.
+// CHECK: [[b:%.+]] = xegpu.create_nd_tdesc %B : memref<64x64xf16> -> !xegpu.tensor_desc<32x16xf16>
+// CHECK: [[end:%.+]]:2 = scf.for {{.*}} iter_args([[sum:%.+]] = %{{.*}}, [[j:%.+]] = %c0) -> (vector<8x32xf32>, index)
+// CHECK: [[va:%.+]] = xegpu.load_nd [[a]]{{\[}}%c0, [[j]]]{{.*}} : !xegpu.tensor_desc<8x16xf16> -> vector<8x16xf16>
+// CHECK: [[rows:%.+]] = xegpu.load_nd [[b]]{{.*}} : !xegpu.tensor_desc<32x16xf16> -> vector<32x16xf16>
+// CHECK: [[vb:%.+]] = vector.transpose [[rows]], [1, 0] : vector<32x16xf16> to vector<16x32xf16>
+// CHECK: xegpu.dpas [[va]], [[vb]], [[sum]]
+// CHECK: xegpu.prefetch_nd [[a]]{{\[}}%c0, [[j]]] <{l1_hint = #xegpu.cache_hint<uncached>, l2_hint = #xegpu.cache_hint<cached>, l3_hint = #xegpu.cache_hint<cached>}>
+// CHECK: xegpu.store_nd [[end]]#0
+// CHECK-NOT: xetile
+#column = #xetile.tile_attr<{order = [0, 1]}>
+!a = !xetile.tile<vector<8x16xf16>, unit>
+!b = !xetile.tile<vector<16x32xf16>, #column>
+!c = !xetile.tile<vector<8x32xf32>, unit>
+func.func @loop(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %view = memref.transpose %B (i, j) -> (j, i) : memref<64x64xf16> to memref<64x64xf16, strided<[1, 64]>>
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<64x64xf16>, index, index) -> !a
+    %tb = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<64x64xf16, strided<[1, 64]>>, index, index) -> !b
+    %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<64x64xf32>, index, index) -> !c
+    %zero = arith.constant dense<0.0> : vector<8x32xf32>
+    %sum, %last = scf.for %k = %c0 to %c64 step %c16 iter_args(%acc = %zero, %here = %ta) -> (vector<8x32xf32>, !a) {
+      %va = "xetile.load_tile"(%here) : (!a) -> vector<8x16xf16>
+      %vb = "xetile.load_tile"(%tb) : (!b) -> vector<16x32xf16>
+      %d = "xetile.tile_mma"(%va, %vb, %acc)
+        : (vector<8x16xf16>, vector<16x32xf16>, vector<8x32xf32>) -> vector<8x32xf32>
+      "xetile.prefetch_tile"(%here) {locality = 2 : i32} : (!a) -> ()
+      %next = "xetile.update_tile_offset"(%here, %c0, %c16) : (!a, index, index) -> !a
+      scf.yield %d, %next : vector<8x32xf32>, !a
+    }
+    "xetile.store_tile"(%sum, %tc) : (vector<8x32xf32>, !c) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x36xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{the rows of memref<64x36xf16> are 72 bytes apart, and 2D block operations need at least 64, a multiple of 16}}
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x36xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!t = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{memory_space = 3}>>
+func.func @refused(%A: memref<64x64xf16, 3>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{only a block tile of a subgroup, in global memory, has an XeGPU descriptor here}}
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, 3>, index, index) -> !t
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<2x64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{an XeGPU descriptor is made of a static memref of two dimensions}}
+    %t = "xetile.init_tile"(%A, %c0, %c0, %c0) {operandSegmentSizes = array<i32: 1, 3, 0, 0>} : (memref<2x64x64xf16>, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    // expected-error @+1 {{another padding has no XeGPU form}}
+    %v = "xetile.load_tile"(%t) {padding = 1.0 : f16} : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    // expected-error @+1 {{xetile.atomic_rmw of this kind has no XeGPU form here: init_tile, update_tile_offset, load_tile}}
+    %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,99 @@
+// Each subgroup gets the blocks that the map gives it, in rounds along both dimensions.
+//
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step distribute_to_subgroups --split-input-file --verify-diagnostics
+// RUN: %{opt} | FileCheck %s
+
+// CHECK-LABEL: func.func @rounds(
+// CHECK: [[sg:%.+]] = gpu.subgroup_id
+// The table of the RFC: two subgroups in a row share their rows, and each has two blocks.
+// CHECK: [[r:%.+]] = arith.divui [[sg]], %c2
+// CHECK: [[row:%.+]] = arith.muli [[r]], %c32
+// CHECK: [[second:%.+]] = arith.addi [[row]], %c64
+// CHECK: "xetile.init_tile"(%A, [[row]], %c0){{.*}} -> !xetile.tile<vector<32x128xf16>, unit>
+// CHECK: "xetile.init_tile"(%A, [[second]], %c0){{.*}} -> !xetile.tile<vector<32x128xf16>, unit>
+// CHECK-COUNT-2: xetile.load_tile
+// CHECK-COUNT-2: arith.addf {{.*}} : vector<32x128xf16>
+// CHECK-COUNT-2: xetile.store_tile
+// CHECK-NOT: wg_map
+#map = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 128]}>
+!t = !xetile.tile<vector<128x128xf16>, #xetile.tile_attr<{wg = #map}>>
+func.func @rounds(%A: memref<128x128xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c64, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<128x128xf16>, index, index) -> !t
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<128x128xf16>
+    %two = arith.constant dense<2.0> : vector<128x128xf16>
+    %w = arith.addf %v, %two : vector<128x128xf16>
+    "xetile.store_tile"(%w, %t) : (vector<128x128xf16>, !t) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 128]}>
+!t = !xetile.tile<vector<128x128xf16>, #xetile.tile_attr<{wg = #map}>>
+func.func @threads(%A: memref<128x128xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  // expected-error @+1 {{the maps have 4 subgroups of 16 threads, and the launch 128 threads: 64 are right}}
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c128, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<128x128xf16>, index, index) -> !t
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
+// A vector that comes from elsewhere.
+#map = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 128]}>
+!t = !xetile.tile<vector<128x128xf16>, #xetile.tile_attr<{wg = #map}>>
+func.func @unknown(%A: memref<128x128xf16>, %v: vector<128x128xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c64, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<128x128xf16>, index, index) -> !t
+    // expected-error @+1 {{xetile.store_tile: nothing says how the vector is distributed}}
+    "xetile.store_tile"(%v, %t) : (vector<128x128xf16>, !t) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
+// An exchange that shared local memory has no room for: 256 KB of which the columns cannot be divided into parts.
+#from = #xetile.wg_map<{sg_layout = [1, 4], sg_data = [256, 64]}>
+#to = #xetile.wg_map<{sg_layout = [4, 1], sg_data = [64, 32]}>
+!t = !xetile.tile<vector<256x256xf32>, #xetile.tile_attr<{wg = #from}>>
+!u = !xetile.tile<vector<256x256xf32>, #xetile.tile_attr<{wg = #to}>>
+func.func @large(%A: memref<256x256xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c64, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<256x256xf32>, index, index) -> !t
+    %u = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
+      : (memref<256x256xf32>, index, index) -> !u
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<256x256xf32>
+    // expected-error @+1 {{the vector has 262144 bytes and shared local memory 65536}}
+    %w = "xetile.convert_layout"(%v) {wg_map = #to} : (vector<256x256xf32>) -> vector<256x256xf32>
+    "xetile.store_tile"(%w, %u) : (vector<256x256xf32>, !u) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}

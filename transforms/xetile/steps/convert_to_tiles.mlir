@@ -1,0 +1,47 @@
+// Converts the matmul to a XeTile program at work-group level.
+//
+// A work-group computes a tile of C with block_m x block_n elements, and moves a tile of A and a tile of B along k. A tile
+// is a block of a matrix that knows the matrix's bounds: loads beyond it give zeros and stores there are left out, so that
+// sizes which the tiles do not divide need no code for the edges. The `wg_map` of each tile says what a subgroup owns:
+// sg_m x sg_n elements of C. A column-major operand is indexed as a row-major one, with order = [0, 1].
+//
+// Source: the XeTile RFC, appendix 2.1 without its prefetches.
+//
+// Before:
+//   %product = linalg.matmul ins(%a, %b : ...) outs(%c : tensor<512x512xf32>)
+//   bufferization.materialize_in_destination %product in restrict writable %C
+// After, with tiles of 256 x 256 x 32:
+//   scf.forall (%i, %j) in (2, 2) {
+//     %a_tile = xetile.init_tile %A[%i * 256, 0] : !xetile.tile<vector<256x32xf16>, wg = ...>
+//     ...
+//     %sum, ... = scf.for %k = 0 to 512 step 32 iter_args(%acc, %a_here = %a_tile, %b_here = %b_tile) {
+//       %va = xetile.load_tile %a_here
+//       %vb = xetile.load_tile %b_here
+//       %vc = xetile.tile_mma %va, %vb, %acc {wg_map = ...}
+//       %a_next = xetile.update_tile_offset %a_here, 0, 32
+//       ...
+//     }
+//     xetile.store_tile %sum, %c_tile
+//   } {mapping = [#gpu.block<y>, #gpu.block<x>]}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @convert_to_tiles(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "not has_consumer",
+         message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
+        {condition = "not batched", message = "a batch of matmuls has no tile form"},
+        {condition = "block_m % sg_m == 0 and block_n % sg_n == 0",
+         message = "the tile of a work-group must be divided by those of its subgroups"},
+        {condition = "subgroups in [1, 2, 4, 8, 16, 32, 64]",
+         message = "a work-group has up to 64 subgroups, block_m / sg_m * (block_n / sg_n)"}
+      ]} {
+    "tc.matmul_to_tiles"(%module) {
+      block_m = 256 : i64, block_n = 256 : i64, block_k = 32 : i64, sg_m = 32 : i64, sg_n = 64 : i64,
+      knobs = {block_m = "block_m", block_n = "block_n", block_k = "block_k", sg_m = "sg_m", sg_n = "sg_n"}
+    } : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

@@ -1,0 +1,27 @@
+// Gives each subgroup its own blocks of the tiles: the program is at subgroup level afterwards.
+//
+// A vector of a work-group is in the registers of its subgroups. The `wg_map` says which subgroup owns which block; an
+// index computed of the subgroup's number takes the place of the map. A subgroup that owns several blocks of a tile, in
+// rounds, gets a tile for each of them. `convert_layout`, and a `transpose` whose blocks other subgroups own, store to
+// shared local memory and load again, between barriers; a vector for which it is too small is exchanged in parts.
+//
+// Source: the XeTile RFC, "Workgroup Level XeTile extension".
+//
+// Before, with sg_layout = [8, 4] and sg_data = [32, 64]:
+//   %sum = xetile.tile_mma %a, %b, %acc {wg_map = ...} : ... -> vector<256x256xf32>
+//   xetile.store_tile %sum, %tile : vector<256x256xf32>, !xetile.tile<vector<256x256xf32>, wg = ...>
+// After:
+//   %sg = gpu.subgroup_id
+//   %tile = xetile.init_tile %C[%i + %sg floordiv 4 * 32, %j + %sg mod 4 * 64]
+//   %sum = xetile.tile_mma %a, %b, %acc : ... -> vector<32x64xf32>
+//   xetile.store_tile %sum, %tile : vector<32x64xf32>, !xetile.tile<vector<32x64xf32>>
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @distribute_to_subgroups(%module: !transform.any_op {transform.readonly}) {
+    "tc.distribute_tiles"(%module) {slm_bytes = 65536 : i64} : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

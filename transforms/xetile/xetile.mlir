@@ -1,0 +1,45 @@
+// XeTile programs for Intel GPUs: a matmul as tiles of work-groups, then of subgroups, then of matrix instructions.
+//
+// C = AB + C or C = AB of any sizes, f16, bf16 or i8. The programming model is that of the XeTile RFC; docs/xetile.md
+// describes it. The last IR is a kernel of XeGPU in blocks of the matrix instruction, which the emulator executes.
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
+      attributes {derived = {
+        // Loads beyond the matrices are padded. The rounding to C's type, and other elementwise ops, are refused.
+        whole_tiles = "0", rounds_c = "0", normalizes = "1",
+        subgroups = "block_m / sg_m * (block_n / sg_n)", threads = "subgroups * 16"
+      }} {
+    %block_m = transform.tune.knob<"block_m"> = 256 from options = [32, 64, 128, 256, 512]
+      {description = "rows of the tile of C that a work-group computes"} -> !transform.param<i64>
+    %block_n = transform.tune.knob<"block_n"> = 256 from options = [32, 64, 128, 256, 512]
+      {description = "columns of the tile of C that a work-group computes"} -> !transform.param<i64>
+    %block_k = transform.tune.knob<"block_k"> = 32 from options = [16, 32, 64]
+      {description = "depth of one step of the k loop"} -> !transform.param<i64>
+    %sg_m = transform.tune.knob<"sg_m"> = 32 from options = [8, 16, 32, 64]
+      {description = "rows of the tile of C that a subgroup computes"} -> !transform.param<i64>
+    %sg_n = transform.tune.knob<"sg_n"> = 64 from options = [16, 32, 64]
+      {description = "columns of the tile of C that a subgroup computes"} -> !transform.param<i64>
+    %distance = transform.tune.knob<"distance"> = 3 from options = [1, 2, 3, 4]
+      {description = "steps of the k loop between the prefetch of a tile and its load"} -> !transform.param<i64>
+    %chip = transform.tune.knob<"chip"> = "bmg" from options = ["pvc", "bmg"]
+      {description = "Intel GPU that the kernel is for"} -> !transform.any_param
+
+    // Tiles of work-groups.
+    transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @convert_to_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @prefetch_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @launch_subgroups failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // Tiles of subgroups.
+    transform.include @distribute_to_subgroups failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // XeGPU, of subgroups.
+    transform.include @convert_to_xegpu failures(propagate) (%module) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_subgroups failures(propagate) (%module, %chip)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
