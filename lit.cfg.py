@@ -24,6 +24,8 @@ config.environment["STEPLADDER_CACHE_DIR"] = os.path.join(config.test_exec_root,
 config.environment["STEPLADDER_TUNING_DATABASE"] = os.path.join(config.test_exec_root, "no-such-tuning.json")
 # Tables keep their width and carry no colours, whatever terminal runs the tests.
 config.environment["NO_COLOR"] = "1"
+# Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
+config.environment["OPENBLAS_NUM_THREADS"] = "1"
 for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
@@ -39,7 +41,7 @@ config.substitutions += [
     ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
     ("%inputs", os.path.join(here, "test", "inputs")),
     ("%refused", f"{run} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
-    ("FileCheck", f"{python} -m filecheck" if not shutil.which("filecheck") else "filecheck"),
+    ("FileCheck", f"{python} {os.path.join(here, 'test', 'inputs', 'run_filecheck.py')}"),
 ]
 
 # A stock mlir-opt, under the name that distributions give it.

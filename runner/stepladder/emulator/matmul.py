@@ -48,11 +48,12 @@ class EmulatedExecutor:
         roles: which operand an argument is, as number -> "a", "b", "c", "ab", "d0" and so on; others are not used, and
             hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
+        count: count memory traffic and instructions.
         progress: called with the number of blocks that have ended, and of all.
 
     Attributes:
         findings: of all launches, each once.
-        counters: of the last launch.
+        counters: of the last launch; None without `count`.
         seconds, steps: of all launches.
     """
 
@@ -62,11 +63,13 @@ class EmulatedExecutor:
         roles: Mapping[int, str],
         *,
         sanitize: bool = True,
+        count: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.emulation = emulation
         self.roles = dict(roles)
         self.sanitize = sanitize
+        self.count = count
         self.progress = progress
         self.findings: list[Finding] = []
         self.counters: Counters | None = None
@@ -86,7 +89,7 @@ class EmulatedExecutor:
             operands[operand_of(self.roles[number])].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
         ]
-        outcome = self.emulation.run(arguments, sanitize=self.sanitize, progress=self.progress)
+        outcome = self.emulation.run(arguments, sanitize=self.sanitize, count=self.count, progress=self.progress)
         known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
         self.findings += [
             finding
@@ -115,7 +118,8 @@ class StepReport:
     Attributes:
         step: its name.
         passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
-        check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost.
+        check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost, where
+            that was counted.
         unknown: why it cannot be run.
         is_unchanged: whether the step left the IR as it was.
     """
@@ -136,7 +140,9 @@ class StepReport:
         return [*shown, f"{more} more findings"] if more > 0 else shown
 
 
-def check_step(step: str, text: str, name: str, problem: Problem, reference: Program, seed: int = 0) -> StepReport:
+def check_step(
+    step: str, text: str, name: str, problem: Problem, reference: Program, seed: int = 0, *, count: bool = False
+) -> StepReport:
     """Runs the IR after a step on integers for which every sum is exact, with the sanitizer, in the current context.
 
     Args:
@@ -145,12 +151,13 @@ def check_step(step: str, text: str, name: str, problem: Problem, reference: Pro
         problem: types, shapes and layouts of what it computes.
         reference: what it must compute, and which operand an argument of the function is.
         seed: of the inputs.
+        count: count memory traffic and instructions.
     """
     try:
         emulation = Emulation(parse_payload(text, name), name=name)
     except StepladderError as error:
         return StepReport(step, None, unknown=error.message)
-    executor = EmulatedExecutor(emulation, reference.roles)
+    executor = EmulatedExecutor(emulation, reference.roles, count=count)
     try:
         report = check_exact(problem, reference, executor, seed)
     except Unsupported as error:
@@ -239,7 +246,7 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
 
 
 def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
-    """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run.
+    """Runs a pipeline over a small problem of a payload's kind, and the last of its IR that can be run, with counters.
 
     Args:
         text: the payload; `name`: its file.
@@ -259,7 +266,7 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     problem, reference, _ = _expected(text, name, request)
     run = run_pipeline(text, name, request)
     for step in reversed(run.steps):
-        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference)
+        report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference, count=True)
         if report.passed is not None:
             return problem, report
     raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")

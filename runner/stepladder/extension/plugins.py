@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stepladder.extension.lib import dialect, faults
 from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import ext, ir
+from stepladder.mlir.bindings import ext, import_dialects, ir
 from stepladder.runtime.errors import StepladderError, suggest
 
 ENTRY_POINTS = "stepladder.plugins"
@@ -110,6 +110,7 @@ def _any_package_declares_plugins() -> bool:
 
 def _register(owner: str, run: Callable[[], object]) -> None:
     """Runs a plug-in and registers all ops and dialects that it defines, or none of them."""
+    import_dialects()  # a plug-in may use the classes of ops
     before = dialect.registered()
     known = {name for names in before[2].values() for name in (op.OPERATION_NAME for op in names)}
     try:

@@ -7,18 +7,45 @@ Every other module imports MLIR from this one. Neither wheel has type stubs for 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import StepladderError
 
 
+class _Deferred(ModuleType):
+    """A module that is imported when something in it is first asked for.
+
+    Not `importlib.util.LazyLoader`, whose modules are imported as soon as they are looked up in `sys.modules`.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+@contextlib.contextmanager
+def _deferred(name: str) -> Iterator[None]:
+    """Defers the imports of a module in the block until something in the module is first asked for."""
+    module = sys.modules.setdefault(name, _Deferred(name))
+    try:
+        yield
+    finally:
+        if isinstance(module, _Deferred) and sys.modules.get(name) is module:
+            del sys.modules[name]
+
+
 def _find_prefix() -> str:
     for prefix in ("mlir", "torch_mlir"):
         try:
-            importlib.import_module(f"{prefix}.dialects.transform.interpreter")
+            # `ir` imports NumPy for attributes of arrays alone, for a third of the time of its import.
+            with _deferred("numpy"):
+                importlib.import_module(f"{prefix}.dialects.transform.interpreter")
             return prefix
         except ImportError:
             continue
@@ -30,34 +57,22 @@ def _find_prefix() -> str:
 PREFIX = _find_prefix()
 
 
-class _Dialect(ModuleType):
-    """A dialect's module that is imported when something in it is first asked for.
-
-    Not `importlib.util.LazyLoader`, whose modules are imported as soon as they are looked up in `sys.modules`.
-    """
-
-    def __getattr__(self, name: str) -> object:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
 def _dialect(name: str) -> ModuleType:
-    return _Dialect(f"{PREFIX}.dialects.{name}")
+    """Returns the module of a dialect, which is imported when something in it is first asked for.
 
-
-def _without_opdsl() -> ModuleType:
-    """Returns `linalg`, of which only the op classes are imported.
-
-    MLIR imports a dialect's module for the first op of the dialect that it hands to Python. That of `linalg` imports a
-    language for defining ops too, for as much time as a small pipeline takes; a module that holds its place until
-    something other than an op class is asked for keeps it out.
+    MLIR imports the module of a dialect for the first op of the dialect that it hands to Python, and has a class for
+    each op then. This package handles ops by name: modules that hold the places of the dialects keep the imports out,
+    which take half as long as a small pipeline. `import_dialects` undoes that.
     """
-    dialect = _dialect("linalg")
-    if dialect.__name__ in sys.modules:
-        return sys.modules[dialect.__name__]
-    importlib.import_module(f"{PREFIX}.dialects._linalg_ops_gen")
-    return sys.modules.setdefault(dialect.__name__, dialect)
+    module = f"{PREFIX}.dialects.{name}"
+    return sys.modules.setdefault(module, _Deferred(module))
+
+
+def _linalg() -> ModuleType:
+    """Returns `linalg`, of which only the op classes are imported: its module has a language for defining ops too."""
+    if f"{PREFIX}.dialects.linalg" not in sys.modules:
+        importlib.import_module(f"{PREFIX}.dialects._linalg_ops_gen")
+    return _dialect("linalg")
 
 
 if TYPE_CHECKING:
@@ -68,14 +83,14 @@ else:
     transform = importlib.import_module(f"{PREFIX}.dialects.transform")
 interpreter = importlib.import_module(f"{PREFIX}.dialects.transform.interpreter")
 passmanager = importlib.import_module(f"{PREFIX}.passmanager")
-# The payload's dialects.
+builtin = importlib.import_module(f"{PREFIX}.dialects.builtin")
+# The payload's other dialects.
 affine = _dialect("affine")
 arith = _dialect("arith")
 bufferization = _dialect("bufferization")
-builtin = _dialect("builtin")
 gpu = _dialect("gpu")
 irdl = _dialect("irdl")
-linalg = _without_opdsl()
+linalg = _linalg()
 llvm = _dialect("llvm")
 memref = _dialect("memref")
 nvgpu = _dialect("nvgpu")
@@ -84,9 +99,29 @@ scf = _dialect("scf")
 vector = _dialect("vector")
 
 
+def import_dialects() -> None:
+    """Imports the modules of the payload's dialects: from here on, ops that MLIR hands to Python have their classes.
+
+    `linalg` is left out, whose op classes are always there.
+    """
+    for dialect in (affine, arith, bufferization, gpu, llvm, memref, nvgpu, nvvm, scf, vector):
+        if isinstance(sys.modules.get(dialect.__name__), _Deferred):
+            del sys.modules[dialect.__name__]
+        importlib.import_module(dialect.__name__)
+
+
 def fill_builtin_region(operation: ir.Operation) -> None:
     """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it."""
-    importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg").fill_builtin_region(operation)
+    _native_linalg().fill_builtin_region(operation)
+
+
+def indexing_maps_of(operation: ir.Operation) -> list[ir.Attribute]:
+    """Returns the indexing maps of an op of `linalg`, one for each operand, as attributes."""
+    return list(_native_linalg().get_indexing_maps(operation))
+
+
+def _native_linalg() -> ModuleType:
+    return importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg")
 
 
 def set_dialect_module(name: str, module: ModuleType) -> None:

@@ -6,13 +6,15 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.element_types import ELEMENT_TYPES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # As MLIR prints a resource and a large constant: the bytes in hexadecimal, a resource's after its alignment.
 _HEX = re.compile(r'"0x([0-9A-Fa-f]*)"')
@@ -108,6 +110,8 @@ def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
     blobs = _HEX.findall(str(value))
     if blobs:
         return bytes.fromhex(blobs[-1])
+    import numpy as np  # few payloads have constants
+
     # MLIR prints as many digits as a number needs, and the bits of those that no digits say.
     texts = re.findall(r"[-+\w.]+", str(value).partition("dense<")[2].rpartition("> :")[0])
     bits = np.dtype(f"u{dtype.itemsize}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.payload.refusal import refuse
 
 # Named ops of linalg that are elementwise; others that are not in `linalg.generic` form are no consumers.
@@ -51,7 +52,7 @@ def parts(op: ir.Operation) -> tuple[list[ir.Value], ir.Value]:
 
 def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
     """Returns the indexing maps of a structured op, inputs first."""
-    return [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    return indexing_maps(op)
 
 
 def reads_output(op: ir.Operation) -> bool:

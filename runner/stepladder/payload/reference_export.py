@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
 from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
@@ -221,7 +222,7 @@ class _Export:
         )
 
     def _structured(self, op: ir.Operation) -> None:
-        maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+        maps = indexing_maps(op)
         body = op.regions[0].blocks[0]
         *inner, end = [item.operation for item in body.operations]
         inputs = list(op.operands)[: len(op.operands) - len(end.operands)]

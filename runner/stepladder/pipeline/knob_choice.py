@@ -7,15 +7,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder.measure.tuning.database import Database, problem_key
 from stepladder.pipeline import measured_knobs
-from stepladder.pipeline.cost_model import gpu, ranking
-from stepladder.pipeline.cost_model.gpu import Found
-from stepladder.pipeline.cost_model.space import Rule, Space
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline, Step
 from stepladder.pipeline.expressions import Value
 from stepladder.runtime.problem import Problem
+
+if TYPE_CHECKING:  # the cost model imports NumPy, and what names all knobs or runs without tuning does without both
+    from stepladder.pipeline.cost_model import ranking
+    from stepladder.pipeline.cost_model.gpu import Found
+    from stepladder.pipeline.cost_model.space import Space
 
 SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
 # The knob of the step that exchanges A and B.
@@ -83,7 +86,9 @@ class Query:
         Raises:
             StepladderError: an unknown key.
         """
-        return Found(gpu.load(self.gpu)) if self.gpu else gpu.for_target(self.target)
+        from stepladder.pipeline.cost_model import gpu
+
+        return gpu.Found(gpu.load(self.gpu)) if self.gpu else gpu.for_target(self.target)
 
 
 def space_of(pipeline: Pipeline, without: tuple[str, ...]) -> Space:
@@ -93,6 +98,8 @@ def space_of(pipeline: Pipeline, without: tuple[str, ...]) -> Space:
         pipeline: whose knobs are to be chosen.
         without: names of steps that are left out.
     """
+    from stepladder.pipeline.cost_model.space import Rule, Space
+
     steps = [step for step in pipeline.steps if step.name not in without]
     rules = [Rule(requirement.condition, _runs_if(step)) for step in steps for requirement in step.requires]
     return Space(
@@ -123,6 +130,8 @@ def rank(query: Query) -> ranking.Ranking | None:
     Exchanged operands are ranked beside where C has fewer rows than columns: `wgmma` counts columns in eights and rows
     in 64s.
     """
+    from stepladder.pipeline.cost_model import ranking
+
     space, gpu, accumulate = space_of(query.pipeline, query.without), query.found_gpu().gpu, query.problem.accumulate
     if query.exchanged is None:
         return ranking.rank(space, query.facts, accumulate, gpu, query.fixed)
@@ -165,6 +174,8 @@ _TRIED = 4
 
 
 def _tuned(query: Query, database: Path) -> Iterator[Choice]:
+    from stepladder.pipeline.cost_model import gpu
+
     entries = Database(database).find(
         problem_key(query.problem),
         digest(query.pipeline),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError, suggest
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class ElementType:
         Raises:
             StepladderError: bf16 or fp8 without ml_dtypes, which has these types; status NOT_EXECUTED.
         """
+        import numpy as np  # most commands need names and sizes of types alone
+
         if self.name in _ML_DTYPES:
             return _ml_dtype(self.name)
         return np.dtype(f"{'int' if self.is_integer else 'float'}{self.bits}")
@@ -60,6 +64,8 @@ _ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8
 
 def _ml_dtype(name: str) -> np.dtype:
     # Imported here because most problems need no such type.
+    import numpy as np
+
     try:
         import ml_dtypes
     except ImportError as error:

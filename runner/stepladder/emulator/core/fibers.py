@@ -170,7 +170,9 @@ class Fiber:
         """Makes these lanes the active ones."""
         self.mask = None if mask is None or mask.all() else mask
         self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(self.mask)
-        self.warps = np.unique(self.group.warp_of_lane[self.lanes])
+        present = np.zeros(self.group.warps, bool)
+        present[self.group.warp_of_lane[self.lanes]] = True
+        self.warps = np.flatnonzero(present)
 
     @property
     def active(self) -> np.ndarray:

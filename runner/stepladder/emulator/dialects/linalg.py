@@ -29,7 +29,8 @@ from stepladder.emulator.hardware.warps import (
     varying,
 )
 from stepladder.emulator.memory import memory
-from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _ELEMENTWISE = (
@@ -131,7 +132,7 @@ _REDUCING = (
 def lower(builder: Builder, op: ir.Operation) -> None:
     """A structured op: its maps are attributes, or follow from its name."""
     attributes = decode_attributes(op)
-    attributes["maps"] = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    attributes["maps"] = indexing_maps(op)
     body = builder.body(op.regions[0])
     builder.emit(op.name, structured, builder.used(op.operands), builder.defined(op.results), attributes, [body])
 

@@ -26,6 +26,16 @@ BANK = 4  # bytes
 ROW = 16  # bytes of a row of an 8 x 8 matrix of 16-bit elements, which one thread's address stands for
 
 
+def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the values of an array, each once, in order, and how often each is there.
+
+    `np.unique` takes longer: keys of neighbouring threads are nearly in order, and its hash table does not profit.
+    """
+    keys = np.sort(keys, axis=None)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[starts], np.diff(starts, append=keys.size)
+
+
 @dataclass
 class Traffic:
     """What one op cost: executions by a warp, bytes, sectors (global), wavefronts and those beyond the fewest
@@ -106,7 +116,7 @@ class Counters:
         """Counts sectors or wavefronts: `addresses` (threads, elements) of elements of `item` bytes."""
         if space == "global":
             sectors = addresses // SECTOR
-            row.sectors += len(np.unique(warps[:, None].astype(np.int64) << 44 | sectors))
+            row.sectors += len(_runs(warps[:, None].astype(np.int64) << 44 | sectors)[0])
             return
         width = addresses.shape[1] * item
         # Threads whose accesses make one pass at best.
@@ -119,12 +129,12 @@ class Counters:
 
     def _wavefronts(self, row: Traffic, phases: np.ndarray, addresses: np.ndarray, fewest: int = 1) -> None:
         """Counts passes: in each phase, the most rows that one bank has to give."""
-        words = np.unique(phases << 32 | addresses // BANK)
+        words, _ = _runs(phases << 32 | addresses // BANK)
         phase, word = words >> 32, words & 0xFFFFFFFF
-        banks = np.unique(phase * BANKS + word % BANKS, return_counts=True)
-        of_phase = banks[0] // BANKS
+        banks, rows = _runs(phase * BANKS + word % BANKS)
+        of_phase = banks // BANKS
         starts = np.flatnonzero(np.r_[True, of_phase[1:] != of_phase[:-1]])
-        most = np.maximum.reduceat(banks[1], starts)
+        most = np.maximum.reduceat(rows, starts)
         row.wavefronts += int(most.sum())
         row.conflicts += int((most - fewest).clip(min=0).sum())
 

@@ -36,7 +36,14 @@ def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int,
     if all(values.is_uniform(number) for number in numbers):
         return [(fiber.active, tuple(int(number) for number in numbers))]
     table = np.stack([values.lanes(number, fiber.count)[fiber.lanes].astype(np.int64) for number in numbers], axis=1)
-    found, inverse = np.unique(table, axis=0, return_inverse=True)
+    differs = np.flatnonzero((table != table[:1]).any(axis=0))
+    if len(table) and not differs.size:
+        return [(fiber.active, tuple(table[0].tolist()))]
+    if differs.size == 1:  # a sort of rows takes several times as long
+        _, first, inverse = np.unique(table[:, differs[0]], return_index=True, return_inverse=True)
+        found = table[first]
+    else:
+        found, inverse = np.unique(table, axis=0, return_inverse=True)
     groups = []
     for number, row in enumerate(found):
         mask = np.zeros(fiber.count, bool)

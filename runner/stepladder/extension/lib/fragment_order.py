@@ -11,7 +11,8 @@ from stepladder.extension.lib.arithmetic import apply
 from stepladder.extension.lib.epilogue import MATRIX, PAIR
 from stepladder.extension.lib.memory import expand_shape
 from stepladder.extension.lib.threads import WARP, WARPGROUP
-from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op
 
 VECTOR = 2 * PAIR  # elements
@@ -38,7 +39,7 @@ def store_tile(tile: ir.Value, vectors: ir.Value) -> None:
     order = [0, 1, 3, 2, 5, 4, 6]
     source = expand_shape(tile, split, [[0, 1, 2], [3, 4, 5, 6]])
     target = expand_shape(vectors, [split[axis] for axis in order], [[0, 1, 2, 3, 4], [5, 6]])
-    linalg.transpose(source, outs=[target], permutation=order)
+    create_named_op("linalg.transpose", [source], target, {"permutation": ir.DenseI64ArrayAttr.get(order)})
 
 
 def vectors_of(transpose: ir.Operation) -> ir.Value:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir import types
-from stepladder.mlir.bindings import fill_builtin_region, ir
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer
 
 # Ops that view a buffer, or a slice of it, in another shape.
@@ -120,14 +121,8 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
 
 
 def add_buffers(left: ir.Value, right: ir.Value, destination: ir.Value) -> None:
-    """Creates a `linalg.add` of two buffers into a third, without upstream's builders, which take long to import."""
-    add = ir.Operation.create(
-        "linalg.add",
-        operands=[left, right, destination],
-        regions=1,
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1])},
-    )
-    fill_builtin_region(add)
+    """Creates a `linalg.add` of two buffers into a third."""
+    create_named_op("linalg.add", [left, right], destination)
 
 
 def unique_symbol(module: ir.Operation, name: str) -> str:

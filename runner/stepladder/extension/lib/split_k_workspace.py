@@ -24,7 +24,8 @@ from stepladder.extension.lib.tile_grid import (
     tile_ids,
 )
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, gpu, ir, linalg, llvm, memref, nvvm
+from stepladder.mlir.bindings import arith, gpu, ir, llvm, memref, nvvm
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op
 
 WIDTH = fragment_order.VECTOR  # elements that a thread reduces at once
@@ -120,7 +121,7 @@ class ClusterWorkspace:
                 ir.MemRefType.get([rows, self._pitch], type_.element_type, memory_space=type_.memory_space), [], []
             )
             defining_op(self._tile).attributes[_WORKSPACE] = ir.UnitAttr.get()
-        linalg.copy(accumulator, outs=[subview(self._tile, [0, 0], [rows, self._columns])])
+        create_named_op("linalg.copy", [accumulator], subview(self._tile, [0, 0], [rows, self._columns]))
 
     def arrive_and_wait(self) -> None:
         """Waits at the cluster's barrier, and maps the tiles of all its blocks."""

@@ -2,7 +2,8 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.mlir.bindings import arith, bufferization, ir, linalg
+from stepladder.mlir.bindings import arith, bufferization, ir
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.payload.facts import MATMULS
 
@@ -33,7 +34,7 @@ def _zeros(matmul: ir.Operation) -> ir.Value:
     element = type_.element_type
     zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    return linalg.fill(zero, outs=[empty])
+    return create_named_op("linalg.fill", [zero], empty).results[0]
 
 
 def _destination_tensor(old: ir.Operation, buffer: ir.Value) -> ir.Value:

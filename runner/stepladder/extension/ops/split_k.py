@@ -7,7 +7,8 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.elementwise import Elementwise, Position, computes
 from stepladder.extension.lib.epilogue import extents_of
 from stepladder.extension.lib.split_k_workspace import WIDTH, ClusterWorkspace, GlobalWorkspace, Workspace
-from stepladder.mlir.bindings import affine, arith, ir, linalg, scf, vector
+from stepladder.mlir.bindings import affine, arith, ir, scf, vector
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op, walk
 
 
@@ -107,7 +108,7 @@ def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
             element_type = ir.MemRefType(accumulator.type).element_type
-            linalg.fill(arith.constant(element_type, 0.0), outs=[accumulator])
+            create_named_op("linalg.fill", [arith.constant(element_type, 0.0)], accumulator)
         rewriter.erase_op(copy)
     return bool(copies)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepladder.mlir.bindings import ir, linalg
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
 
@@ -47,7 +48,7 @@ def structured(op: ir.Operation) -> Structured:
     outputs = list(op.operands)[len(op.operands) - len(end.operands) :]
     inputs = list(op.operands)[: len(op.operands) - len(end.operands)]
     maps: list[list[int | None]] = []
-    attributes = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    attributes = indexing_maps(op)
     sizes = [1] * (attributes[0].n_dims if attributes else 0)
     for operand, map_ in zip(op.operands, attributes):
         shape = shape_of(operand, op)

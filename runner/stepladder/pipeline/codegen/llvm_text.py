@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 import struct
 
-import numpy as np
-
 from stepladder.runtime.element_types import element_type
 
 _NAMES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
@@ -42,6 +40,8 @@ def _line(line: str) -> str:
 
 
 def _constant(text: str, type_: str) -> str:
+    import numpy as np  # few kernels have such constants
+
     dtype = np.dtype(np.float64) if type_ == "f64" else element_type(type_).dtype
     if text.startswith("f0x"):
         bits = np.array([int(text[3:], 16)], f"u{dtype.itemsize}")

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Operand, Problem, epilogue_role
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SCHEMA_VERSION = 1
 # Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
@@ -238,6 +239,8 @@ class Bundle:
 
     def constants(self) -> dict[str, np.ndarray]:
         """Returns the buffers that are constants of the payload, by role, of their storage types and shapes."""
+        import numpy as np  # what writes bundles and reads manifests alone does without
+
         return {
             item.role: np.frombuffer(self.data[item.data], element_type(item.element_type).dtype).reshape(item.shape)
             for item in self.manifest.all_arguments
