@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conftest import PROFILE
@@ -19,3 +19,8 @@ def combinations(first: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any
     # Neighbours in a list of values are alike: steps of about the golden section give them unlike combinations.
     step = next(step for step in range(round(len(rest) * 0.618) or 1, 2 * len(rest)) if math.gcd(step, len(rest)) == 1)
     return [(value, *rest[number * step % len(rest)]) for number, value in enumerate(values)]
+
+
+def sample(values: Sequence[Any], every: int) -> Sequence[Any]:
+    """Returns one of `every` neighbours in a list of parameters; with STEPLADDER_TEST_PROFILE=random, all of them."""
+    return values if PROFILE == "random" else values[::every]
