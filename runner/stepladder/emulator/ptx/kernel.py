@@ -163,7 +163,9 @@ class BoundPtx(BoundKernel):
         kernel, launch = self.kernel, self.launch
         allocations = self._pass(machine, inputs)
         code = kernel.program.functions[kernel.name].code
-        layout = {"dynamic bytes": launch.dynamic}
+        shared = kernel.variables.shared
+        dynamic = dict.fromkeys(shared.dynamic, shared.dynamic_start)
+        layout = {**shared.places, **dynamic, "dynamic bytes": launch.dynamic}
 
         def env_of(group: Group) -> list:
             return [None] * len(group.machine.program.slot_types)
