@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepladder.cli import main as cli
-from stepladder.runtime.errors import BAD_INPUT, FAILED
+from stepladder.runtime.errors import BAD_INPUT, FAILED, OK
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "emulator"
 KERNELS = str(INPUTS / "kernels.mlir")
@@ -120,6 +121,29 @@ def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys) -> None:
 def test_what_is_refused_of_ptx(capsys, tmp_path, arguments, message) -> None:
     assert message in refused(capsys, SCALE, *ONE, *arguments, "--output", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_memref_of_one_element_takes_an_array_of_one(capsys, tmp_path) -> None:
+    kernel = tmp_path / "one.mlir"
+    kernel.write_text(
+        """
+        gpu.module @m {
+          gpu.func @k(%x: memref<f32>, %s: i1, %y: memref<4xf32>) kernel {
+            %t = gpu.thread_id x
+            %v = memref.load %x[] : memref<f32>
+            %z = arith.constant 0.0 : f32
+            %w = arith.select %s, %v, %z : f32
+            memref.store %w, %y[%t] : memref<4xf32>
+            gpu.return
+          }
+        }"""
+    )
+    command = ["emulate", str(kernel), "--kernel", "k", "--grid", "1", "--block", "4", "--output", str(tmp_path)]
+    assert cli.main([*command, "--arguments", "1xf32=7,1:i1,4xf32=out"]) == OK
+    assert np.load(tmp_path / "argument2.npy").tolist() == [7, 7, 7, 7]
+    capsys.readouterr()
+    text = refused(capsys, *command[1:], "--arguments", "2xf32,1:i1,4xf32")
+    assert "takes memref<f32> as argument 0, and an array 2xf32 was given: give an array such as 1xf32" in text
 
 
 FAULTS = INPUTS / "faults"
