@@ -1,11 +1,13 @@
 """Kernels of modules that run alone: arguments that do not fit, and what else is refused, each with one message."""
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepladder.cli import main as cli
-from stepladder.runtime.errors import BAD_INPUT, FAILED
+from stepladder.runtime.errors import BAD_INPUT, FAILED, OK
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "emulator"
 KERNELS = str(INPUTS / "kernels.mlir")
@@ -119,3 +121,69 @@ def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys) -> None:
 def test_what_is_refused_of_ptx(capsys, tmp_path, arguments, message) -> None:
     assert message in refused(capsys, SCALE, *ONE, *arguments, "--output", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_memref_of_one_element_takes_an_array_of_one(capsys, tmp_path) -> None:
+    kernel = tmp_path / "one.mlir"
+    kernel.write_text(
+        """
+        gpu.module @m {
+          gpu.func @k(%x: memref<f32>, %s: i1, %y: memref<4xf32>) kernel {
+            %t = gpu.thread_id x
+            %v = memref.load %x[] : memref<f32>
+            %z = arith.constant 0.0 : f32
+            %w = arith.select %s, %v, %z : f32
+            memref.store %w, %y[%t] : memref<4xf32>
+            gpu.return
+          }
+        }"""
+    )
+    command = ["emulate", str(kernel), "--kernel", "k", "--grid", "1", "--block", "4", "--output", str(tmp_path)]
+    assert cli.main([*command, "--arguments", "1xf32=7,1:i1,4xf32=out"]) == OK
+    assert np.load(tmp_path / "argument2.npy").tolist() == [7, 7, 7, 7]
+    capsys.readouterr()
+    text = refused(capsys, *command[1:], "--arguments", "2xf32,1:i1,4xf32")
+    assert "takes memref<f32> as argument 0, and an array 2xf32 was given: give an array such as 1xf32" in text
+
+
+FAULTS = INPUTS / "faults"
+
+
+def notes_of(capsys, tmp_path, file: str, old: str, new: str, *arguments: str) -> list[str]:
+    """Returns the notes of the findings of a program of `planted` in which a text is replaced."""
+    text = (FAULTS / file).read_text()
+    assert old in text
+    edited = tmp_path / file
+    edited.write_text(text.replace(old, new))
+    assert cli.main(["emulate", str(edited), *arguments]) == FAILED
+    lines = capsys.readouterr().out.replace(str(tmp_path) + "/", "").splitlines()
+    return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
+
+
+def test_notes_name_the_element_of_a_buffer_and_the_iteration(capsys, tmp_path) -> None:
+    notes = notes_of(
+        capsys, tmp_path, "cp_async.mlir", "nvgpu.device_async_wait %g0", "// ", "--kernel", "ring", "--grid", "1",
+        "--block", "64",
+    )  # fmt: skip
+    element = r"byte (0x[0-9a-f]+) of shared memory is element \[0, (\d+)\] of %s \(cp_async.mlir:7:19\)"
+    found = [match for match in (re.fullmatch(element, note) for note in notes) if match]
+    assert found and all(int(match[1], 16) == 4 * int(match[2]) for match in found)
+    assert any(
+        re.fullmatch(r"in iteration 2 of scf.for at cp_async.mlir:\d+:7, where its number is 2", n) for n in notes
+    )
+
+
+def test_notes_name_mbarriers(capsys, tmp_path) -> None:
+    notes = notes_of(
+        capsys, tmp_path, "tma.mlir", "nvgpu.mbarrier.init %bars[%c1], %c1", "// ", "--kernel", "tma", "--grid", "1",
+        "--block", "64", "--arguments", "32x64xf16,32x64xf16",
+    )  # fmt: skip
+    assert any(note.startswith("byte 0x1008 of shared memory is mbarrier 1 of %bars (tma.mlir:") for note in notes)
+
+
+def test_notes_name_variables_of_ptx(capsys, tmp_path) -> None:
+    notes = notes_of(
+        capsys, tmp_path, "warps.ptx", "\n  bar.sync 0;", "", "--grid", "1", "--block", "128", "--arguments",
+        "256xi32,2xi32",
+    )  # fmt: skip
+    assert "byte 0x4 of shared memory is byte 0x4 of @part" in notes

@@ -207,6 +207,7 @@ class Group:
     def _execute(self, fiber: Fiber) -> bool:
         """Runs a fiber until it waits, splits or ends; returns whether it executed anything."""
         code, env, machine = fiber.code, fiber.env, self.machine
+        machine.current = fiber
         done = 0
         allowed = machine.max_steps - machine.steps
         timeline = machine.timeline

@@ -11,12 +11,14 @@ import numpy as np
 from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core.fibers import Stopped
 from stepladder.emulator.core.groups import Group
+from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
 
@@ -38,6 +40,7 @@ class Machine:
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
         timeline: notes what is executed and what is in flight, or None.
+        current: the fiber that executes, or did last.
         stopped: whether the program has ended before its end, as `abort` does.
         reverses_blocks: whether the blocks of a launch begin with the last.
     """
@@ -61,7 +64,8 @@ class Machine:
         self.heap = Heap()
         self.globals: dict = {}
         self.published: dict = {}
-        self.findings = Findings()
+        self.current: Fiber | None = None
+        self.findings = Findings(explain=Places(self).notes)
         self.sanitize = sanitize
         self.granule = granule
         self.counters = counters

@@ -115,10 +115,11 @@ class ModuleKernel:
             StepladderError: it does not fit; says what would.
         """
         accepted = None
-        if isinstance(type_, types.Buffer) and type_.space in ("global", "") and type_.shape:
+        if isinstance(type_, types.Buffer) and type_.space in ("global", ""):
             if argument.is_memory and not argument.box and _fits(argument, type_):
                 return replace(argument, type=_laid_out(argument, type_))
-            accepted = f"an array such as {'x'.join(str(size or 16) for size in type_.shape)}x{type_.element.name}"
+            sizes = type_.shape or (1,)
+            accepted = f"an array such as {'x'.join(str(size or 16) for size in sizes)}x{type_.element.name}"
         elif isinstance(type_, types.Scalar):
             if not argument.is_memory and _same_number(argument.type.element, type_):
                 return replace(argument, type=type_)
@@ -214,7 +215,9 @@ class BoundModuleKernel(BoundKernel):
         if count > 1:
             return pointers.descriptor(view)
         parameter = self.kernel.function.argument_types[sum(self.counts[:number])]
-        return [pointers.first_element(view) if isinstance(parameter, types.Opaque) else view]
+        if isinstance(parameter, types.Opaque):
+            return [pointers.first_element(view)]
+        return [view if parameter.shape else view.view(view.offset, (), ())]
 
 
 def _tensor_maps(module: ir.Module, name: str) -> dict[int, str]:
@@ -283,6 +286,8 @@ def _is_expanded(parameters: Sequence[types.Type], fields: int) -> bool:
 
 def _fits(argument: Argument, type_: types.Buffer) -> bool:
     given = argument.type
+    if not type_.shape:  # one element
+        return given.element == type_.element and given.shape == (1,)
     return (
         given.element == type_.element
         and len(given.shape) == len(type_.shape)
@@ -303,6 +308,8 @@ def _row_major(argument: Argument) -> types.Buffer:
 def _laid_out(argument: Argument, type_: types.Buffer) -> types.Buffer:
     """Returns the layout of an array that a memref shows: that of its type, and row-major where that is dynamic."""
     plain = _row_major(argument)
+    if not type_.shape:
+        return plain
     strides = list(plain.strides)
     if None not in type_.strides:
         strides = list(type_.strides)

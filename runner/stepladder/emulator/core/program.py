@@ -38,6 +38,7 @@ class Instruction:
         regions: bodies without control flow, for `Fiber.evaluate`.
         number: its position among all instructions of the module.
         cache: for what `execute` wants to compute once.
+        loops: `places.Loop` of each loop that it is in, the outermost first.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Instruction:
         "cache",
         "execute",
         "location",
+        "loops",
         "name",
         "number",
         "operand_types",
@@ -68,17 +70,15 @@ class Instruction:
         regions: Sequence[Body] = (),
         number: int = 0,
     ) -> None:
-        self.name = name
-        self.execute = execute
-        self.operands = tuple(operands)
-        self.results = tuple(results)
+        self.name, self.execute = name, execute
+        self.operands, self.results = tuple(operands), tuple(results)
         self.attributes = attributes or {}
-        self.operand_types = tuple(operand_types)
-        self.result_types = tuple(result_types)
+        self.operand_types, self.result_types = tuple(operand_types), tuple(result_types)
         self.location = location
         self.regions = tuple(regions)
         self.number = number
         self.cache: dict = {}
+        self.loops: tuple = ()
 
     def describe(self) -> str:
         """Returns the op and its location, for a message."""
@@ -144,6 +144,7 @@ class Builder:
         self.location = ""
         self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel
+        self.loops: list = []  # `places.Loop`
         self.callees: list[str] = []  # functions that are being inlined, the outermost first
         self.errors: list[StepladderError] = []
 
@@ -212,6 +213,7 @@ class Builder:
             regions=regions,
             number=len(self.instructions),
         )
+        instruction.loops = tuple(self.loops)
         self.instructions.append(instruction)
         self.code.append(instruction)
         return instruction

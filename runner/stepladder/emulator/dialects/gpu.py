@@ -21,6 +21,7 @@ from stepladder.emulator.hardware.launch_limits import check_launch
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.printed import keyword
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def _emit_attributions(builder: Builder, arguments: Sequence[ir.Value]) -> None:
     for argument in arguments:
         type_ = decode(argument.type)
         name = "memref.alloc" if isinstance(type_, Buffer) and type_.space == "shared" else "memref.alloca"
-        builder.emit(name, alloc, (), builder.defined([argument]))
+        made = builder.emit(name, alloc, (), builder.defined([argument]))
+        made.location = location_text(argument.location) or made.location
 
 
 @executes("gpu.return", "gpu.terminator")

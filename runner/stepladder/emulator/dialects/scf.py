@@ -9,6 +9,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.core.control_flow import branch, inline, join, jump, move
 from stepladder.emulator.core.fibers import Convergence, Fiber
+from stepladder.emulator.core.places import Loop
 from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.types import BOOL, INDEX
@@ -93,7 +94,9 @@ def emit_loop(
     goes_on = _i1(builder)
     builder.emit(op.name, compare, (number, bound), (goes_on,))
     leave = builder.emit(op.name, leave_unless, (goes_on, *carried), attributes={"slots": results})
+    builder.loops.append(Loop(op.name, builder.location, number, start, stride))
     end = builder.to_terminator(block)
+    builder.loops.pop()
     yielded = builder.used(end.operands)
     builder.emit(op.name, _advance, (number, stride, *yielded), (number, *carried))
     builder.emit(op.name, jump, attributes={"to": test})
@@ -215,7 +218,9 @@ def nest(
     test = builder.here
     builder.emit(name, _is_less, (numbers[0], bound), (goes_on,))
     leave = builder.emit(name, leave_unless, (goes_on,), attributes={"slots": ()})
+    builder.loops.append(Loop(name, builder.location, numbers[0], start, stride))
     nest(builder, name, bounds[1:], numbers[1:], body)
+    builder.loops.pop()
     builder.emit(name, _advance, (numbers[0], stride), (numbers[0],))
     builder.emit(name, jump, attributes={"to": test})
     leave.attributes["exit"] = builder.here

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ class Finding:
         op, location: the op that does it.
         other, other_location: the op that it is at odds with, or empty.
         count: how often it was seen.
+        notes: which buffers its bytes are of, and the iterations of loops.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Finding:
     other: str = ""
     other_location: str = ""
     count: int = 1
+    notes: list[str] = field(default_factory=list)
 
     def render(self) -> str:
         """Returns the finding as compilers say such things."""
@@ -44,6 +46,7 @@ class Finding:
                 if self.other_location
                 else f"note: the other is {self.other}"
             )
+        lines += [f"note: {note}" for note in self.notes]
         if self.count > 1:
             lines.append(f"note: seen {self.count} times")
         return "\n".join(lines)
@@ -52,17 +55,18 @@ class Finding:
         """Returns the finding for JSON."""
         return {
             name: getattr(self, name)
-            for name in ("kind", "message", "op", "location", "other", "other_location", "count")
+            for name in ("kind", "message", "op", "location", "other", "other_location", "count", "notes")
         }
 
 
 @dataclass
 class Findings:
-    """All findings of a run, each once; `limit` different ones are kept."""
+    """All findings of a run, each once; `limit` different ones are kept. `explain` makes their notes."""
 
     limit: int = 50
     found: dict[tuple, Finding] = field(default_factory=dict)
     left_out: int = 0
+    explain: Callable[[str, Instruction | None], list[str]] | None = None
 
     def add(self, kind: str, message: str, op: Instruction | None = None, other: Instruction | None = None) -> None:
         """Adds a finding about an instruction, and the one that it is at odds with.
@@ -86,6 +90,7 @@ class Findings:
                 op.location if op is not None else "",
                 other.name if other is not None else "",
                 other.location if other is not None else "",
+                notes=[] if self.explain is None else self.explain(message, op),
             )
 
     def __iter__(self) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ def _result(finding: Finding, file: str, rule: int) -> dict[str, Any]:
         "ruleId": finding.kind,
         "ruleIndex": rule,
         "level": "error",
-        "message": {"text": f"{op}{finding.message}"},
+        "message": {"text": "; ".join([f"{op}{finding.message}", *finding.notes])},
         "locations": [_location(finding.location, file)],
         "occurrenceCount": finding.count,
     }

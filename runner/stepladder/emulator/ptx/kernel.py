@@ -166,7 +166,11 @@ class BoundPtx(BoundKernel):
         code = kernel.program.functions[kernel.name].code
         directives = kernel.function.directives
         most, blocks = (directives.get(name, (None,))[0] for name in ("maxnreg", "minnctapersm"))
+        shared = kernel.variables.shared
+        dynamic = dict.fromkeys(shared.dynamic, shared.dynamic_start)
         layout = {
+            **shared.places,
+            **dynamic,
             "dynamic bytes": launch.dynamic,
             registers.LAUNCHED: registers.at_launch(math.prod(launch.block), most=most, blocks=blocks),
         }

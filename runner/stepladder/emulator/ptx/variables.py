@@ -42,10 +42,12 @@ class SharedMemory:
     Attributes:
         bytes: of variables whose size is known.
         dynamic: alignments of those whose size the launch gives, by name: all begin behind the others.
+        places: where each of the others begins, by name.
     """
 
     bytes: int = 0
     dynamic: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
 
     def add(self, variable: syntax.Variable) -> int | Callable[[Fiber], int]:
         """Returns the address of a variable, or what gives it once all are known."""
@@ -54,6 +56,7 @@ class SharedMemory:
             self.dynamic[variable.name] = alignment
             return lambda fiber: self.dynamic_start
         self.bytes = -(-self.bytes // alignment) * alignment + size
+        self.places[variable.name] = self.bytes - size
         return self.bytes - size
 
     @property
