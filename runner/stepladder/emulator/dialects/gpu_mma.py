@@ -126,7 +126,9 @@ def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Valu
     group = fiber.group
     for matrix, name in ((a, "a_transpose"), (b, "b_transpose")):
         if matrix.by_columns != bool(op.attributes.get(name)):
-            raise Unsupported(op, f"of a matrix that was loaded {'with' if matrix.by_columns else 'without'} {name}")
+            # The instruction takes the elements of a fragment for those of the other layout.
+            loaded = "with" if matrix.by_columns else "without"
+            group.sanitizer.report("layout", f"its matrix was loaded {loaded} transpose, and {name} says otherwise", op)
     left, right = a.array, b.array
     # The order within one instruction is not specified; products are exact in float32, and are summed in it.
     exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32

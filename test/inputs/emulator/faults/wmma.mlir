@@ -20,7 +20,7 @@ module attributes {gpu.container_module} {
       //! leading dimension of A too long: out-of-bounds|numbers: 32 => 40
       //! rows of A shifted: out-of-bounds: [%c0, => [%c8,
       %p = gpu.subgroup_mma_load_matrix %a[%c0, %k] {leadDimension = 32 : index} : memref<16x32xf16> -> !gpu.mma_matrix<16x16xf16, "AOp">
-      //! B transposed: numbers: 16 : index => 16 : index, transpose
+      //! B transposed: layout: 16 : index => 16 : index, transpose
       //! B from a row beyond: out-of-bounds|numbers: [%k, => [%c16,
       %q = gpu.subgroup_mma_load_matrix %b[%k, %c0] {leadDimension = 16 : index} : memref<32x16xf16> -> !gpu.mma_matrix<16x16xf16, "BOp">
       //! sums begin with one: numbers: %zero => %one
