@@ -19,6 +19,9 @@ class Constant:
 CONSTANTS: dict[str, dict[str, Constant]] = {
     WARPGROUP: {
         "matrix": Constant(0.85, 1.4, "time of the matrix unit, as a multiple of its time at peak"),
+        "odd_eights": Constant(
+            1.0, 1.8, "the same of tiles whose width is an odd multiple of eight, as a multiple of that of other tiles"
+        ),
         "throttle": Constant(0.0, 1.0, "part by which a kernel takes longer that keeps all matrix units busy: power"),
         "throttle_from": Constant(0.3, 0.95, "part of the matrix units' time from which on the clock falls"),
         "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
