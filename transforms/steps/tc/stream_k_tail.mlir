@@ -33,7 +33,7 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, needs = ["make_persistent"], left_out = {tile_scheduler = "data_parallel"}, requires = [
         {condition = "c_type == acc_type", message = "C must have the element type of the accumulators (acc_type)"},
         {condition = "not has_consumer",
-         message = "no elementwise ops may follow the matmul, since each slice of a tile would take them"},
+         message = "the matmul must have no elementwise ops: each slice of a tile would take them"},
         {condition = "persistent_blocks > 0",
          message = "persistent_blocks must be above 0, so that each block takes several tiles"},
         {condition = "epilogue == 'tma'", message = "epilogue must be tma"},
