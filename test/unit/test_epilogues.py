@@ -1,6 +1,7 @@
 """Elementwise ops on the product: every kind on every pipeline, right at the first, a middle and the last level.
 
-STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N of them.
+STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N of them, and
+STEPLADDER_TEST_PROFILE=random ten times as many.
 """
 
 import os
@@ -8,6 +9,7 @@ import random
 
 import pytest
 
+from conftest import examples
 from epilogue_payloads import KINDS, Writer, payload, random_chain
 from stepladder.codegen.toolchain import find_tool
 from stepladder.emulator.core.emulation import Emulation
@@ -22,7 +24,7 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_matmul
 
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
-COUNT = int(os.environ.get("STEPLADDER_RANDOM_EPILOGUES", "30"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_EPILOGUES", examples(30)))
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
 DIRECT = {**TILES, "epilogue": "registers"}
@@ -146,7 +148,7 @@ def test_random_chains(part) -> None:
         if pipeline == "wgmma":
             size = [drawn.choice([8, 24, 64, 72, 136]) for _ in "mnk"]
         inputs = drawn.choice(["f16", "bf16", "f16"] if pipeline != "wmma" else ["f16"])
-        columns = drawn.choice(["", "a", "b", "ab"] if pipeline != "wmma" else [""])
+        columns = drawn.choice(["", "a", "b", "ab"])
         writer = Writer(*size, inputs=inputs, stored=drawn.choice(["f32", "f16", "bf16"]), columns=columns)
         text = writer.text(random_chain(writer, drawn))
         check(text, pipeline, knobs, number, levels="last")
