@@ -42,6 +42,8 @@ def job(
         tuned: whether `stepladder compile` chooses the knobs that are not set; otherwise they are the script's.
     """
     element, acc_type, c_type = types
+    if element == "f32":
+        knobs = knobs | {"allow_tf32": True}
     return Job(path, pipeline, size, (element, c_type), knobs, without, layouts, accumulate, acc_type, tuned)
 
 

@@ -89,7 +89,7 @@ TYPES = {
     "f16 -> f32": ("f16", "f32", {"block_m": 256, "block_k": 64, "stages": 4}),
     "f16 -> f16": ("f16", "f16", {"block_m": 256, "block_k": 64, "stages": 4}),
     "bf16 -> f32": ("bf16", "f32", {"block_m": 256, "block_k": 64, "stages": 4}),
-    "tf32 -> f32": ("f32", "f32", {"warp_n": 32, "block_k": 32, "stages": 4}),
+    "tf32 -> f32": ("f32", "f32", {"warp_n": 32, "block_k": 32, "stages": 4, "allow_tf32": True}),
     "i8 -> i32": ("i8", "i32", {"warp_n": 32, "block_k": 64, "stages": 4}),
 }
 LAYOUTS = ("row", "column")

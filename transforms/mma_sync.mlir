@@ -53,6 +53,9 @@ module attributes {transform.with_named_sequence} {
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 0 from options = [0, 1, 2, 3, 4]
       {description = "blocks that must fit on a multiprocessor, which bounds registers; 0 leaves registers to ptxas"}
       -> !transform.param<i64>
+    %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
+      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 

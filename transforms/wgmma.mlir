@@ -118,6 +118,9 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
       {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
+    %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
+      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 

@@ -1,7 +1,7 @@
 // Fragments are registers with a known layout: A's by one ldmatrix of four tiles, B's by a transposed one of two, C's
 // by each lane on its own, and products are mma.sync of 16 x 8 x 16. Copies stay.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --split-input-file \
+// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --set allow_tf32=true --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>

@@ -1,7 +1,7 @@
 // Tiles of A and B arrive in stages of a pipeline by TMA, counted by mbarriers, and warpgroups multiply them: no copies
 // of A and B are left, and no product of linalg. What a stage is like follows types, layouts and the tile.
 //
-// DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --step convert_to_wgmma --split-input-file
+// DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --step convert_to_wgmma --set allow_tf32=true --split-input-file
 // RUN: %{opt} %s --set stages=3 --set block_n=128 --verify-diagnostics | FileCheck %s
 // RUN: sed '/^\/\/ Of three stages/Q' %s | %{opt} - --set stages=1 | FileCheck %s --check-prefix=ONE
 

@@ -49,6 +49,8 @@ def random_batch(seed: int) -> Batch:
         knobs = {**TILES, **chosen.choice(SCHEDULES)}
         if types[0] not in ("f16", "bf16"):  # contiguous along k
             layouts = ["row", "column"]
+        if types[0] == "f32":
+            knobs["allow_tf32"] = True
         if "split_k" in knobs:
             k = 144
         if "cluster_m" in knobs:  # as many tiles as a cluster has, or a ragged number
@@ -59,8 +61,6 @@ def random_batch(seed: int) -> Batch:
         m, n, k = (chosen.choice((64, 128)) for _ in "mnk")
         types = WARP_TYPES[chosen.randrange(2)] if pipeline == "wmma" else chosen.choice(WARP_TYPES)
         knobs = WARPS
-        if pipeline == "wmma":
-            layouts = ["row", "row"]
     batch = chosen.choice((1, 2, 3, 5))
     broadcast = chosen.choice(("", "", "a", "b"))
     accumulate = types[1] == types[2] and chosen.random() < 0.5

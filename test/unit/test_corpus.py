@@ -18,6 +18,7 @@ from stepladder.emulator.matmul import check_step, check_steps
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import select
+from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -102,3 +103,15 @@ def test_is_refused_where_it_stands(name) -> None:
         assert caught.value.message.startswith(message), caught.value.render()
         assert re.fullmatch(rf"payload.mlir:{number + 1}:\d+", caught.value.location), caught.value.location
         assert caught.value.status == BAD_INPUT
+
+
+@pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
+def test_f32_keeps_its_bits_unless_a_knob_says_otherwise(pipeline) -> None:
+    text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", b_layout="column")
+    asked = request(pipeline, "f32")
+    with mlir_context(), pytest.raises(StepladderError, match="f32 must be allowed to lose bits") as caught:
+        run_pipeline(text, "payload.mlir", asked)
+    assert "with allow_tf32 = True it would hold" in caught.value.notes
+    with mlir_context():
+        allowed = run_pipeline(text, "payload.mlir", Request(pipeline, {**asked.settings, "allow_tf32": "true"}))
+    assert allowed.matmul.problem.compute_type == "tf32"

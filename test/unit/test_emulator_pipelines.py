@@ -141,11 +141,11 @@ def test_every_form(form) -> None:
 
 TYPES = [
     ("mma_sync", {}, {"a_type": "bf16", "b_type": "bf16", "a_layout": "column", "b_layout": "column"}),
-    ("mma_sync", {}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
+    ("mma_sync", {"allow_tf32": True}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
     ("mma_sync", {"block_k": 64}, {"a_type": "i8", "b_type": "i8", "acc_type": "i32", "c_type": "i32"}),
     ("wgmma", {}, {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16", "accumulate": False}),
     ("wgmma", {"block_n": 192}, {"c_type": "f16", "accumulate": False}),
-    ("wgmma", {}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
+    ("wgmma", {"allow_tf32": True}, {"a_type": "f32", "b_type": "f32", "b_layout": "column"}),
     ("wgmma", {}, {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "b_layout": "column"}),
     ("wgmma", {}, {"a_layout": "column", "b_layout": "row"}),
     ("wgmma", {}, {"a_layout": "column", "b_layout": "column"}),

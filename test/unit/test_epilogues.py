@@ -1,6 +1,7 @@
 """Elementwise ops on the product: every kind on every pipeline, right at the first, a middle and the last level.
 
-STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N of them.
+STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N of them, and
+STEPLADDER_TEST_PROFILE=random ten times as many.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from combinations import combinations
+from conftest import examples
 from epilogue_payloads import KINDS, Writer, payload, random_chain
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor
@@ -27,7 +29,7 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_matmul
 
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
-COUNT = int(os.environ.get("STEPLADDER_RANDOM_EPILOGUES", "30"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_EPILOGUES", examples(30)))
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
 DIRECT = {**TILES, "epilogue": "registers"}
@@ -80,7 +82,7 @@ OTHERS = [
     ("wgmma_multistage", {key: TILES[key] for key in list(TILES)[:4]}, (72, 40, 72), {}),
     ("wgmma_single_stage", {key: TILES[key] for key in list(TILES)[:4]}, (72, 40, 72), {"stored": "f16"}),
     ("mma_sync", WARPS, (64, 32, 32), {"inputs": "bf16", "stored": "bf16", "columns": "ab"}),
-    ("mma_sync", {**WARPS, "block_k": 16}, (32, 32, 64), {"inputs": "f32"}),
+    ("mma_sync", {**WARPS, "block_k": 16, "allow_tf32": True}, (32, 32, 64), {"inputs": "f32"}),
     ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}, (64, 64, 96), {"stored": "f16"}),
     ("wmma", {**WARPS, "stages": 1}, (64, 64, 96), {}),
 ]
@@ -225,7 +227,7 @@ def test_random_chains(part) -> None:
         if pipeline == "wgmma":
             size = [drawn.choice([8, 24, 64, 72, 136]) for _ in "mnk"]
         inputs = drawn.choice(["f16", "bf16", "f16"] if pipeline != "wmma" else ["f16"])
-        columns = drawn.choice(["", "a", "b", "ab"] if pipeline != "wmma" else [""])
+        columns = drawn.choice(["", "a", "b", "ab"])
         writer = Writer(*size, inputs=inputs, stored=drawn.choice(["f32", "f16", "bf16"]), columns=columns)
         text = writer.text(random_chain(writer, drawn))
         check(text, pipeline, knobs, number, levels="last")

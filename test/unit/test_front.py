@@ -2,7 +2,8 @@
 
 `test/inputs/front` has a file of payloads that are accepted and one of those refused. The first line of each names it;
 a comment `computes` states the problem and the roles of the arguments, and a comment `refused` the message at the op
-below it. STEPLADDER_RANDOM_CONTRACTIONS=N runs N random ones, STEPLADDER_TEST_SEED=S those of another seed.
+below it. STEPLADDER_RANDOM_CONTRACTIONS=N runs N random ones, STEPLADDER_TEST_PROFILE=random ten times as many, and
+STEPLADDER_TEST_SEED=S those of another seed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import examples
 from random_contractions import random_contraction
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor, check_step
@@ -28,7 +30,7 @@ from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_matmul
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
-COUNT = int(os.environ.get("STEPLADDER_RANDOM_CONTRACTIONS", "30"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_CONTRACTIONS", examples(30)))
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
 PARTS = 5  # tests, for several processes to share
 TILES = {"block_m": 64, "block_n": 64}
@@ -170,8 +172,11 @@ def check_recognized(text: str, products: set[str], rank: int) -> None:
 
 @pytest.mark.parametrize("name", CONSUMED)
 def test_elementwise_ops_on_the_product(name) -> None:
-    """The front keeps elementwise ops, on the rows and columns of C; pipelines say which of them they compute."""
+    """The front keeps elementwise ops, on the rows and columns of C, and the pipeline computes them."""
     check_recognized(CONSUMED[name], {"linalg.matmul"}, 2)
+    with mlir_context():
+        found, reference = expected(CONSUMED[name])
+        assert check_last(CONSUMED[name], "wgmma", found, reference)
 
 
 @pytest.mark.parametrize("name", BATCHES)

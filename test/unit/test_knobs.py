@@ -78,13 +78,13 @@ OPTIMIZATIONS = {
         "interleave_copies",
     ],
 }
-# Types of A and B, of C; only mma_sync takes more than f16, and operands by columns.
+# Types of A and B, of C; only mma_sync takes more than f16.
 TYPES = {
     "wmma": [("f16", "f32"), ("f16", "f16")],
     "mma_sync": [("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32")],
 }
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8}
-LAYOUTS = {"wmma": ["row"], "mma_sync": ["row", "column"]}
+LAYOUTS = ["row", "column"]
 QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 forms = pytest.mark.parametrize("form", FORMS)
 
@@ -102,7 +102,7 @@ def draw_knobs(data, form) -> dict:
 def draw_payload(data, pipeline, m, n, k) -> str:
     """Draws element types, layouts, and whether C is read."""
     type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
-    layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS[pipeline]), operand) for operand in "ab"}
+    layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS), operand) for operand in "ab"}
     accumulate = data.draw(st.booleans(), "accumulate")
     return matmul_text(
         m, n, k, a_type=type_, b_type=type_, acc_type=c_type, c_type=c_type, accumulate=accumulate, **layouts
@@ -133,6 +133,8 @@ def check_kernel(run, m, n) -> None:
 def test_refused_or_covers_the_problem(form, data) -> None:
     knobs = draw_knobs(data, form)
     pipeline, (m, n, k) = FORMS[form][0], (256, 512, 512)
+    if pipeline == "mma_sync":
+        knobs["allow_tf32"] = True
     with mlir_context():
         try:
             run = run_pipeline(draw_payload(data, pipeline, m, n, k), "matmul.mlir", Request(pipeline, knobs))
@@ -153,7 +155,7 @@ def test_any_optimizations_may_be_left_out(form, data) -> None:
     chosen = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
     if pipeline == "mma_sync":
         # Two sub-steps of i8, and tiles of f32 that fit.
-        chosen |= {"block_m": 64, "block_n": 64, "block_k": 64, "warp_m": 32, "warp_n": 32}
+        chosen |= {"block_m": 64, "block_n": 64, "block_k": 64, "warp_m": 32, "warp_n": 32, "allow_tf32": True}
     text = draw_payload(data, pipeline, 256, 256, 256)
     with mlir_context():
         try:
@@ -181,7 +183,8 @@ def test_literals_are_the_defaults() -> None:
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults, "batched": 0}, pipeline.derived))
+        facts = {"batched": 0, "a_layout": "row", "b_layout": "row"}
+        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults, **facts}, pipeline.derived))
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")

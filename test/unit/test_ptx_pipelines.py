@@ -73,11 +73,11 @@ TYPES = [
     ("mma_sync", ("bf16", "f32", "f32"), ("row", "row"), {}),
     ("mma_sync", ("f16", "f32", "f32"), ("column", "row"), {}),
     ("mma_sync", ("f16", "f32", "f32"), ("row", "column"), {}),
-    ("mma_sync", ("f32", "f32", "f32"), ("row", "row"), {}),
+    ("mma_sync", ("f32", "f32", "f32"), ("row", "row"), {"allow_tf32": True}),
     ("mma_sync", ("i8", "i32", "i32"), ("row", "row"), {"block_k": 64}),
     ("wgmma", ("bf16", "f32", "bf16"), ("row", "row"), {}),
     ("wgmma", ("f16", "f16", "f16"), ("column", "column"), {}),
-    ("wgmma", ("f32", "f32", "f32"), ("row", "column"), {"block_n": 64, "block_k": 32}),
+    ("wgmma", ("f32", "f32", "f32"), ("row", "column"), {"block_n": 64, "block_k": 32, "allow_tf32": True}),
     ("wgmma", ("f8E4M3FN", "f32", "f16"), ("row", "column"), {}),
     ("wgmma", ("f8E5M2", "f32", "f32"), ("row", "column"), {}),
 ]

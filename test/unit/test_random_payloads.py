@@ -29,6 +29,7 @@ SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
 PARTS = 10  # tests, for several processes to share
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1}
+TF32 = {"allow_tf32": True}
 SPLIT = {"persistent_blocks": 0, "epilogue": "registers", "split_k": 2}
 # Pipelines with small tiles, and what to write for them: types of inputs and sums that they know, forms, layouts.
 HALF = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"))
@@ -36,13 +37,13 @@ ANY = (HALF, ("tensors", "normal", "buffers"))
 PIPELINES = [
     ("wgmma", TILES, ANY, True),
     ("wgmma", {**TILES, **SPLIT}, ANY, True),
-    ("mma_sync", WARPS, (TYPES, ANY[1]), True),
+    ("mma_sync", {**WARPS, **TF32}, (TYPES, ANY[1]), True),
     ("wgmma", {**TILES, **SPLIT, "split_k_workspace": "memory"}, ANY, True),
-    ("wmma", WARPS, (HALF[:2], ANY[1]), False),
+    ("wmma", WARPS, (HALF[:2], ANY[1]), True),
     ("wgmma_multistage", TILES, ANY, True),
-    ("wgmma", TILES, (TYPES, ANY[1]), True),
+    ("wgmma", {**TILES, **TF32}, (TYPES, ANY[1]), True),
     ("wgmma_single_stage", TILES, ANY, True),
-    ("wmma_upstream", WARPS, (HALF[:2], ("normal", "normal", "tensors")), False),
+    ("wmma_upstream", WARPS, (HALF[:2], ("normal", "normal", "tensors")), True),
 ]
 
 

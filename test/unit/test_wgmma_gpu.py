@@ -23,6 +23,7 @@ from stepladder.verify.check import check_matmul
 
 COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
+TF32 = {"block_k": 32, "allow_tf32": True}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
@@ -239,12 +240,12 @@ CASES = {
     ),
     "bf16": ("wgmma", (520, 512, 264), ROUNDED | {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}, {}, ()),
     "f16_sums": ("wgmma", (520, 512, 264), {"acc_type": "f16", "c_type": "f16"}, {"block_n": 128}, ()),
-    "tf32": ("wgmma", (520, 512, 264), {"a_type": "f32", "b_type": "f32", "b_layout": "column"}, {"block_k": 32}, ()),
+    "tf32": ("wgmma", (520, 512, 264), {"a_type": "f32", "b_type": "f32", "b_layout": "column"}, TF32, ()),
     "tf32_narrow": (
         "wgmma_multistage",
         (200, 136, 68),
         {"a_type": "f32", "b_type": "f32", "b_layout": "column"},
-        {"block_k": 16},
+        {**TF32, "block_k": 16},
         (),
     ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),

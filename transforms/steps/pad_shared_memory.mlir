@@ -26,13 +26,15 @@ module attributes {transform.with_named_sequence} {
     // `structured.replace` does not check the type: the new allocation is larger, and all uses are indexed accesses.
     %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
-    %a_padded = transform.structured.replace %a attributes {knobs = {shape = "[block_m * block_k / a_width, a_width + padding]"}} {
+    %a_padded = transform.structured.replace %a
+        attributes {knobs = {shape = "[block_m * block_k / a_width, a_width + padding]"}} {
       %tile = memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
 
     %b = transform.structured.match ops{["memref.alloc"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
-    %b_padded = transform.structured.replace %b attributes {knobs = {shape = "[block_k * block_n / b_width, b_width + padding]"}} {
+    %b_padded = transform.structured.replace %b
+        attributes {knobs = {shape = "[block_k * block_n / b_width, b_width + padding]"}} {
       %tile = memref.alloc() {operand_b} : memref<32x136xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
     transform.yield

@@ -43,7 +43,7 @@ class PayloadMatmul:
 def find_matmul(module: ir.Module) -> PayloadMatmul:
     """Returns the one matmul of a payload, which holds nothing else (`payload.rule`), or what the front makes of it.
 
-    An f32 problem is multiplied on tensor cores in tf32.
+    An f32 problem is multiplied on tensor cores in tf32, which pipelines do only where a knob allows it.
 
     Args:
         module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.

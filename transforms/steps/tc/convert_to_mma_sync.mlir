@@ -42,6 +42,8 @@ module attributes {transform.with_named_sequence} {
         {condition =
            "[a_type, acc_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
          message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32"},
+        {condition = "a_type != 'f32' or allow_tf32",
+         message = "f32 must be allowed to lose bits: tensor cores multiply it as tf32 (allow_tf32)"},
         {condition = "hoist_accumulators or not has_consumer",
          message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
         {condition = "a_type == b_type", message = "A and B must be of one element type"},
