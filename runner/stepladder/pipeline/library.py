@@ -128,7 +128,8 @@ def load(name: str) -> Pipeline:
             or a pipeline without steps.
     """
     path = _pipeline_path(name)
-    module = scripts.parse(path)
+    parsed: dict[Path, ir.Module] = {}  # scripts are parsed for declarations first, and for their sequences later
+    module = scripts.parse(path, parsed=parsed)
     sequences = sequences_by_name(module)
     sequence = sequences.get(path.stem)
     if sequence is None or is_declaration(sequence):
@@ -140,7 +141,7 @@ def load(name: str) -> Pipeline:
     script_attributes.check_pipeline(sequence, path.stem)
     pipeline = Pipeline(path.stem, path, module, sequence, knobs, _texts(sequence, "derived"))
     for include in include_ops(sequence):
-        pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include)))
+        pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include), parsed))
     if not pipeline.steps:
         raise StepladderError(
             f"pipeline '{pipeline.name}' includes no step",
@@ -199,7 +200,7 @@ def _condition(include: ir.Operation) -> Condition | None:
     return Condition(expression, region, len(parent.regions), diagnostics.location_text(parent.location))
 
 
-def _define(pipeline: Pipeline, name: str, near: Path) -> ir.Operation:
+def _define(pipeline: Pipeline, name: str, near: Path, parsed: dict[Path, ir.Module]) -> ir.Operation:
     """Returns the definition of a sequence that the script `near` includes, in the pipeline's module, into which it is
     merged with all that it includes unless it is there."""
     sequence = sequences_by_name(pipeline.module).get(name)
@@ -207,12 +208,12 @@ def _define(pipeline: Pipeline, name: str, near: Path) -> ir.Operation:
         if sequence is not None:
             script_attributes.check_declaration(sequence, name)
         del sequence  # merging erases the declaration, and no object of it may outlive it
-        scripts.merge(pipeline.module, name, scripts.path_of(name, near))
+        scripts.merge(pipeline.module, name, scripts.path_of(name, near), parsed)
         sequence = sequences_by_name(pipeline.module)[name]
     for include in include_ops(sequence):
         included = included_name(include)
         if is_declaration(sequences_by_name(pipeline.module)[included]):
-            _define(pipeline, included, scripts.file_of(sequence))
+            _define(pipeline, included, scripts.file_of(sequence), parsed)
     return sequence
 
 
@@ -233,8 +234,8 @@ def _facts(sequence: ir.Operation, name: str) -> dict[str, str]:
     return facts
 
 
-def _load_step(pipeline: Pipeline, name: str, condition: Condition | None) -> Step:
-    sequence = _define(pipeline, name, pipeline.path)
+def _load_step(pipeline: Pipeline, name: str, condition: Condition | None, parsed: dict[Path, ir.Module]) -> Step:
+    sequence = _define(pipeline, name, pipeline.path, parsed)
     script_attributes.check_step(sequence, name)
     bodies = with_included(pipeline, [name])
     for included, body in list(bodies.items())[1:]:

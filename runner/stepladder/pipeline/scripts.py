@@ -9,6 +9,7 @@ reads declares what it includes.
 from __future__ import annotations
 
 import re
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from stepladder.extension import plugins
@@ -73,12 +74,15 @@ def path_of(name: str, near: Path) -> Path:
     )
 
 
-def declared(path: Path, including: tuple[Path, ...] = ()) -> str:
+def declared(
+    path: Path, including: tuple[Path, ...] = (), parsed: MutableMapping[Path, ir.Module] | None = None
+) -> str:
     """Returns the text of a script with a declaration of every sequence that it includes.
 
     Args:
         path: the script.
         including: the scripts that include it, outermost first.
+        parsed: scripts that were parsed in the current MLIR context, by path; those that are parsed here are added.
 
     Raises:
         StepladderError: a file that cannot be read, an included sequence that no file defines, or scripts without
@@ -94,16 +98,16 @@ def declared(path: Path, including: tuple[Path, ...] = ()) -> str:
     missing = [name for name in dict.fromkeys(_INCLUDED.findall(code)) if name not in known]
     if module is None or not missing:
         return text
-    declarations = [_declaration(name, path, (*including, path)) for name in missing]
+    declarations = [_declaration(name, path, (*including, path), {} if parsed is None else parsed) for name in missing]
     return f"{text[: module.end()]} {' '.join(declarations)}{text[module.end() :]}"
 
 
-def _declaration(name: str, near: Path, including: tuple[Path, ...]) -> str:
+def _declaration(name: str, near: Path, including: tuple[Path, ...], parsed: MutableMapping[Path, ir.Module]) -> str:
     """Returns the declaration of a sequence that another file defines, as text."""
     path = path_of(name, near)
     if path in including:
         raise StepladderError(f"step '{name}' includes itself", location=str(path))
-    script = parse(path, including)
+    script = parse_once(path, parsed, including)
     definition = sequences_by_name(script).get(name)
     if definition is None:
         raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
@@ -117,17 +121,31 @@ def _declaration(name: str, near: Path, including: tuple[Path, ...]) -> str:
     return f"{_SEQUENCE} private @{name}({arguments}){results}"
 
 
-def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.Module:
+def parse_once(path: Path, parsed: MutableMapping[Path, ir.Module], including: tuple[Path, ...] = ()) -> ir.Module:
+    """Returns the module of a script, which is parsed unless it is in `parsed`, and added there; args as for `parse`.
+
+    Raises:
+        StepladderError: as `parse`.
+    """
+    if path not in parsed:
+        parsed[path] = parse(path, including, parsed)
+    return parsed[path]
+
+
+def parse(
+    path: Path, including: tuple[Path, ...] = (), parsed: MutableMapping[Path, ir.Module] | None = None
+) -> ir.Module:
     """Parses a script, with the declarations that it leaves out, in the current MLIR context.
 
     Args:
         path: the script.
         including: the scripts that include it, outermost first.
+        parsed: as for `declared`.
 
     Raises:
         StepladderError: a file that cannot be read or is not MLIR, with the line and what the parser said.
     """
-    text = declared(path, including)
+    text = declared(path, including, parsed)
     check_nesting(text, str(path))
     try:
         if text == path.read_text():  # may be any module, also one that the text does not open
@@ -144,13 +162,19 @@ def parse(path: Path, including: tuple[Path, ...] = ()) -> ir.Module:
         ) from None
 
 
-def merge(module: ir.Module, name: str, path: Path) -> None:
+def merge(module: ir.Module, name: str, path: Path, parsed: MutableMapping[Path, ir.Module]) -> None:
     """Copies the sequences of the file `path`, which defines the sequence `name`, into a transform module.
+
+    Args:
+        module: the transform module.
+        name: of the sequence, without `@`.
+        path: the file.
+        parsed: as for `declared`.
 
     Raises:
         StepladderError: a file that does not define the sequence, or one that does not fit what the module has.
     """
-    script = parse(path)
+    script = parse_once(path, parsed)
     if sequences_by_name(script).get(name) is None:
         raise StepladderError(f"step file '{path}' defines no named sequence @{name}")
     with diagnostics.collect(module.context) as errors:
