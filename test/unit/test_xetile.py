@@ -216,11 +216,10 @@ def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
     [
         (Problem(64, 128, 64, "f16", "f16", "f32", "f32", True), {}),
         (
-            Problem(72, 40, 88, "f16", "f16", "f32", "f32", False, a_layout="column", b_layout="column"),
+            Problem(72, 40, 88, "f16", "f16", "f32", "f32", False, b_layout="column"),
             {"sg_m": 16, "block_m": 128},
         ),
         (Problem(40, 136, 48, "bf16", "bf16", "f32", "f32", True), {"distance": 1, "block_k": 16}),
-        (Problem(40, 80, 64, "i8", "i8", "i32", "i32", True), {"block_m": 64, "block_n": 64, "sg_m": 8}),
     ],
     ids=str,
 )
@@ -239,5 +238,27 @@ def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, set
         "convert_to_xegpu",
         "outline_subgroups",
         "block_to_instructions",
+        "distribute_to_lanes",
     ]
     assert all(report.passed for report in checked), [(report.step, report.notes()) for report in checked]
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (Problem(72, 40, 88, "f16", "f16", "f32", "f32", True, a_layout="column", b_layout="column"), "row-major"),
+        (Problem(40, 80, 64, "i8", "i8", "i32", "i32", True), "f16 or bf16"),
+    ],
+    ids=str,
+)
+def test_what_is_not_distributed_to_lanes_ends_in_blocks_of_instructions(problem, reason) -> None:
+    name, reports = str(transforms_dir() / "xetile" / "xetile.mlir"), []
+    settings = {"sg_m": 16, "block_m": 128, "block_n": 128}
+    text = matmul.payload_of(problem)
+    with mlir_context():
+        with pytest.raises(StepladderError, match=reason):
+            matmul.check_steps(text, "payload", Request(name, settings, tuned=False), reports.append)
+        request = Request(name, settings, "block_to_instructions", tuned=False)
+        matmul.check_steps(text, "payload", request, reports.append)
+    assert reports[-1].step == "block_to_instructions"
+    assert all(report.passed for report in reports if not report.is_unchanged)

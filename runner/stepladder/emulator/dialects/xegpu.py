@@ -1,7 +1,8 @@
 """xegpu: descriptors of matrices, 2D block operations and matrix products, of subgroups.
 
-A vector is that of a subgroup, before its elements are distributed to lanes; layouts say how they will be and are not
-part of the value. Elements beyond the matrix are zeros in a load, and are not stored.
+A vector of two dimensions is that of a subgroup, before its elements are distributed to lanes; layouts say how they
+will be and are not part of the value. One of one dimension is that of a lane, which holds adjacent columns of a block.
+Elements beyond the matrix are zeros in a load, and are not stored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.vector_memory import offset_by
-from stepladder.emulator.dialects.xetile_vectors import tile_mma
+from stepladder.emulator.dialects.xetile_vectors import product, tile_mma
 from stepladder.emulator.hardware.warps import once_a_warp, varying
 from stepladder.emulator.memory import memory, pointers
 
@@ -25,6 +26,9 @@ from stepladder.emulator.memory import memory, pointers
 _BASE_ALIGNMENT = 64
 _LEAST_PITCH, _PITCH_MULTIPLE = 64, 16
 _DYNAMIC = -(2**63)
+_LANES = 16
+_TRANSPOSED_BYTES = 4
+_ELEMENTS = {"i32": types.Scalar("i32", np.dtype(np.int32), 32), "f32": types.Scalar("f32", np.dtype(np.float32), 32)}
 _SHAPE = re.compile(r"!xegpu\.tensor_desc<((?:\d+x)+)")
 
 
@@ -35,11 +39,29 @@ def _shape_of(op: Instruction, descriptor: types.Type) -> tuple[int, ...]:
     return tuple(int(number) for number in found[1].split("x")[:-1])
 
 
+def _matrix(fiber: Fiber, op: Instruction, source: Value, sizes: Sequence[Value]) -> MemRef:
+    """Returns the matrix of a descriptor: a memref, or an address with a shape and strides."""
+    if isinstance(source, MemRef):
+        if sizes:
+            raise Unsupported(op, "of a memref with a shape and strides")
+        return source
+    element = types.text_of(op.result_types[0]).partition("<")[2].partition(">")[0].partition(",")[0].rpartition("x")[2]
+    if element not in _ELEMENTS:
+        raise Unsupported(op, f"of an address, with elements of {element}")
+    rest = list(sizes)
+    shape, strides = (
+        [rest.pop(0) if number == _DYNAMIC else number for number in op.attributes[name]]
+        for name in ("const_shape", "const_strides")
+    )
+    return pointers.view_at(fiber, op, source, _ELEMENTS[element], 0, shape, strides)
+
+
 @executes("xegpu.create_nd_tdesc")
 def create_nd_tdesc(fiber: Fiber, op: Instruction, source: Value, *sizes: Value) -> MemRef:
     """The descriptor of a matrix: the matrix itself. One that 2D block operations cannot access is a finding."""
-    if not isinstance(source, MemRef) or sizes or source.rank != 2 or source.memory.space != "global":
-        raise Unsupported(op, "but of a memref of two dimensions in global memory")
+    source = _matrix(fiber, op, source, sizes)
+    if source.rank != 2 or source.memory.space != "global":
+        raise Unsupported(op, "but of a matrix in global memory")
     first = np.asarray(pointers.first_element(source))
     pitch = np.asarray(source.strides[0]) * source.element.bytes
     if (np.asarray(source.strides[1]) != 1).any():
@@ -56,15 +78,52 @@ def create_nd_tdesc(fiber: Fiber, op: Instruction, source: Value, *sizes: Value)
     return source
 
 
+def _starts(fiber: Fiber, op: Instruction, offsets: Sequence[Value]) -> list[Value]:
+    rest = list(offsets)
+    starts = [rest.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"]]
+    return [fiber.agreed(start) for start in starts]
+
+
+def _in_lanes(fiber: Fiber, op: Instruction, shape: tuple[int, ...], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the row and the column in a block of each element that a lane holds: arrays (T or 1, count).
+
+    A lane holds as many adjacent columns as there are for each, row by row. With `packed`, several rows of a column are
+    in one register of 32 bits, which is the same order. With `transpose` it holds a row: of elements of 32 bits, as the
+    hardware transposes no others.
+    """
+    rows, columns = shape
+    lane = (fiber.group.thread_of_lane % fiber.group.warp)[:, None]
+    element = np.arange(count)[None, :]
+    if fiber.group.warp != _LANES or rows * columns != count * _LANES:
+        raise Unsupported(op, f"of {count} elements a lane, of a block of {rows} x {columns} and {_LANES} lanes")
+    if "transpose" in op.attributes:
+        types_ = [type_ for type_ in (*op.operand_types, *op.result_types) if isinstance(type_, types.Vector)]
+        if rows != _LANES or types_[0].element.bytes != _TRANSPOSED_BYTES:
+            raise Unsupported(op, f"with a transpose: it is of {_LANES} rows with elements of 32 bits")
+        return lane, element
+    each = columns // _LANES
+    if not each:
+        raise Unsupported(op, f"of a block of {columns} columns")
+    return element // each, lane * each + element % each
+
+
+def _fragment(
+    fiber: Fiber, op: Instruction, view: MemRef, offsets: Sequence[Value], shape: tuple[int, ...], count: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Returns the coordinates of the elements that lanes access, and which of them are in the matrix."""
+    places = _in_lanes(fiber, op, shape, count)
+    coordinates = [offset_by(start, place, 1) for start, place in zip(_starts(fiber, op, offsets), places)]
+    valid = np.asarray(True)
+    for coordinate, size in zip(coordinates, view.sizes):
+        valid = valid & (coordinate >= 0) & (coordinate < offset_by(size, 0, 1))
+    return coordinates, valid
+
+
 class _Block:
     """The block of a matrix that an op accesses, one lane a subgroup."""
 
     def __init__(self, fiber: Fiber, op: Instruction, view: MemRef, offsets: Sequence[Value], shape: tuple) -> None:
-        rest = list(offsets)
-        starts = [rest.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"]]
-        starts = [fiber.agreed(start) for start in starts]
-        if "transpose" in op.attributes or "packed" in op.attributes:
-            raise Unsupported(op, "with a transpose or VNNI packing")
+        starts = _starts(fiber, op, offsets)
         self.shape = shape
         self.fiber, self.leader = once_a_warp(fiber, varying(fiber, [view], starts))
         along = (np.arange(shape[0])[:, None], np.arange(shape[1])[None, :])
@@ -78,8 +137,12 @@ class _Block:
 def load_nd(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) -> Value:
     """A block of a matrix."""
     shape = _shape_of(op, op.operand_types[0])
-    if op.result_types[0].shape != shape:
-        raise Unsupported(op, "of lanes")
+    if op.result_types[0].rank == 1:
+        count = op.result_types[0].static_shape[0]
+        places, valid = _fragment(fiber, op, view, offsets, shape, count)
+        return memory.read(fiber, op, view, places, (count,), None if valid.all() else valid, 0)
+    if op.result_types[0].shape != shape or "transpose" in op.attributes or "packed" in op.attributes:
+        raise Unsupported(op, f"of {types.text_of(op.result_types[0])}")
     block = _Block(fiber, op, view, offsets, shape)
     found = memory.read(block.fiber, op, view, block.coordinates, shape, None if block.valid.all() else block.valid, 0)
     return found if block.leader is None or values.is_uniform(found, 2) else found[block.leader]
@@ -89,8 +152,13 @@ def load_nd(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) -> Val
 def store_nd(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *offsets: Value) -> None:
     """Writes a block of a matrix."""
     shape = _shape_of(op, op.operand_types[1])
+    if op.operand_types[0].rank == 1:
+        count = op.operand_types[0].static_shape[0]
+        places, valid = _fragment(fiber, op, view, offsets, shape, count)
+        memory.write(fiber, op, view, places, value, (count,), None if valid.all() else valid)
+        return
     if op.operand_types[0].shape != shape:
-        raise Unsupported(op, "of lanes")
+        raise Unsupported(op, f"of {types.text_of(op.operand_types[0])}")
     block = _Block(fiber, op, view, offsets, shape)
     memory.write(block.fiber, op, view, block.coordinates, value, shape, None if block.valid.all() else block.valid)
 
@@ -102,11 +170,26 @@ def prefetch_nd(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) ->
 
 @executes("xegpu.dpas")
 def dpas(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
-    """A product, added to C, of vectors of a subgroup; the types are those of `xetile.tile_mma`."""
-    ranks = [type_.rank for type_ in op.operand_types]
-    if ranks != [2] * len(ranks):
-        raise Unsupported(op, "of lanes")
-    return tile_mma(fiber, op, a, b, *c)
+    """A product, added to C. Of vectors of a subgroup the types are those of `xetile.tile_mma`.
+
+    Of lanes it is one instruction, of 8 x 16 products: a lane holds columns of A, of B and of C.
+    """
+    ranks = {type_.rank for type_ in op.operand_types}
+    if ranks == {2}:
+        return tile_mma(fiber, op, a, b, *c)
+    if ranks != {1} or fiber.group.warp != _LANES or len(fiber.lanes) != len(fiber.warps) * _LANES:
+        raise Unsupported(op, f"of lanes, but of {_LANES} that are all active")
+    depth = op.operand_types[1].static_shape[0]  # of k; a lane holds depth / 16 columns of A
+    lanes = fiber.lanes.reshape(-1, _LANES)
+    each = depth // _LANES
+    left = values.lanes(a, fiber.count, 1)[lanes].reshape(len(lanes), _LANES, -1, each)
+    left = left.transpose(0, 2, 1, 3).reshape(len(lanes), -1, depth)
+    right = values.lanes(b, fiber.count, 1)[lanes].swapaxes(1, 2)
+    sums = [values.lanes(value, fiber.count, 1)[lanes].swapaxes(1, 2) for value in c]
+    total = product(left, right, *sums, element=op.result_types[0].element)
+    result = np.zeros((fiber.count, total.shape[1]), total.dtype)
+    result[lanes] = total.swapaxes(1, 2)
+    return result
 
 
 @executes("xegpu.convert_layout")

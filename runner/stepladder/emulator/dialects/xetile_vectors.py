@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from stepladder.emulator.core.elements import wrapped
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.hardware.warps import once_a_warp, varying
@@ -36,20 +38,23 @@ def _once(fiber: Fiber, function: Callable, *vectors: Value) -> Value:
     return made[place[leader]]
 
 
+def product(left: np.ndarray, right: np.ndarray, *sums: np.ndarray, element: Scalar) -> np.ndarray:
+    """Returns a product, added to C, as elements of a type; arrays with any dimensions in front.
+
+    Products and sums of floating-point numbers are of f32, rounded once to the type of C.
+    """
+    if element.is_integer:
+        total = left.astype(np.int64) @ right.astype(np.int64) + (sums[0] if sums else 0)
+        return wrapped(total, element)
+    wide = np.float64 if element.dtype.itemsize == 8 else np.float32
+    total = left.astype(wide) @ right.astype(wide)
+    return (total + sums[0].astype(wide) if sums else total).astype(element.dtype)
+
+
 @executes("xetile.tile_mma")
 def tile_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
-    """A product, added to C. Products and sums of floating-point numbers are of f32, rounded once to C's type."""
-    element = op.result_types[0].element
-
-    def product(left: np.ndarray, right: np.ndarray, *sums: np.ndarray) -> np.ndarray:
-        if element.is_integer:
-            total = left.astype(np.int64) @ right.astype(np.int64) + (sums[0] if sums else 0)
-            return wrapped(total, element)
-        wide = np.float64 if element.dtype.itemsize == 8 else np.float32
-        total = left.astype(wide) @ right.astype(wide)
-        return (total + sums[0].astype(wide) if sums else total).astype(element.dtype)
-
-    return _once(fiber, product, a, b, *c)
+    """A product, added to C."""
+    return _once(fiber, functools.partial(product, element=op.result_types[0].element), a, b, *c)
 
 
 @executes("xetile.transpose")
