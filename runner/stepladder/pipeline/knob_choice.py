@@ -12,6 +12,7 @@ from stepladder.measure.tuning.database import Database, problem_key
 from stepladder.pipeline import measured_knobs
 from stepladder.pipeline.cost_model import gpu, ranking
 from stepladder.pipeline.cost_model.gpu import Found
+from stepladder.pipeline.cost_model.orientations import Orientation, Orientations, join
 from stepladder.pipeline.cost_model.space import Rule, Space
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline, Step
 from stepladder.pipeline.expressions import Value
@@ -60,6 +61,7 @@ class Query:
         location: of the payload's matmul, for messages.
         changes_facts: whether a step that the given knobs run changes facts of the payload: knobs that were measured
             without that step do not apply.
+        alternatives: knobs that are not given and let such a step run, each set, with the facts that follow.
     """
 
     pipeline: Pipeline
@@ -72,6 +74,7 @@ class Query:
     gpu: str | None = None
     location: str = ""
     changes_facts: bool = False
+    alternatives: tuple[tuple[Mapping[str, int | str], Mapping[str, Value]], ...] = ()
 
     def found_gpu(self) -> Found:
         """Returns the GPU that knobs are chosen for, with a note where the model does not know it.
@@ -112,16 +115,17 @@ def digest(pipeline: Pipeline) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def rank(query: Query) -> ranking.Ranking | None:
-    """Returns all settings that the pipeline accepts in order of their predicted time; None where the cost model does
-    not know kernels of this pipeline."""
-    return ranking.rank(
-        space_of(query.pipeline, query.without),
-        query.facts,
-        query.problem.accumulate,
-        query.found_gpu().gpu,
-        query.fixed,
-    )
+def rank(query: Query) -> ranking.Ranking | Orientations | None:
+    """Returns all settings that the pipeline accepts in order of their predicted time, of all orientations of the
+    product; None where the cost model does not know kernels of this pipeline."""
+    space, gpu_ = space_of(query.pipeline, query.without), query.found_gpu().gpu
+    parts = []
+    for knobs, facts in (({}, query.facts), *query.alternatives):
+        ranked = ranking.rank(space, facts, query.problem.accumulate, gpu_, {**query.fixed, **knobs})
+        if ranked is None:
+            return None
+        parts.append(Orientation(knobs, ranked))
+    return join(parts)
 
 
 def choices(query: Query, database: Path | None) -> Iterator[Choice]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import Pipeline
+from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
+from stepladder.pipeline.expressions import Value
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
-from stepladder.pipeline.knobs import changes_facts, choose_knobs, evaluation_scope
+from stepladder.pipeline.knobs import changes_facts, changing_steps, choose_knobs, evaluation_scope
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
@@ -86,7 +88,24 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
         request.gpu,
         matmul.location,
         changes_facts(pipeline, scope, request.without),
+        _alternatives(pipeline, request, knobs, fixed, matmul),
     )
+
+
+def _alternatives(
+    pipeline: Pipeline, request: Request, knobs: Knobs, fixed: Mapping[str, KnobValue], matmul: PayloadMatmul
+) -> tuple[tuple[dict[str, int | str], dict[str, Value]], ...]:
+    """Returns the knobs that are not given and let a step run that changes facts, with the facts that follow."""
+    found = []
+    for step in changing_steps(pipeline, request.without):
+        name = step.condition.expression if step.condition is not None else ""
+        if name not in pipeline.knobs or not pipeline.knobs[name].is_boolean or name in fixed:
+            continue
+        value = bool(step.condition and step.condition.region)
+        scope = evaluation_scope(pipeline, {**knobs, name: value}, matmul.facts(), request.without)
+        facts = {key: scope[key] for key in scope if key not in pipeline.knobs and key not in pipeline.derived}
+        found.append(({name: value}, facts))
+    return tuple(found)
 
 
 def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Query:
