@@ -15,6 +15,7 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import ranking, space
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
+from stepladder.pipeline.cost_model.orientations import CAUTION, Orientations
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
@@ -153,3 +154,46 @@ def check_first_choices(name, sizes, element, c_type, target=None) -> None:
                 if step.condition is None or int(evaluate(step.condition.expression, scope)) == step.condition.region
             ]
             check_requirements(pipeline, steps, scope, asked.location)
+
+
+def _orientations(m: int, n: int, k: int, **fixed):
+    """The ranking of a problem on wgmma, with its first candidates."""
+    with mlir_context():
+        pipeline = library.load("wgmma")
+        types = {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}
+        text = matmul_text(m, n, k, **types, accumulate=fixed.pop("accumulate", False))
+        query = read_query(pipeline, Request("wgmma", {"target": "sm_90a", **fixed}, tuned=True), text, "matmul.mlir")
+        ranked = knob_choice.rank(query)
+    assert ranked is not None
+    return ranked, ranked.first(4)
+
+
+def test_few_rows_go_to_the_side_that_counts_in_eights() -> None:
+    """333 rows are three tiles of 112, and as rows of tiles of 64 or more six of 64 with 51 empty rows."""
+    ranked, first = _orientations(333, 18432, 3584)
+    assert first[0].knobs["swap_operands"] is True
+    _, as_it_is = _orientations(333, 18432, 3584, swap_operands=False)
+    _, exchanged = _orientations(333, 18432, 3584, swap_operands=True)
+    assert first[0].microseconds == exchanged[0].microseconds < as_it_is[0].microseconds / (1 + CAUTION)
+    assert "swap_operands" not in as_it_is[0].knobs
+    assert len(ranked) > len(_orientations(333, 18432, 3584, swap_operands=False)[0])
+
+
+def test_a_square_stays_as_it_is() -> None:
+    _, first = _orientations(4096, 4096, 4096)
+    assert all("swap_operands" not in candidate.knobs for candidate in first)
+
+
+@pytest.mark.parametrize("fixed", [{"epilogue": "tma"}, {"accumulate": True}])
+def test_an_orientation_that_is_refused_is_not_ranked(fixed) -> None:
+    """The exchanged product is stored from registers, and adds no C before it is rounded."""
+    _, first = _orientations(333, 18432, 3584, **fixed)
+    assert first and all("swap_operands" not in candidate.knobs for candidate in first)
+
+
+def test_settings_are_within_a_factor_of_the_first_in_either_orientation() -> None:
+    ranked, first = _orientations(333, 768, 11008)
+    assert isinstance(ranked, Orientations)
+    assert ranked.within(1.0) >= 1 and ranked.within(1e9) == len(ranked)
+    times = [candidate.microseconds * (1 + CAUTION * ("swap_operands" in candidate.knobs)) for candidate in first]
+    assert times[0] == min(times)

@@ -15,6 +15,7 @@ exactly: a remainder is an error, since a tile that does not divide is a mistake
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 
@@ -59,6 +60,8 @@ _COMPARE = {
 }
 
 
+# A ranking evaluates the same few hundred expressions again and again; nothing changes the trees.
+@functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
@@ -87,8 +90,13 @@ def _compare(node: ast.Compare, operation: Callable[[Value, Value], bool], left:
 
 def names(text: str) -> list[str]:
     """Returns the names that an expression uses, in order of first use."""
+    return list(_names(text))
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(text: str) -> tuple[str, ...]:
     found = (node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
-    return list(dict.fromkeys(node.id for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))))
+    return tuple(dict.fromkeys(node.id for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))))
 
 
 def evaluate(text: str, values: Mapping[str, Value]) -> Value:

@@ -18,11 +18,10 @@ from stepladder.runtime.problem import Problem
 if TYPE_CHECKING:  # the cost model imports NumPy, and what names all knobs or runs without tuning does without both
     from stepladder.pipeline.cost_model import ranking
     from stepladder.pipeline.cost_model.gpu import Found
+    from stepladder.pipeline.cost_model.orientations import Orientations
     from stepladder.pipeline.cost_model.space import Space
 
 SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
-# The knob of the step that exchanges A and B.
-SWAP = "swap_operands"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Query:
         location: of the payload's matmul, for messages.
         changes_facts: whether a step that the given knobs run changes facts of the payload: knobs that were measured
             without that step do not apply.
-        exchanged: the facts with A and B exchanged, where the knob `swap_operands` is to be chosen too; None else.
+        alternatives: knobs that are not given and let such a step run, each set, with the facts that follow.
     """
 
     pipeline: Pipeline
@@ -78,7 +77,7 @@ class Query:
     gpu: str | None = None
     location: str = ""
     changes_facts: bool = False
-    exchanged: Mapping[str, Value] | None = None
+    alternatives: tuple[tuple[Mapping[str, int | str], Mapping[str, Value]], ...] = ()
 
     def found_gpu(self) -> Found:
         """Returns the GPU that knobs are chosen for, with a note where the model does not know it.
@@ -123,23 +122,20 @@ def digest(pipeline: Pipeline) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def rank(query: Query) -> ranking.Ranking | None:
-    """Returns all settings that the pipeline accepts in order of their predicted time; None where the cost model does
-    not know kernels of this pipeline.
-
-    Exchanged operands are ranked beside where C has fewer rows than columns: `wgmma` counts columns in eights and rows
-    in 64s.
-    """
+def rank(query: Query) -> ranking.Ranking | Orientations | None:
+    """Returns all settings that the pipeline accepts in order of their predicted time, of all orientations of the
+    product; None where the cost model does not know kernels of this pipeline."""
     from stepladder.pipeline.cost_model import ranking
+    from stepladder.pipeline.cost_model.orientations import Orientation, join
 
-    space, gpu, accumulate = space_of(query.pipeline, query.without), query.found_gpu().gpu, query.problem.accumulate
-    if query.exchanged is None:
-        return ranking.rank(space, query.facts, accumulate, gpu, query.fixed)
-    plain = ranking.rank(space, query.facts, accumulate, gpu, {**query.fixed, SWAP: False})
-    if plain is None or query.problem.m >= query.problem.n:
-        return plain
-    swapped = ranking.rank(space, query.exchanged, accumulate, gpu, {**query.fixed, SWAP: True})
-    return plain.joined(swapped, SWAP, (False, True)) if swapped else plain
+    space, gpu_ = space_of(query.pipeline, query.without), query.found_gpu().gpu
+    parts = []
+    for knobs, facts in (({}, query.facts), *query.alternatives):
+        ranked = ranking.rank(space, facts, query.problem.accumulate, gpu_, {**query.fixed, **knobs})
+        if ranked is None:
+            return None
+        parts.append(Orientation(knobs, ranked))
+    return join(parts)
 
 
 def choices(query: Query, database: Path | None) -> Iterator[Choice]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import Pipeline
-from stepladder.pipeline.expressions import Scope, Value
-from stepladder.pipeline.knob_choice import FROM_SCRIPT, SWAP, Query, Source, choices
-from stepladder.pipeline.knobs import changes_facts, choose_knobs, evaluation_scope
+from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
+from stepladder.pipeline.expressions import Value
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
+from stepladder.pipeline.knobs import changes_facts, changing_steps, choose_knobs, evaluation_scope
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
@@ -75,27 +76,36 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     given |= {"target", *request.settings}
     fixed = {name: value for name, value in knobs.items() if name in given}
     scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
-    exchanged = None
-    if SWAP in pipeline.knobs and SWAP not in fixed:
-        swapped = evaluation_scope(pipeline, {**knobs, SWAP: True}, matmul.facts(), request.without)
-        exchanged = _facts_in(swapped, pipeline)
+    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
     return Query(
         pipeline,
         request.without,
         fixed,
         matmul.problem,
-        _facts_in(scope, pipeline),
+        facts,
         str(knobs.get("target", "")),
         find_measured(pipeline),
         request.gpu,
         matmul.location,
         changes_facts(pipeline, scope, request.without),
-        exchanged,
+        _alternatives(pipeline, request, knobs, fixed, matmul),
     )
 
 
-def _facts_in(scope: Scope, pipeline: Pipeline) -> dict[str, Value]:
-    return {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+def _alternatives(
+    pipeline: Pipeline, request: Request, knobs: Knobs, fixed: Mapping[str, KnobValue], matmul: PayloadMatmul
+) -> tuple[tuple[dict[str, int | str], dict[str, Value]], ...]:
+    """Returns the knobs that are not given and let a step run that changes facts, with the facts that follow."""
+    found = []
+    for step in changing_steps(pipeline, request.without):
+        name = step.condition.expression if step.condition is not None else ""
+        if name not in pipeline.knobs or not pipeline.knobs[name].is_boolean or name in fixed:
+            continue
+        value = bool(step.condition and step.condition.region)
+        scope = evaluation_scope(pipeline, {**knobs, name: value}, matmul.facts(), request.without)
+        facts = {key: scope[key] for key in scope if key not in pipeline.knobs and key not in pipeline.derived}
+        found.append(({name: value}, facts))
+    return tuple(found)
 
 
 def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Query:

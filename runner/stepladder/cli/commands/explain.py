@@ -92,6 +92,7 @@ def main(args: argparse.Namespace) -> int:
 def _print(explained: Explanation) -> None:
     """Prints a table of the candidates, and below it which knobs `compile` takes."""
     from stepladder.cli.tables import print_table
+    from stepladder.pipeline.definition import value_text
 
     for line in (explained.found.note, _data_sheet(explained.found)):
         if line:
@@ -102,7 +103,7 @@ def _print(explained: Explanation) -> None:
         f"{explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times in us"
     )
     print_table([_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title)
-    knobs = ", ".join(f"{name} = {value}" for name, value in explained.chosen.knobs.items())
+    knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in explained.chosen.knobs.items())
     print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
 
 
@@ -143,4 +144,6 @@ def _neutral(name: str, value: int | str) -> bool:
 
 
 def _short(name: str, value: int | str) -> str:
-    return f"{name}={value}"
+    from stepladder.pipeline.definition import value_text
+
+    return f"{name}={value_text(value)}"
