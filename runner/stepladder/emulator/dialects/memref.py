@@ -106,6 +106,7 @@ def get_global(fiber: Fiber, op: Instruction) -> Value:
         view = contiguous(
             group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element, type_.shape
         )
+        view.memory.is_array = not op.attributes["global"].get("constant")
         initial = op.attributes["global"].get("initial_value")
         if isinstance(initial, np.ndarray):
             view.memory.typed(type_.element.dtype)[: initial.size] = initial.reshape(-1)

@@ -47,9 +47,10 @@ class Allocation:
         name: for messages.
         shadow: what the sanitizer knows about it, or None.
         freed: the op that freed it, or None.
+        is_array: whether it is data that launches share, and no parameters or constants of one.
     """
 
-    __slots__ = ("address", "copies", "data", "freed", "name", "shadow", "size", "space")
+    __slots__ = ("address", "copies", "data", "freed", "is_array", "name", "shadow", "size", "space")
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")
@@ -62,6 +63,7 @@ class Allocation:
         self.name = name
         self.shadow: SharedShadow | GlobalShadow | None = None
         self.freed: Instruction | None = None
+        self.is_array = True
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""

@@ -154,6 +154,8 @@ class Sanitizer(Reports):
         """Adds findings about an access."""
         shadow = self._shadow(touch.memory)
         if isinstance(shadow, GlobalShadow):
+            if self.launch_before is not None:
+                self._check_launch(op, touch, self.launch_before, writes=writes)
             self._check_global(op, touch, shadow.write, writes, "wrote")
             if writes:
                 self._check_global(op, touch, shadow.read, writes, "read")
@@ -189,6 +191,19 @@ class Sanitizer(Reports):
         if writes:
             self._check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def _check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
+        """Adds a finding about an array that the launch before may still write, or read."""
+        early = np.broadcast_to(self.clocks[touch.actors, before] == 0, touch.places.shape)
+        if early.any() and touch.memory.is_array:
+            place = int(touch.places[early.argmax()])
+            verb, may = ("writes", "read or write") if writes else ("reads", "write")
+            self.add(
+                "race",
+                f"{verb} {self.where(touch.memory, place)} before griddepcontrol.wait: the launch before may still "
+                f"{may} it",
+                op,
+            )
 
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""

@@ -295,6 +295,7 @@ class BoundKernel:
         variables = self.kernel.variables
         place = machine.heap.allocate(max(1, variables.parameter_bytes), PARAMETERS)
         machine.globals[PARAMETERS] = place
+        place.is_array = False
         allocations = []
         for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
             allocation = machine.heap.array(array, argument.name or variable.name) if argument.is_memory else None
