@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import lanes_of_warps
+from stepladder.emulator.memory import initialized, lanes_of_warps
 from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
     SEVERAL,
@@ -45,6 +45,7 @@ class Sanitizer(Reports):
         """Checks that threads may read what they are about to read, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
+            initialized.check_access(self, op, access)
             self.check(op, touch, writes=False)
             self.note(op, touch, writes=False)
 
@@ -64,6 +65,8 @@ class Sanitizer(Reports):
         touch = self.touch(fiber, access)
         if touch is None:
             return
+        if reads:
+            initialized.check_access(self, op, access)
         shadow = self._shadow(touch.memory)
         after_update = shadow.atomically[touch.places]
         rest, updated = touch.where(~after_update), touch.where(after_update)
@@ -329,6 +332,7 @@ class Sanitizer(Reports):
         """
         self.check(op, touch, writes=False)
         if touch.memory.space == "global":
+            initialized.check_touch(self, op, touch)
             self._check_proxy(op, touch, "reads")
             self.note(op, touch, writes=False)
             return
