@@ -13,6 +13,7 @@ from stepladder.emulator.core.fibers import Stopped
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
+from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
@@ -159,6 +160,8 @@ class Machine:
             self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
         total = math.prod(clusters)
+        most: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
+        is_dependent = dependent_launch.is_dependent(code)
         active, self.unfinished = self.unfinished, []
         waiting = len(active)
         first = self._launches if active else 0
@@ -166,11 +169,16 @@ class Machine:
         for number in range(total):
             which = total - 1 - number if self.reverses_blocks else number
             active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp))
+            if is_dependent:
+                active[-1].sanitizer.begin_before_launch()
             active[-1].start(code, env_of(active[-1]))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:
                 active = [group for group in active if not group.is_done]
             active = [group for group in active if not group.is_done]
+            if number + 1 < total and sum(group.blocks for group in active) >= most:
+                self._report_residency(active, most)
+                most = math.inf
             if self.progress:
                 self.progress(max(0, number + 1 + waiting - len(active)), total)
         self.unfinished = active
@@ -215,6 +223,18 @@ class Machine:
         place = ", ".join(map(str, ids[0]))
         name = f"block ({place})" if len(ids) == 1 else f"the cluster at block ({place})"
         return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout, warp=warp)
+
+    def _report_residency(self, waiting: list[Group], most: float) -> None:
+        """Reports as many blocks that wait as a GPU holds, where others have not begun."""
+        fiber = next((fiber for group in waiting for fiber in group.blocked), None)
+        if fiber is None:
+            return
+        self.findings.add(
+            "deadlock",
+            f"{int(most)} blocks wait for others that have not begun, and no GPU holds more of them at a time: "
+            f"{waiting[0].waiting()[0]}",
+            fiber.code[fiber.place],
+        )
 
     def _deadlock(self, groups: list[Group]) -> None:
         for group in groups:

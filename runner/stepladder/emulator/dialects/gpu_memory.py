@@ -18,7 +18,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes, shared
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import initialized, memory
 from stepladder.emulator.memory.memory import contiguous
 
 # Of dynamic shared memory, in bytes: what a TMA box and the widest swizzle need, as CUDA's launches give it.
@@ -40,6 +40,7 @@ def alloc(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     sizes = list(operands[op.attributes["operandSegmentSizes"][0] :])
     shape = [int(sizes.pop(0)) if size is None else size for size in type_.shape]
     place = fiber.group.machine.heap.allocate(math.prod(shape) * type_.element.bytes)
+    initialized.begin(place)
     return _with_token(op, contiguous(place, type_.element, shape))
 
 

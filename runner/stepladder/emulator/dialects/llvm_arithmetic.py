@@ -1,6 +1,6 @@
 """llvm: arithmetic, comparisons and conversions, which are those of arith and math under other names.
 
-Flags (nsw, inbounds, fast math) are ignored.
+Those of fast math are ignored; `poison` checks those of integers.
 """
 
 from __future__ import annotations

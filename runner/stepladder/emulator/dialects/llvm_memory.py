@@ -58,6 +58,7 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
     known = group.machine.globals
     if symbol not in known:
         place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
+        place.is_array = not attributes.get("constant")
         initial = attributes.get("value")
         if isinstance(initial, str):
             initial = np.frombuffer(initial.encode(), np.uint8)

@@ -15,7 +15,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Buffer, Type, Vector, decode
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.memory import alignment, memory
+from stepladder.emulator.memory import alignment, initialized, memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 
@@ -43,6 +43,7 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
         place, start = group.shared, group.layout[op.number]
     elif group.is_host:
         place = group.machine.heap.allocate(size)
+        initialized.begin(place)
     else:
         # One place for each op: in a loop it is the same again, as a thread's registers and stack are.
         if op.number not in group.private:
@@ -106,6 +107,7 @@ def get_global(fiber: Fiber, op: Instruction) -> Value:
         view = contiguous(
             group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element, type_.shape
         )
+        view.memory.is_array = not op.attributes["global"].get("constant")
         initial = op.attributes["global"].get("initial_value")
         if isinstance(initial, np.ndarray):
             view.memory.typed(type_.element.dtype)[: initial.size] = initial.reshape(-1)

@@ -12,7 +12,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
-from stepladder.emulator.hardware import asynchronous, mbarriers, registers, synchronization, tma
+from stepladder.emulator.hardware import asynchronous, dependent_launch, mbarriers, registers, synchronization, tma
 from stepladder.emulator.memory import alignment, memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 from stepladder.mlir.printed import keyword
@@ -73,9 +73,16 @@ def fence_mbarrier_init(fiber: Fiber, op: Instruction) -> None:
     mbarriers.fence_initialization(fiber)
 
 
-@executes("nvvm.griddepcontrol", "nvvm.prefetch")
+@executes("nvvm.prefetch")
 def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Nothing: launches follow each other, and there are no caches."""
+    """Nothing: there are no caches."""
+
+
+@executes("nvvm.griddepcontrol")
+def griddepcontrol(fiber: Fiber, op: Instruction) -> None:
+    """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
+    if dependent_launch.waits(op):
+        fiber.group.sanitizer.wait_for_launch(fiber.warps)
 
 
 @executes("nvvm.setmaxregister")

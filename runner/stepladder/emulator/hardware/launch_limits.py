@@ -13,6 +13,10 @@ KIND = "launch"
 
 # Of the target that has most: a module need not say which one it is for.
 _SHARED_MEMORY = max(target.shared_memory for target in TARGETS.values())
+_MULTIPROCESSORS = 144  # of the largest of them
+_BLOCKS_PER_SM = 32
+_RESERVED = 1024  # bytes of shared memory that the system takes for each block
+_WARP = 32
 _CLUSTER = max(target.cluster for target in TARGETS.values())
 
 
@@ -58,6 +62,19 @@ def check_launch(
         findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.reqntid is {_text(list(required))}", op)
     if isinstance(most, Sequence) and math.prod(block) > math.prod(most):
         findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.maxntid is {_text(list(most))}", op)
+
+
+def resident(threads: int, shared_memory: int) -> int:
+    """Returns a number of blocks that no supported GPU holds more of at a time.
+
+    Args:
+        threads: of a block.
+        shared_memory: bytes a block, static and dynamic.
+    """
+    whole = -(-threads // _WARP) * _WARP
+    by_memory = (_SHARED_MEMORY + _RESERVED) // (shared_memory + _RESERVED)
+    by_threads = max(target.threads_per_sm for target in TARGETS.values()) // whole
+    return _MULTIPROCESSORS * max(1, min(_BLOCKS_PER_SM, by_memory, by_threads))
 
 
 def _text(extents: Sequence[int]) -> str:

@@ -14,6 +14,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import asynchronous, shared_memory_layouts
 from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched
 from stepladder.emulator.hardware.mbarriers import mbarriers
+from stepladder.emulator.memory import initialized
 from stepladder.emulator.memory.memory import Allocation
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def store(
         places = box.positions[box.inside]
         values = data[0][box.inside]
         typed[places] = values if combine is None else combine(typed[places], values)
+        initialized.note(descriptor.memory, descriptor.element.bytes, places)
         if target is not None:
             sanitizer.end_write(op, target)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepladder.emulator.core.fibers import Blocked, Fiber
 from stepladder.emulator.core.program import Instruction
-from stepladder.emulator.memory import memory, order
+from stepladder.emulator.memory import initialized, memory, order
 from stepladder.emulator.memory.memory import Access
 
 # LLVM's orderings by number: which acquire, and which release.
@@ -66,6 +66,7 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
         after = function(number, before[number])
         changed |= bool(after != before[number])
         typed[place] = after
+        initialized.note(access.memory, access.element.bytes, place)
     spin(fiber, op, (access.memory, before.tobytes()), changed)
     if group.sanitizer.enabled and orders is not None:
         for number, place in enumerate(access.positions):

@@ -32,6 +32,7 @@ class Clocks:
         fenced_global: the same for global memory, where a fence is for what the warp knows of others' writes too.
         known: by group, the clocks of its actors that this one has been told of.
         told: by group, the warp that was told last, and when.
+        launch_before: the actor that the launch before is, which may not have ended; None where it has.
     """
 
     group: Group
@@ -43,6 +44,7 @@ class Clocks:
         self.fenced_global = np.zeros(0, np.int32)
         self.known: dict[int, np.ndarray] = {}
         self.told: dict[int, tuple[int, int]] = {}
+        self.launch_before: int | None = None
 
     def attach(self, group: Group) -> None:
         """Begins with a group of blocks: a clock for each of its warps."""
@@ -71,6 +73,15 @@ class Clocks:
         self.actors += 1
         self.clocks[self.actors - 1, self.actors - 1] = 1
         return self.actors - 1
+
+    def begin_before_launch(self) -> None:
+        """Begins before the launch before has ended: only `wait_for_launch` tells of what that does."""
+        self.launch_before = self.agent()
+
+    def wait_for_launch(self, warps: Sequence[int] | np.ndarray) -> None:
+        """Tells warps of what the launch before has done."""
+        if self.launch_before is not None:
+            self.acquire(warps, self.clocks[self.launch_before].copy())
 
     def release(self, actors: Sequence[int] | np.ndarray) -> np.ndarray:
         """Returns what these actors know, together, and lets their time go on: what they do later is not in it."""

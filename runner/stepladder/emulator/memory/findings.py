@@ -18,7 +18,7 @@ class Finding:
     Attributes:
         kind: "race", "out-of-bounds", "misaligned", "uninitialized", "in-flight", "deadlock", "divergent-barrier",
             "assumption", "assertion", "use-after-free", "transaction-bytes", "descriptor", "proxy", "unwaited",
-            "order" or "layout".
+            "order", "mbarrier", "registers", "poison", "launch" or "layout".
         message: what happens, with threads and addresses.
         op, location: the op that does it.
         other, other_location: the op that it is at odds with, or empty.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core.values import MemRef, lanes
+from stepladder.emulator.memory import initialized
 from stepladder.runtime import host_memory
 
 if TYPE_CHECKING:
@@ -47,10 +48,15 @@ class Allocation:
         name: for messages.
         shadow: what the sanitizer knows about it, or None.
         freed: the op that freed it, or None.
+        is_array: whether it is data that launches share, and no parameters or constants of one.
+        written: which bytes are, where that is noted (`initialized`): bool array, else None.
         ever_written: for each granule of the sanitizer, whether a launch has written it; None where none has.
     """
 
-    __slots__ = ("address", "copies", "data", "ever_written", "freed", "name", "shadow", "size", "space")
+    __slots__ = (
+        *("address", "copies", "data", "ever_written", "freed", "is_array", "name", "shadow", "size", "space"),
+        "written",
+    )
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")
@@ -64,6 +70,8 @@ class Allocation:
         self.shadow: SharedShadow | GlobalShadow | None = None
         self.freed: Instruction | None = None
         self.ever_written: np.ndarray | None = None
+        self.is_array = True
+        self.written: np.ndarray | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
         """Returns the bytes as elements of a type: a view where the size allows it."""
@@ -283,10 +291,9 @@ def scatter(access: Access, values: Value) -> None:
     """Writes the elements of an access."""
     typed = access.memory.typed(access.element.dtype)
     values = np.broadcast_to(values, access.positions.shape)
-    if access.valid is None:
-        typed[access.positions] = values
-    else:
-        typed[access.positions[access.valid]] = values[access.valid]
+    positions = access.positions if access.valid is None else access.positions[access.valid]
+    typed[positions] = values if access.valid is None else values[access.valid]
+    initialized.note(access.memory, access.element.bytes, positions)
 
 
 def take(fiber: Fiber, op: Instruction, access: Access, *, fill: Value = None, is_matrix: bool = False) -> np.ndarray:
@@ -372,6 +379,7 @@ def write(
     position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
     if position is not None and (not isinstance(value, np.ndarray) or value.ndim == 0):
         view.memory.typed(view.element.dtype)[position] = value
+        initialized.note(view.memory, view.element.bytes, position)
         return
     access = locate(fiber, op, view, coordinates, shape, valid)
     value = np.asarray(value, view.element.dtype)

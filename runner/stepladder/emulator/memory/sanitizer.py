@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import lanes_of_warps
+from stepladder.emulator.memory import initialized, lanes_of_warps
 from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
     SEVERAL,
@@ -45,6 +45,7 @@ class Sanitizer(Reports):
         """Checks that threads may read what they are about to read, and notes it."""
         touch = self.touch(fiber, access)
         if touch is not None:
+            initialized.check_access(self, op, access)
             self.check(op, touch, writes=False)
             self.note(op, touch, writes=False)
 
@@ -64,6 +65,8 @@ class Sanitizer(Reports):
         touch = self.touch(fiber, access)
         if touch is None:
             return
+        if reads:
+            initialized.check_access(self, op, access)
         shadow = self._shadow(touch.memory)
         after_update = shadow.atomically[touch.places]
         rest, updated = touch.where(~after_update), touch.where(after_update)
@@ -154,6 +157,8 @@ class Sanitizer(Reports):
         """Adds findings about an access."""
         shadow = self._shadow(touch.memory)
         if isinstance(shadow, GlobalShadow):
+            if self.launch_before is not None:
+                self._check_launch(op, touch, self.launch_before, writes=writes)
             self._check_global(op, touch, shadow.write, writes, "wrote")
             if writes:
                 self._check_global(op, touch, shadow.read, writes, "read")
@@ -189,6 +194,19 @@ class Sanitizer(Reports):
         if writes:
             self._check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def _check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
+        """Adds a finding about an array that the launch before may still write, or read."""
+        early = np.broadcast_to(self.clocks[touch.actors, before] == 0, touch.places.shape)
+        if early.any() and touch.memory.is_array:
+            place = int(touch.places[early.argmax()])
+            verb, may = ("writes", "read or write") if writes else ("reads", "write")
+            self.add(
+                "race",
+                f"{verb} {self.where(touch.memory, place)} before griddepcontrol.wait: the launch before may still "
+                f"{may} it",
+                op,
+            )
 
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
@@ -314,6 +332,7 @@ class Sanitizer(Reports):
         """
         self.check(op, touch, writes=False)
         if touch.memory.space == "global":
+            initialized.check_touch(self, op, touch)
             self._check_proxy(op, touch, "reads")
             self.note(op, touch, writes=False)
             return

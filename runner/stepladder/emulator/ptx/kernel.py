@@ -186,6 +186,7 @@ class BoundPtx(BoundKernel):
         variables = self.kernel.variables
         place = machine.heap.allocate(max(1, variables.parameter_bytes), PARAMETERS)
         machine.globals[PARAMETERS] = place
+        place.is_array = False
         allocations = []
         for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
             name = argument.name or variable.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.fibers import Left
-from stepladder.emulator.hardware import registers, synchronization
+from stepladder.emulator.hardware import dependent_launch, registers, synchronization
 from stepladder.emulator.ptx.registry import instruction
 
 if TYPE_CHECKING:
@@ -56,9 +56,12 @@ def nothing(site: Site) -> None:
 
 @instruction("griddepcontrol")
 def griddepcontrol(site: Site) -> None:
-    """Nothing: launches follow each other."""
-    site.choice(("launch_dependents", "wait"))
+    """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
+    kind = site.choice(("launch_dependents", "wait"))
     site.count(0)
+    if kind == "wait":
+        attributes = {dependent_launch.CONTROL: kind}
+        site.emit(lambda fiber, op: fiber.group.sanitizer.wait_for_launch(fiber.warps), (), (), attributes)
 
 
 @instruction("setmaxnreg", waits=True)

@@ -1,0 +1,22 @@
+"""Kernels that may begin before the launch before them has ended (programmatic dependent launch)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.program import Instruction
+
+CONTROL = "griddepcontrol"  # attribute of an instruction of PTX: what it does
+
+
+def waits(op: Instruction) -> bool:
+    """Whether an instruction waits for the launch before."""
+    kind = op.attributes.get("kind" if op.name == "nvvm.griddepcontrol" else CONTROL, "")
+    return "wait" in str(kind)
+
+
+def is_dependent(code: Sequence[Instruction]) -> bool:
+    """Whether a kernel waits for the launch before it, and so may begin earlier."""
+    return any(waits(op) for op in code if CONTROL in op.name or CONTROL in op.attributes)

@@ -1,0 +1,61 @@
+"""Global memory that a program allocates: which of its bytes anything has written, for kernels that read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.memory.memory import Access, Allocation
+    from stepladder.emulator.memory.reports import Reports
+    from stepladder.emulator.memory.shadow import Touch
+
+
+def begin(allocation: Allocation) -> None:
+    """Begins to note what is written of memory in which nothing is yet."""
+    allocation.written = np.zeros(len(allocation.data), bool)
+
+
+def note(allocation: Allocation, item: int, positions: np.ndarray | int) -> None:
+    """Notes that elements are written.
+
+    Args:
+        allocation: the memory.
+        item: bytes of an element.
+        positions: of the elements, from the allocation's first.
+    """
+    if allocation.written is not None:
+        _by_element(allocation.written, item)[positions] = True
+
+
+def _by_element(written: np.ndarray, item: int) -> np.ndarray:
+    return written[: len(written) // item * item].reshape(-1, item)
+
+
+def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
+    """Reports elements that threads read, and that nothing has written."""
+    written = access.memory.written
+    if written is None:
+        return
+    positions = access.positions if access.valid is None else access.positions[access.valid]
+    item = access.element.bytes
+    fresh = ~_by_element(written, item)[positions.reshape(-1)].all(axis=1)
+    if fresh.any():
+        _report(sanitizer, op, access.memory, int(positions.reshape(-1)[fresh.argmax()]) * item)
+
+
+def check_touch(sanitizer: Reports, op: Instruction, touch: Touch) -> None:
+    """Reports bytes that an asynchronous operation reads, and that nothing has written."""
+    written = touch.memory.written
+    if written is None:
+        return
+    fresh = ~written[touch.places * sanitizer.granule]
+    if fresh.any():
+        _report(sanitizer, op, touch.memory, int(touch.places[fresh.argmax()]) * sanitizer.granule)
+
+
+def _report(sanitizer: Reports, op: Instruction, memory: Allocation, byte: int) -> None:
+    where = sanitizer.where(memory, byte // sanitizer.granule)
+    sanitizer.report("uninitialized", f"reads {where}, which nothing has written since it was allocated", op)

@@ -1,0 +1,68 @@
+"""Launches that begin early, and blocks that wait for blocks that have not begun."""
+
+import numpy as np
+import pytest
+
+import llvm_kernels
+import ptx_kernels
+
+WAIT, LOAD, STORE = "griddepcontrol.wait;", "ld.global.b64 %d1, [%x];", "st.global.b64 [%y], 1;"
+ONE_WARP = "  setp.lt.u32 %p1, %t, 32;\n  @%p1 griddepcontrol.wait;\n"
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        (f"  {LOAD}\n  {WAIT}", "reads byte 0x0 of X before griddepcontrol.wait: the launch before may still write it"),
+        (f"  {STORE}\n  {WAIT}", "writes byte 0x0 of Y before griddepcontrol.wait: the launch before may still read"),
+        (ONE_WARP + f"  {LOAD}", "reads byte 0x100 of X before griddepcontrol.wait"),
+    ],
+)
+def test_what_a_dependent_launch_touches_too_early(body, says) -> None:
+    _, outcome = ptx_kernels.run(ptx_kernels.kernel(body))
+    (finding,) = outcome.findings
+    assert finding.kind == "race" and says in finding.message
+    assert finding.location.startswith("k.ptx:")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"  griddepcontrol.launch_dependents;\n  {WAIT}\n  {LOAD}\n  {STORE}",
+        ONE_WARP + f"  bar.sync 0;\n  {LOAD}",
+        f"  griddepcontrol.launch_dependents;\n  {LOAD}",
+        f"  {LOAD}\n  {STORE}",
+    ],
+)
+def test_what_a_launch_may_touch(body) -> None:
+    ptx_kernels.run_clean(body)
+
+
+@pytest.mark.parametrize("early, found", [(True, {"race"}), (False, set())])
+def test_the_llvm_dialect(early, found) -> None:
+    load, wait = "%v = llvm.load %x : !llvm.ptr -> i32", "nvvm.griddepcontrol wait"
+    body = "\n      ".join([load, wait] if early else [wait, load])
+    text = llvm_kernels.kernel(f"{body}\n      llvm.return", element="i32")
+    _, outcome = llvm_kernels.run(text, np.arange(64, dtype=np.int32))
+    assert llvm_kernels.kinds(outcome) == found
+
+
+BLOCKS, ALL_MEMORY = 146, 232448  # blocks that take a multiprocessor each
+
+
+@pytest.mark.parametrize("who, found", [(0, set()), (BLOCKS - 1, {"deadlock"})])
+def test_blocks_that_wait_for_one(who, found) -> None:
+    """All blocks wait for a number that the first one, or the last one, writes."""
+    body = f"""
+  setp.ne.u32 %p1, %b, {who};
+  @%p1 bra WAIT;
+  st.release.gpu.global.b64 [%Y], 5;
+WAIT:
+  ld.acquire.gpu.global.b64 %d1, [%Y];
+  setp.ne.s64 %p2, %d1, 5;
+  @%p2 bra WAIT;"""
+    _, outcome = ptx_kernels.run(ptx_kernels.kernel(body), threads=1, blocks=BLOCKS, dynamic=ALL_MEMORY)
+    assert ptx_kernels.kinds(outcome) == found
+    for finding in outcome.findings:
+        assert "144 blocks wait for others that have not begun, and no GPU holds more of them" in finding.message
+        assert finding.location.startswith("k.ptx:") and finding.op.startswith("ld.acquire")
