@@ -89,3 +89,32 @@ def test_a_module_is_compiled(torch) -> None:
         close(kernel(x), layer(x))
     with pytest.raises(stepladder.StepladderError, match=r"the module is not lowered by torch\.export"):
         stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
+
+
+def test_the_backend_takes_linear_layers(torch) -> None:
+    import functools
+
+    from stepladder.api import torch_backend
+
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 64, dtype=torch.float16),
+        torch.nn.GELU(),
+        torch.nn.LayerNorm(64, dtype=torch.float16),
+        torch.nn.Linear(64, 64, bias=False, dtype=torch.float16),
+    )
+    graphs = []
+
+    def backend(graph_module, example_inputs):
+        compiled = torch_backend.backend(graph_module, example_inputs, device=EMULATOR)
+        graphs.append([str(node.target) for node in graph_module.graph.nodes if node.op == "call_function"])
+        return compiled
+
+    x = torch.randn(64, 64, dtype=torch.float16)
+    with torch.no_grad():
+        close(torch.compile(model, backend=backend)(x), model(x))
+    assert len(graphs) == 1 and graphs[0].count("stepladder.linear.default") == 2
+    assert not [name for name in graphs[0] if "gelu" in name] and [name for name in graphs[0] if "layer_norm" in name]
+    # On the CPU without the emulator, nothing is taken.
+    plain = torch.compile(model, backend=functools.partial(torch_backend.backend))
+    with torch.no_grad():
+        close(plain(x), model(x))
