@@ -14,11 +14,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepladder.api import functions
+    from stepladder.api import functions, pytorch
     from stepladder.api.compiling import compile, load
     from stepladder.api.errors import ArgumentError, EpilogueError
     from stepladder.api.kernel import Kernel
-    from stepladder.api.matmul import matmul, precompile
+    from stepladder.api.matmul import Matmul, matmul, precompile
     from stepladder.api.spec import MatmulSpec
     from stepladder.runtime.driver import CudaError
     from stepladder.runtime.errors import StepladderError
@@ -29,8 +29,10 @@ __all__ = [
     "compile",
     "load",
     "matmul",
+    "Matmul",
     "precompile",
     "functions",
+    "pytorch",
     "Kernel",
     "MatmulSpec",
     "StepladderError",
@@ -44,8 +46,10 @@ _MODULES = {
     "compile": "api.compiling",
     "load": "api.compiling",
     "matmul": "api.matmul",
+    "Matmul": "api.matmul",
     "precompile": "api.matmul",
     "functions": "api.functions",
+    "pytorch": "api.pytorch",
     "Kernel": "api.kernel",
     "MatmulSpec": "api.spec",
     "StepladderError": "runtime.errors",
@@ -59,7 +63,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'stepladder' has no attribute '{name}'")
     module = importlib.import_module(f"stepladder.{_MODULES[name]}")
-    found = module if name == "functions" else getattr(module, name)
+    found = module if name in ("functions", "pytorch") else getattr(module, name)
     globals()[name] = found
     return found
 

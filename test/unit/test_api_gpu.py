@@ -79,8 +79,10 @@ def test_numpy_arrays_are_copied() -> None:
 def test_arrays_of_cupy(torch) -> None:
     cupy = pytest.importorskip("cupy")
     a, b = cupy.random.standard_normal((M, K)).astype("f2"), cupy.random.standard_normal((K, N)).astype("f2")
+    columns = b.copy(order="F")
+    cupy.cuda.Device().synchronize()
     with cupy.cuda.Stream(non_blocking=True) as stream:
-        got = stepladder.matmul(a, b.copy(order="F"))
+        got = stepladder.matmul(a, columns)
         stream.synchronize()
     assert isinstance(got, cupy.ndarray) and got.dtype == a.dtype
     wanted = cupy.asnumpy(a).astype("f8") @ cupy.asnumpy(b).astype("f8")
@@ -91,12 +93,12 @@ def test_nothing_is_copied_or_allocated(torch) -> None:
     a, b, out = random(torch, M, K), random(torch, K, N), random(torch, M, N)
     stepladder.matmul(a, b, out=out)
     torch.cuda.synchronize()
-    before = torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.mem_get_info()
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(10):
             assert stepladder.matmul(a, b, out=out).data_ptr() == out.data_ptr()
         torch.cuda.synchronize()
-    assert (torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.mem_get_info()) == before
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
     names = [event.key for event in profile.key_averages()]
     assert not [name for name in names if "memcpy" in name.lower() or "memset" in name.lower()], names
     close(torch, out, product(a, b))
@@ -178,6 +180,7 @@ def test_from_eight_threads(torch) -> None:
         except BaseException as error:
             errors.append(error)
 
+    torch.cuda.synchronize()
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, Job
+from stepladder.api.errors import ArgumentError
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.spec import MatmulSpec
+from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import read_bundle
 
 
 def compile(
     source: object,
+    example_inputs: Sequence[object] | None = None,
     *,
     pipeline: str | os.PathLike[str] = AUTO,
     target: str = AUTO,
@@ -26,7 +31,9 @@ def compile(
     """Compiles a matmul to a kernel that is called on arrays.
 
     Args:
-        source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, or a `MatmulSpec`.
+        source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, or a
+            `torch.nn.Module`.
+        example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with.
         pipeline: name or file of a pipeline; `auto` for the first of wgmma (on sm_90a), mma_sync and wmma that accepts
             the payload.
         target: GPU architecture, such as `sm_90a`; `auto` for that of the GPU, or sm_90a where there is none.
@@ -37,13 +44,26 @@ def compile(
         knobs: values of knobs of the pipeline; the others are chosen as by `stepladder compile`.
 
     Returns:
-        The kernel. The package's pipelines are compiled once: the kernel is kept in memory, and on disk in the cache.
+        The kernel; of a `torch.nn.Module` it is called on the module's inputs. The package's pipelines are compiled
+        once: the kernel is kept in memory, and on disk in the cache.
 
     Raises:
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
             is the message of the command line.
     """
-    text, name = (source.text(), "matmul") if isinstance(source, MatmulSpec) else building.source_text(source)
+    state = pytorch = None
+    if isinstance(source, MatmulSpec):
+        text, name = source.text(), "matmul"
+    elif _is_module(source):
+        pytorch = importlib.import_module("stepladder.api.pytorch")  # which imports PyTorch
+
+        if example_inputs is None:
+            raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
+        inputs: Any = example_inputs
+        text, state = pytorch.export_text(source, inputs)
+        name = type(source).__name__
+    else:
+        text, name = building.source_text(source)
     job = Job(
         text,
         name,
@@ -54,7 +74,17 @@ def compile(
         function,
         tuple(os.fspath(path) for path in plugins),
     )
-    return Kernel(building.build(job), signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
+    built = building.build(job)
+    if state is not None:
+        assert pytorch is not None  # it exported the module
+        return pytorch.ModuleKernel(built, state, device)
+    return Kernel(built, signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
+
+
+def _is_module(source: object) -> TypeGuard[Any]:
+    """Tells whether a source is a module of PyTorch."""
+    torch: Any = torch_module()
+    return torch is not None and isinstance(source, torch.nn.Module)
 
 
 def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel:

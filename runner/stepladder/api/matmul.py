@@ -11,7 +11,7 @@ from typing import Any
 
 from stepladder.api.building import AUTO, EMULATOR
 from stepladder.api.compiling import compile as compile_kernel
-from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.errors import ArgumentError, EpilogueError, shape_text
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.recording import Epilogue
 from stepladder.api.results import stream_of
@@ -88,7 +88,7 @@ def matmul(
     """
     call = None
     if c is None and epilogue is None:
-        call = _call_of(a, b, out, (dtype, pipeline, target, device, *sorted(knobs.items())))
+        call = _call_of((a, b), out, (dtype, pipeline, target, device, *sorted(knobs.items())))
         known = None if call is None else _calls.get(call)
         if known is not None:
             launched = known.kernel.launch_tensors((a, b), out, stream, known.shapes.result)
@@ -117,6 +117,75 @@ def matmul(
     if plan is None:
         plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, traced, in_place, options))
     return _run(plan, [seen_a, seen_b, *further], seen_out, stream)
+
+
+class Matmul:
+    """A matmul with an epilogue whose calls are as cheap as those of a kernel: one kernel for each signature of arrays.
+
+    Args:
+        epilogue: a function of the product and of the operands of a call; None for the product alone. It captures no
+            arrays, and is traced once for each signature.
+        dtype, pipeline, target, device, knobs: as for `matmul`.
+    """
+
+    def __init__(
+        self,
+        epilogue: Callable[..., Any] | None = None,
+        *,
+        dtype: object = None,
+        pipeline: str = AUTO,
+        target: str = AUTO,
+        device: Device = "auto",
+        **knobs: str | int,
+    ) -> None:
+        self._epilogue = epilogue
+        self._dtype = None if dtype is None else type_name(dtype, "dtype")
+        self._options = (pipeline, target, device, tuple(sorted(knobs.items())))
+        self._plans: OrderedDict[object, _Plan] = OrderedDict()
+        self._calls: OrderedDict[object, _Plan] = OrderedDict()
+
+    def __call__(self, a: object, b: object, *operands: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns f(AB).
+
+        Args:
+            a, b, out, stream: as for `matmul`.
+            operands: arrays that the epilogue takes behind the product.
+
+        Raises:
+            ArgumentError: an array that is not accepted.
+            EpilogueError: the epilogue cannot be traced, has side effects, or captures an array.
+            StepladderError: no pipeline compiles this matmul.
+        """
+        arrays = (a, b, *operands)
+        call = _call_of(arrays, out, ())
+        known = None if call is None else self._calls.get(call)
+        if known is not None:
+            launched = known.kernel.launch_tensors(arrays, out, stream, known.shapes.result)
+            if launched is not None:
+                return launched
+        handle = None if stream is None else stream_of(stream)
+        names = ["a", "b", *(f"operands[{number}]" for number in range(len(operands)))]
+        views = [view_of(name, array, handle) for name, array in zip(names, arrays)]
+        seen_out = None if out is None else view_of("out", out, handle)
+        key = (*(view.signature for view in views), seen_out and seen_out.signature)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = _keep(key, self._compiled(views, operands, seen_out), self._plans)
+        result = _run(plan, views, seen_out, stream, arrays)
+        if call is not None:
+            _keep(call, plan, self._calls)
+        return result
+
+    def _compiled(self, views: list[View], operands: Sequence[object], out: View | None) -> _Plan:
+        traced, read = _trace(views[0], _shapes(views[0], views[1]), None, self._epilogue, operands)
+        if len(read) != len(operands) or any(view.array is not item for view, item in zip(read, operands)):
+            code = getattr(self._epilogue, "__code__", None)
+            raise EpilogueError(
+                f"the epilogue reads {len(read)} arrays, and a call passes {len(operands)}",
+                location=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
+                notes=["accepted: each array once, as an operand of the call; stepladder.matmul takes captured ones"],
+            )
+        return _plan(views[0], views[1], out, self._dtype, traced, False, self._options)
 
 
 def precompile(
@@ -232,20 +301,13 @@ def _plan(
     return _Plan(compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs)), shapes)
 
 
-def _call_of(a: object, b: object, out: object, options: tuple) -> object | None:
+def _call_of(arrays: Sequence[object], out: object, options: tuple) -> object | None:
     """Returns what the kernel of a call on tensors of PyTorch depends on; None for other arrays."""
     torch: Any = torch_module()
-    if torch is None or not is_plain(a, torch) or not is_plain(b, torch):
+    tensors: list[Any] = [*arrays, *(() if out is None else (out,))]
+    if torch is None or not all([is_plain(item, torch) for item in tensors]):
         return None
-    first: Any = a
-    second: Any = b
-    own = (first.shape, first.stride(), first.dtype, first.device, second.shape, second.stride(), second.dtype)
-    if out is None:
-        return own, options
-    if not is_plain(out, torch):
-        return None
-    result: Any = out
-    return own, options, result.shape, result.stride(), result.dtype
+    return options, out is None, tuple([(item.shape, item.stride(), item.dtype, item.device) for item in tensors])
 
 
 def _run(plan: _Plan, views: list[View], out: View | None, stream: object, arrays: Sequence[object] = ()) -> Any:  # noqa: ANN401

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepladder.api import side_effects
 from stepladder.api.errors import EpilogueError
-from stepladder.api.views import View, view_of
+from stepladder.api.views import View, row_major, same_strides, view_of
 
 FLOATS = {"f32": 3, "bf16": 2, "f16": 1}
 INTEGERS = {"i32": 2, "i8": 1}
@@ -118,11 +118,20 @@ class Recording:
             self.inputs[id(array)] = self.record("input", (), view.type, str(len(self.views)))
         return self.inputs[id(array)]
 
+    def _flat(self, view: View) -> View:
+        """Returns a view of an array like the result of a batch as one of its rows below one another."""
+        *batch, columns = view.shape or (1,)
+        is_dense = same_strides(view.shape, view.strides, row_major(view.shape))
+        if len(batch) > 1 and is_dense and (math.prod(batch), columns) == (self.rows, self.columns):
+            return view.reshaped((self.rows, self.columns), (self.columns, 1))
+        return view
+
     def _spec(self, view: View) -> OperandSpec:
         """Returns how the loops over C read an operand."""
         if view.type not in OPERAND_TYPES:
             refuse(f"'{view.name}' has elements of {view.type}", f"accepted: {', '.join(OPERAND_TYPES)}")
         extents = (self.rows, self.columns)
+        view = self._flat(view)
         axes = list(zip(view.shape, view.strides, extents[2 - len(view.shape) :], ("i", "j")[2 - len(view.shape) :]))
         if len(view.shape) > 2 or any(extent not in (1, full) for extent, _, full, _ in axes):
             shape = "x".join(map(str, view.shape))

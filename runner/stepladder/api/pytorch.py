@@ -1,0 +1,217 @@
+"""PyTorch: modules compiled through torch-mlir, operators with gradients, and a backend of `torch.compile`.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from stepladder.api import functions
+from stepladder.api.building import Built
+from stepladder.api.errors import ArgumentError
+from stepladder.api.kernel import Device, Kernel
+from stepladder.api.matmul import Matmul
+from stepladder.runtime.errors import StepladderError
+
+# Activations that a kernel computes, by the name of an argument of `linear`.
+_ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "relu": (functions.relu, torch.relu),
+    "gelu": (functions.gelu, torch.nn.functional.gelu),
+    "gelu_tanh": (
+        functools.partial(functions.gelu, approximate="tanh"),
+        functools.partial(torch.nn.functional.gelu, approximate="tanh"),
+    ),
+    "silu": (functions.silu, torch.nn.functional.silu),
+    "sigmoid": (functions.sigmoid, torch.sigmoid),
+    "tanh": (functions.tanh, torch.tanh),
+}
+
+
+def export_text(module: torch.nn.Module, example_inputs: Sequence[torch.Tensor]) -> tuple[str, list[torch.Tensor]]:
+    """Returns a module as linalg on tensors, and its parameters and buffers, which are the function's first arguments.
+
+    Args:
+        module: computes one tensor.
+        example_inputs: of the shapes, element types and device that the module is called with.
+
+    Raises:
+        StepladderError: torch-mlir is missing, or does not lower the module.
+    """
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    names = list(state)
+
+    class Functional(torch.nn.Module):
+        def forward(self, *values: torch.Tensor) -> torch.Tensor:
+            own = dict(zip(names, values[: len(names)]))
+            return torch.func.functional_call(module, own, tuple(values[len(names) :]))
+
+    values = [state[name].detach() for name in names]
+    try:
+        fx = importlib.import_module("torch_mlir.fx")
+    except ImportError as error:
+        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
+    try:
+        lowered = fx.export_and_import(Functional(), *values, *example_inputs, output_type="linalg-on-tensors")
+    except Exception as error:  # of torch.export and torch-mlir, of many kinds
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {first}") from error
+    return str(lowered), values
+
+
+class ModuleKernel(Kernel):
+    """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
+
+    Args:
+        built: the kernel of a function whose first arguments are the parameters and buffers.
+        state: these.
+        device: as for `Kernel`.
+    """
+
+    def __init__(self, built: Built, state: Sequence[torch.Tensor], device: Device) -> None:
+        super().__init__(built, None, device)
+        self._state = tuple(state)
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
+        return super().__call__(*self._state, *arrays, out=out, stream=stream)
+
+
+@functools.cache
+def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
+    """Returns the matmul of `linear`, with its epilogue."""
+    if not has_bias and not activation:
+        return Matmul(device=device)
+    function = _ACTIVATIONS[activation][0] if activation else (lambda x: x)
+
+    def with_bias(x: Any, bias: Any) -> Any:  # noqa: ANN401
+        return function(x + bias)
+
+    return Matmul(with_bias if has_bias else function, device=device)
+
+
+def _check_activation(activation: str) -> None:
+    if activation and activation not in _ACTIVATIONS:
+        raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(_ACTIVATIONS)}, and '' for none")
+
+
+@torch.library.custom_op("stepladder::matmul", mutates_args=())
+def _matmul(a: torch.Tensor, b: torch.Tensor, device: str = "auto") -> torch.Tensor:
+    return _fused(False, "", device)(a.detach(), b.detach())
+
+
+@_matmul.register_fake
+def _(a: torch.Tensor, b: torch.Tensor, device: str = "auto") -> torch.Tensor:
+    return torch.matmul(a, b).contiguous()
+
+
+def _matmul_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noqa: ANN401
+    a, b, ctx.device = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _matmul_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: ANN401
+    a, b = context.saved_tensors
+    gradient = gradient.contiguous()
+    own_a = own_b = None
+    if context.needs_input_grad[0]:
+        own_a = _summed(_matmul(gradient, b.transpose(-1, -2), context.device), a.shape)
+    if context.needs_input_grad[1]:
+        if b.dim() == 2 and a.dim() > 2:
+            rows = a.reshape(-1, a.shape[-1])
+            own_b = _matmul(rows.t(), gradient.reshape(-1, gradient.shape[-1]), context.device)
+        else:
+            own_b = _summed(_matmul(a.transpose(-1, -2), gradient, context.device), b.shape)
+    return own_a, own_b, None
+
+
+def _summed(gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """Returns the gradient of an operand that a batch shared."""
+    return gradient.sum_to_size(shape) if gradient.shape != shape else gradient
+
+
+_matmul.register_autograd(_matmul_backward, setup_context=_matmul_setup)
+
+
+@torch.library.custom_op("stepladder::linear", mutates_args=())
+def _linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+) -> torch.Tensor:
+    fused = _fused(bias is not None, activation, device)
+    operands = () if bias is None else (bias.detach(),)
+    return fused(x.detach(), weight.detach().t(), *operands)
+
+
+@_linear.register_fake
+def _(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+) -> torch.Tensor:
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+def _linear_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noqa: ANN401
+    x, weight, bias, ctx.activation, ctx.device = inputs
+    ctx.save_for_backward(x, weight, bias)
+
+
+def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: ANN401
+    x, weight, bias = context.saved_tensors
+    if context.activation:
+        # The sums before the activation are computed again, rather than stored by every forward pass.
+        sums = _linear(x, weight, bias, "", context.device).detach().requires_grad_()
+        with torch.enable_grad():
+            activated = _ACTIVATIONS[context.activation][1](sums)
+        (gradient,) = torch.autograd.grad(activated, sums, gradient)
+    rows = gradient.reshape(-1, gradient.shape[-1]).contiguous()
+    own_x = _matmul(rows, weight, context.device).reshape(x.shape) if context.needs_input_grad[0] else None
+    own_weight = None
+    if context.needs_input_grad[1]:
+        own_weight = _matmul(rows.t(), x.reshape(-1, x.shape[-1]).contiguous(), context.device)
+    own_bias = rows.sum(0) if bias is not None and context.needs_input_grad[2] else None
+    return own_x, own_weight, own_bias, None, None
+
+
+_linear.register_autograd(_linear_backward, setup_context=_linear_setup)
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor, *, device: str = "auto") -> torch.Tensor:
+    """Returns AB by the operator `stepladder::matmul`, which records gradients and which `torch.compile` keeps.
+
+    Args:
+        a, b: matrices, or batches, as for `stepladder.matmul`.
+        device: `auto`, or `emulator` for tensors in host memory.
+
+    Raises:
+        StepladderError: as `stepladder.matmul`.
+    """
+    return _matmul(a, b, device)
+
+
+def linear(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    activation: str = "",
+    device: str = "auto",
+) -> torch.Tensor:
+    """Returns f(x W^T + bias) by the operator `stepladder::linear`, one kernel, which records gradients.
+
+    Args:
+        x: (..., k), with contiguous rows.
+        weight: (n, k).
+        bias: (n,), or None.
+        activation: `relu`, `gelu`, `gelu_tanh`, `silu`, `sigmoid`, `tanh`, or nothing.
+        device: `auto`, or `emulator` for tensors in host memory.
+
+    Raises:
+        ArgumentError: an unknown activation, or a tensor that is not accepted.
+        StepladderError: no pipeline compiles this matmul.
+    """
+    _check_activation(activation)
+    return _linear(x, weight, bias, activation, device)
