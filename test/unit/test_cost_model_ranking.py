@@ -169,14 +169,14 @@ def _orientations(m: int, n: int, k: int, **fixed):
 
 
 def test_few_rows_go_to_the_side_that_counts_in_eights() -> None:
-    """333 rows are three tiles of 112, and as rows of tiles of 64 or more six of 64 with 51 empty rows."""
-    ranked, first = _orientations(333, 18432, 3584)
+    """528 rows are three tiles of 176, and as rows of tiles nine of 64 with 48 empty rows."""
+    ranked, first = _orientations(528, 5944, 9112)
     assert first[0].knobs["swap_operands"] is True
-    _, as_it_is = _orientations(333, 18432, 3584, swap_operands=False)
-    _, exchanged = _orientations(333, 18432, 3584, swap_operands=True)
+    _, as_it_is = _orientations(528, 5944, 9112, swap_operands=False)
+    _, exchanged = _orientations(528, 5944, 9112, swap_operands=True)
     assert first[0].microseconds == exchanged[0].microseconds < as_it_is[0].microseconds / (1 + CAUTION)
     assert "swap_operands" not in as_it_is[0].knobs
-    assert len(ranked) > len(_orientations(333, 18432, 3584, swap_operands=False)[0])
+    assert len(ranked) > len(_orientations(528, 5944, 9112, swap_operands=False)[0])
 
 
 def test_a_square_stays_as_it_is() -> None:
@@ -187,7 +187,7 @@ def test_a_square_stays_as_it_is() -> None:
 @pytest.mark.parametrize("fixed", [{"epilogue": "tma"}, {"accumulate": True}])
 def test_an_orientation_that_is_refused_is_not_ranked(fixed) -> None:
     """The exchanged product is stored from registers, and adds no C before it is rounded."""
-    _, first = _orientations(333, 18432, 3584, **fixed)
+    _, first = _orientations(528, 5944, 9112, **fixed)
     assert first and all("swap_operands" not in candidate.knobs for candidate in first)
 
 

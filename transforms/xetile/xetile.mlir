@@ -1,7 +1,8 @@
 // XeTile programs for Intel GPUs: a matmul as tiles of work-groups, then of subgroups, then of matrix instructions.
 //
-// C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16 bytes and at least 64;
-// tiles need not divide them. The programming model is that of the XeTile RFC, which docs/xetile.md describes. The last IR is a kernel of XeGPU in lanes, which the emulator executes.
+// C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16 bytes and at least
+// 64; tiles need not divide them. The programming model is that of the XeTile RFC, which docs/xetile.md describes. The
+// last IR is a kernel of XeGPU in lanes, which the emulator executes.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})

@@ -1,7 +1,7 @@
 // Divides vectors of XeGPU into blocks of the matrix instruction and of 2D block messages.
 //
-// The product of one instruction is 8 x 16 elements, over 32 bytes of k. Layouts of instructions follow from the uses of
-// each vector, and loads, prefetches, products and stores are unrolled by them.
+// The product of one instruction is 8 x 16 elements, over 32 bytes of k. Layouts of instructions follow from the uses
+// of each vector, and loads, prefetches, products and stores are unrolled by them.
 //
 // Source: the passes xegpu-propagate-layout and xegpu-blocking of MLIR.
 //

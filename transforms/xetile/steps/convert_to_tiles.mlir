@@ -1,9 +1,9 @@
 // Converts the matmul to a XeTile program at work-group level.
 //
-// A work-group computes a tile of C with block_m x block_n elements, and moves a tile of A and a tile of B along k. A tile
-// is a block of a matrix that knows the matrix's bounds: loads beyond it give zeros and stores there are left out, so that
-// sizes which the tiles do not divide need no code for the edges. The `wg_map` of each tile says what a subgroup owns:
-// sg_m x sg_n elements of C. A column-major operand is indexed as a row-major one, with order = [0, 1].
+// A work-group computes a tile of C with block_m x block_n elements, and moves a tile of A and a tile of B along k. A
+// tile is a block of a matrix that knows the matrix's bounds: loads beyond it give zeros and stores there are left out,
+// so that sizes which the tiles do not divide need no code for the edges. The `wg_map` of each tile says what a
+// subgroup owns: sg_m x sg_n elements of C. A column-major operand is indexed as a row-major one, with order = [0, 1].
 //
 // Source: the XeTile RFC, appendix 2.1 without its prefetches.
 //

@@ -1,9 +1,10 @@
 // Converts tiles of subgroups to descriptors and 2D block operations of XeGPU.
 //
 // A descriptor names a matrix and the size of a block; the offsets of the block are operands of each load, store and
-// prefetch, so that loops carry two indices instead of a tile. The hardware compares them with the bounds of the matrix:
-// edges need no code. A column-major tile is loaded as a block of the row-major matrix and transposed in registers. 2D
-// block operations need rows that are at least 64 bytes apart, by a multiple of 16; other matrices are refused.
+// prefetch, so that loops carry two indices instead of a tile. The hardware compares them with the bounds of the
+// matrix: edges need no code. A column-major tile is loaded as a block of the row-major matrix and transposed in
+// registers. 2D block operations need rows that are at least 64 bytes apart, by a multiple of 16; other matrices are
+// refused.
 //
 // Source: the 2D block messages that OpenCL C has as the extension cl_intel_subgroup_2d_block_io.
 //

@@ -1,7 +1,7 @@
 // Outlines the body of the launch to a kernel function for the GPU `chip`, with subgroups of 16 threads.
 //
-// The attributes of a launch are not those of its kernel, which has to state the size of its subgroups itself. The module
-// of the kernel states the GPU, whose instructions the next steps choose.
+// The attributes of a launch are not those of its kernel, which has to state the size of its subgroups itself. The
+// module of the kernel states the GPU, whose instructions the next steps choose.
 //
 // Source: the passes gpu-kernel-outlining and xevm-attach-target of MLIR.
 //

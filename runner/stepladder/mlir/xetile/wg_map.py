@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:  # slow to import, and only programs with maps need it
+    import numpy as np
 
 
 class Wrong(Exception):
@@ -71,6 +73,8 @@ class WgMap:
         begin at the first block again and share its data.
         """
         subgroups, block = self.sg_layout[axis], self.sg_data[axis]
+        import numpy as np
+
         linear = np.arange(self.subgroups)
         place = linear // self.sg_layout[1] if axis == 0 else linear % self.sg_layout[1]
         rounds = max(1, size // (subgroups * block))
@@ -96,6 +100,8 @@ class WgMap:
         """
         if self.subgroups != other.subgroups:
             return False
+        import numpy as np
+
         axes = (1, 0) if transposed else (0, 1)
         return all(
             np.array_equal(self.indices(axis, size), other.indices(axes[axis], size)) for axis, size in enumerate(shape)

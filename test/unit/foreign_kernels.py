@@ -1,0 +1,39 @@
+"""Runs modules that no pipeline here makes."""
+
+import numpy as np
+
+from stepladder.emulator.core.emulation import Emulation, Outcome
+from stepladder.pipeline.context import mlir_context, parse_payload
+
+
+def run(text: str, *inputs: np.ndarray, function: str | None = "main", **options) -> Outcome:
+    """Returns the outcome of a module's function."""
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "kernel.mlir"), function)
+        return emulation.run(list(inputs), **options)
+
+
+def run_clean(text: str, *inputs: np.ndarray, **options) -> Outcome:
+    """Returns the outcome of a module's function, in which nothing is found."""
+    outcome = run(text, *inputs, **options)
+    assert not outcome.findings, outcome.findings[0].render()
+    return outcome
+
+
+def launch(body: str, *, threads: int = 64, arguments: str = "%Y: memref<64xi32>", blocks: int = 1) -> str:
+    """Returns a module with one launch; %t is the thread."""
+    return f"""
+    func.func @main({arguments}) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %threads = arith.constant {threads} : index
+      %blocks = arith.constant {blocks} : index
+      gpu.launch blocks(%b, %b1, %b2) in (%g0 = %blocks, %g1 = %c1, %g2 = %c1)
+          threads(%t, %t1, %t2) in (%n0 = %threads, %n1 = %c1, %n2 = %c1) {{
+        {body}
+      }}
+      return
+    }}"""
+
+
+INTS = np.zeros(64, np.int32)
