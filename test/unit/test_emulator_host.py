@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from test_emulator_foreign import INTS, launch, run, run_clean
+from foreign_kernels import INTS, launch, run, run_clean
 
 # The host.
 
