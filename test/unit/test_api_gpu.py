@@ -18,7 +18,7 @@ pytestmark = [
 M, N, K = 256, 512, 256
 CALLS = 2000
 # Microseconds that a call may take, beside the launch of torch.mm.
-MOST, MORE_THAN_TORCH = 10.0, 5.0
+MORE_THAN_TORCH = 5.0  # microseconds
 
 
 @pytest.fixture(scope="module")
@@ -251,4 +251,4 @@ def test_a_call_is_cheap(torch, record_property) -> None:
     record_property("microseconds", text)
     print(f"microseconds of a call: {text}")
     for name in ("kernel", "kernel out", "matmul", "matmul out"):
-        assert times[name] <= MOST and times[name] <= times["torch.mm"] + MORE_THAN_TORCH, text
+        assert times[name] <= times["torch.mm"] + MORE_THAN_TORCH, text
