@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+import render_choice
 import render_emulator
 import render_fusion
 import render_hopper
@@ -27,7 +28,7 @@ import render_warp
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
 from render_warp import measured_variants
 
-PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "emulator.md")
+PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "emulator.md")
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -63,6 +64,7 @@ def ablation_overview() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
+    **render_choice.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,
     **render_steps.REGIONS,

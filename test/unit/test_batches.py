@@ -38,7 +38,7 @@ def _check(pipeline: str, settings: dict, sizes: tuple, types: tuple, layouts: t
     operands, sums, stored = types
     return check_batch(
         pipeline,
-        settings,
+        {**settings, "allow_tf32": True} if operands == "f32" else settings,
         sizes,
         a_type=operands,
         b_type=operands,

@@ -1465,7 +1465,7 @@ func.func @f(%A: tensor<16x48xf16>, %B: tensor<48x1xf16>) -> tensor<16x1xf32> {
 // -----
 
 // 16 x 32 x 1
-// computes: C = AB, 16 x 32 x 1, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 16 x 32 x 1, f16 x f16 -> f32 (f32 accumulation); on wgmma
 func.func @f(%A: tensor<16x1xf16>, %B: tensor<1x32xf16>) -> tensor<16x32xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<16x32xf32>

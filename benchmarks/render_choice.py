@@ -1,0 +1,102 @@
+"""The tables of the cost model's choice on held-out problems, and of odd row pitches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from common import result, table, where
+from model_report import geometric_mean
+from stepladder.pipeline.cost_model import gpu
+
+TYPES = ("bf16-bf16", "f16-f32")
+KINDS = ("large", "eights", "layers")
+# Places of measured settings: what `compile` takes, and the model's first four.
+CHOICES = {"default": (-1,), "best of four": range(4)}
+
+
+def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
+    ordered = sorted(ratios)
+    return {
+        "problems": name,
+        "": str(len(ordered)),
+        "geometric mean": f"{geometric_mean(ordered):.3f}",
+        "nine in ten": f"{ordered[len(ordered) // 10]:.3f}",
+        "least": f"{ordered[0]:.3f}",
+        "at least 1": str(sum(ratio >= 1 for ratio in ordered)),
+    }
+
+
+def _best(cells: list[dict[str, Any]], places: Sequence[int]) -> dict[tuple[int, int, int], float]:
+    """Returns the largest ratio to cuBLAS of some choices, by problem."""
+    found: dict[tuple[int, int, int], float] = {}
+    for cell in cells:
+        if cell["place"] in places:
+            size = cell["m"], cell["n"], cell["k"]
+            found[size] = max(found.get(size, 0.0), cell["cublas_microseconds"] / cell["microseconds"])
+    return found
+
+
+def held_out_table() -> str:
+    """Returns how the choices on the held-out problems compare with cuBLAS."""
+    rows = []
+    data: dict = {}
+    for types in TYPES:
+        data = result(f"model_held_out_{types}")
+        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        for choice, places in CHOICES.items():
+            for kind in ("", *KINDS) if choice == "default" else ("",):
+                chosen = [cell for cell in cells if kind in ("", cell["kind"])]
+                name = f"{types.replace('-', ' -> ')}, {choice}" + (f", {kind}" if kind else "")
+                rows.append(_row(name, list(_best(chosen, places).values())))
+    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
+
+
+def odd_pitches_table() -> str:
+    """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours."""
+    data = result("odd_pitches")
+    return (
+        table(
+            [
+                {
+                    "m x n x k": " x ".join(str(entry[name]) for name in "mnk"),
+                    "A, B": f"{entry['a_layout']}, {entry['b_layout']}",
+                    "TFLOP/s": f"{entry['odd']['tflops']:.0f}",
+                    "cuBLAS": f"{entry['odd']['cublas_tflops']:.0f}",
+                    "of cuBLAS": f"{entry['odd']['of_cublas']['median']:.2f}",
+                    "of the neighbour": f"{entry['of_neighbour']:.2f}",
+                }
+                for entry in data["problems"]
+            ]
+        )
+        + f"\nThe times include the copies of the operands. {where(data)}.\n"
+    )
+
+
+def fit_table() -> str:
+    """Returns how well fitted constants choose among measured settings."""
+    fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
+    rows = []
+    for family, name in (("warpgroup", "`wgmma`"), ("warp", "`mma_sync` and `wmma`")):
+        for part, title in (("held_out", "held out"), ("all", "fitted to all")):
+            judged = fitted[family][part]
+            rows.append(
+                {
+                    "family": f"{name}, {title}",
+                    "problems": str(judged["problems"]),
+                    "first / fastest": f"{judged['first_of_best']:.3f}",
+                    "best of four / fastest": f"{judged['best_of_four_of_best']:.3f}",
+                    "first / cuBLAS": f"{judged['first_of_cublas']:.3f}",
+                    "best of four / cuBLAS": f"{judged['best_of_four_of_cublas']:.3f}",
+                    "mean error of a time": f"{judged['mean_error_of_a_time']:.0%}",
+                }
+            )
+    return table(rows)
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "held out": held_out_table,
+    "odd pitches": odd_pitches_table,
+    "fit": fit_table,
+}
