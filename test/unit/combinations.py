@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conftest import PROFILE
+
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
 
 
 def combinations(first: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -22,5 +25,6 @@ def combinations(first: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any
 
 
 def sample(values: Sequence[Any], every: int) -> Sequence[Any]:
-    """Returns one of `every` neighbours in a list of parameters; with STEPLADDER_TEST_PROFILE=random, all of them."""
-    return values if PROFILE == "random" else values[::every]
+    """Returns one of `every` neighbours in a list of parameters, another one for another STEPLADDER_TEST_SEED; with
+    STEPLADDER_TEST_PROFILE=random, all of them."""
+    return values if PROFILE == "random" else values[SEED % every :: every]

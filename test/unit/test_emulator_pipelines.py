@@ -6,6 +6,7 @@ The exact check compares with the reference over integers, so that one dropped o
 import pytest
 
 from chosen import chosen_steps
+from combinations import sample
 from default_kernels import TYPE_OF_BITS, defaults
 from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
@@ -199,7 +200,7 @@ def test_every_pipeline_without_a_step(form, step) -> None:
         assert check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
 
 
-@pytest.mark.parametrize("pipeline, knobs, size, types", defaults())
+@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 3))
 def test_every_default(pipeline, knobs, size, types) -> None:
     """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
