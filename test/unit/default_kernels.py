@@ -21,6 +21,8 @@ def defaults() -> list:
             knobs["target"] = "sm_90a" if pipeline == "wgmma" else "sm_90"
             edges = [length % knobs[f"block_{axis}"] for axis, length in zip("mnk", size)]
             types = entry["a_bits"], entry["c_bits"]
+            if entry["a_bits"] == 32:
+                knobs["allow_tf32"] = True
             if all(bits in TYPE_OF_BITS for bits in types):
                 key = pipeline, *knobs.values(), *edges, *types
                 found.setdefault(key, pytest.param(pipeline, knobs, size, types, id=f"{pipeline}-{size}-{types}"))

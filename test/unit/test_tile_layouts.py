@@ -72,6 +72,7 @@ def test_descriptors_address_what_the_instruction_multiplies(
     assume(block_m % (64 * warpgroups) == 0 and block_m * block_n // warpgroups < 255 * 128)
     assume(block_k * bytes_ % 32 == 0 and (block_m + block_n + 32) * block_k * bytes_ < 220000)
     knobs = {"block_m": block_m, "block_n": block_n, "block_k": block_k, "consumer_warpgroups": warpgroups}
+    knobs |= {"allow_tf32": True} if type_ == "f32" else {}
     with mlir_context():
         text = matmul_text(
             2 * block_m, 2 * block_n, 2 * block_k, a_type=type_, b_type=type_, a_layout=a_layout, b_layout=b_layout
