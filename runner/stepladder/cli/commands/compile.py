@@ -74,7 +74,7 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
 
     settings = dict(args.settings)
     if args.target is not None:
-        target = targets.find(args.target).name
+        target = targets.find_limits(args.target).name
         if settings.get("target", target) != target:
             raise StepladderError(f"--target {target} and --set target={settings['target']} disagree; give one of them")
         settings["target"] = target

@@ -1,6 +1,6 @@
 // Tiles of subgroups become descriptors; loops carry the offsets of a tile, of which one is constant here.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step convert_to_xegpu --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step convert_to_xegpu --split-input-file --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 
 // CHECK-LABEL: func.func @loop(
