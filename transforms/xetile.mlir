@@ -2,7 +2,7 @@
 //
 // C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16 bytes and at least
 // 64; tiles need not divide them. The programming model is that of the XeTile RFC, which docs/xetile.md describes. The
-// last IR is a kernel of XeGPU in lanes, which the emulator executes.
+// last IR is a kernel of the LLVM dialect, of which LLVM's back end makes SPIR-V.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
@@ -42,6 +42,10 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @distribute_to_lanes failures(propagate) (%kernels) : (!transform.any_op) -> ()
+
+    // XeVM, and calls of OpenCL C built-ins.
+    transform.include @lower_to_xevm failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @lower_xevm_to_llvm failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.yield
   }
 }

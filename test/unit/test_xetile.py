@@ -13,7 +13,6 @@ from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-from stepladder.runtime.resources import transforms_dir
 from xetile_programs import PROGRAMS, program, run_both
 
 # One tile, several ragged ones, and fewer elements than a tile has.
@@ -225,7 +224,7 @@ def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
 )
 def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, settings) -> None:
     reports = []
-    request = Request("xetile", settings, tuned=False)
+    request = Request("xetile", settings, "distribute_to_lanes", tuned=False)
     with mlir_context():
         matmul.check_steps(matmul.payload_of(problem), "payload", request, reports.append)
     checked = [report for report in reports if not report.is_unchanged]

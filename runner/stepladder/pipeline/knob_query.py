@@ -129,8 +129,8 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
         )
     if _is_for_xe(pipeline):
         raise StepladderError(
-            f"pipeline '{pipeline.name}' is for {' and '.join(targets.XE_TARGETS)}, and times are predicted for NVIDIA's "
-            "GPUs only",
+            f"pipeline '{pipeline.name}' is for {' and '.join(targets.XE_TARGETS)}, and times are predicted for "
+            "NVIDIA's GPUs only",
             location=str(pipeline.path),
         )
     selection = select_function(parse_payload(text, name), name, request)
