@@ -202,7 +202,7 @@ def test_every_pipeline_without_a_step(form, step) -> None:
 
 @pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 3))
 def test_every_default(pipeline, knobs, size, types) -> None:
-    """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
+    """The last IR of kernels that `compile` chooses, a third of them drawn, for small problems with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"
     text = matmul_text(
