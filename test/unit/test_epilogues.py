@@ -24,7 +24,7 @@ from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen.toolchain import find_tool
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import StepResult, run_pipeline
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_matmul
