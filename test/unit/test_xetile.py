@@ -224,7 +224,7 @@ def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
 )
 def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, settings) -> None:
     reports = []
-    request = Request("xetile", settings, "distribute_to_lanes", tuned=False)
+    request = Request("xetile", settings, tuned=False)
     with mlir_context():
         matmul.check_steps(matmul.payload_of(problem), "payload", request, reports.append)
     checked = [report for report in reports if not report.is_unchanged]
@@ -238,6 +238,8 @@ def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, set
         "outline_subgroups",
         "block_to_instructions",
         "distribute_to_lanes",
+        "lower_to_xevm",
+        "lower_xevm_to_llvm",
     ]
     assert all(report.passed for report in checked), [(report.step, report.notes()) for report in checked]
 
