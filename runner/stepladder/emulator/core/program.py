@@ -42,18 +42,8 @@ class Instruction:
     """
 
     __slots__ = (
-        "attributes",
-        "cache",
-        "execute",
-        "location",
-        "loops",
-        "name",
-        "number",
-        "operand_types",
-        "operands",
-        "regions",
-        "result_types",
-        "results",
+        *("attributes", "cache", "execute", "location", "loops", "name", "number", "operand_types", "operands"),
+        *("regions", "result_types", "results"),
     )
 
     def __init__(
@@ -142,7 +132,7 @@ class Builder:
         self.functions: dict[str, Function] = {}
         self.globals: dict[str, dict] = {}
         self.modules: list[str] = []  # that are being lowered, from the outside in
-        self.chips: tuple[str, ...] = ()  # targets that the module that is being lowered names
+        self.chips: tuple[str, ...] = ()  # targets of the innermost of them that names some
         self.location = ""
         self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel
