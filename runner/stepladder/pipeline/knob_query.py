@@ -19,6 +19,7 @@ from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
+from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 
 
@@ -126,8 +127,19 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
             location=str(pipeline.path),
         )
+    if _is_for_xe(pipeline):
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' is for {' and '.join(targets.XE_TARGETS)}, and times are predicted for "
+            "NVIDIA's GPUs only",
+            location=str(pipeline.path),
+        )
     selection = select_function(parse_payload(text, name), name, request)
     return make_query(pipeline, request, selection.module, locate_matmul(selection, name))
+
+
+def _is_for_xe(pipeline: Pipeline) -> bool:
+    """Returns whether a pipeline's kernels are for Intel's GPUs, of which nothing is measured or modelled."""
+    return pipeline.knobs["target"].default in targets.XE_TARGETS
 
 
 def complete_request(
@@ -148,7 +160,7 @@ def complete_request(
     Raises:
         StepladderError: settings that the pipeline does not accept.
     """
-    if not request.tuned or matmul is None or "target" not in pipeline.knobs:
+    if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
     query = make_query(pipeline, request, module, matmul)
     for choice in choices(query, request.database):

@@ -59,7 +59,7 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
     known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
     known |= facts
     if "target" in knobs:
-        target = targets.find(str(knobs["target"]))
+        target = targets.find_limits(str(knobs["target"]))
         known["shared_memory_limit"] = target.shared_memory
         known["max_threads_per_sm"] = target.threads_per_sm
     scope = Scope({**known, **knobs}, pipeline.derived)

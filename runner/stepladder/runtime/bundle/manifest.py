@@ -24,6 +24,8 @@ SCHEMA_VERSION_SEVERAL = 2
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
+SPIRV = "kernel.spv"
+SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.spirv`)
 
 # Operands of the matmul, which every kernel has, and of the elementwise ops after it.
 MATMUL_ROLES = ("a", "b", "c")
@@ -40,6 +42,15 @@ OOB_FILLS = ("zero", "nan")
 
 # What a TMA descriptor can have.
 TMA_DIMENSIONS = 5
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Returns a problem as JSON data."""
+    data = asdict(problem)
+    for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
+        if not data[name]:
+            del data[name]
+    return data
 
 
 @dataclass(frozen=True)
@@ -206,9 +217,7 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
-        for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
-            if not data["problem"][name]:
-                del data["problem"][name]
+        data["problem"] = problem_json(self.problem)
         for name in ("front", "workspaces"):  # likewise
             if not data[name]:
                 del data[name]
