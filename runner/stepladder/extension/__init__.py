@@ -35,6 +35,7 @@ from stepladder.extension.ops import (
     matmul_to_tiles,
     merge_ldmatrix,
     multicast_tiles,
+    multiply_as_3xtf32,
     multistage_loads,
     normalize_consumer,
     normalize_payload,

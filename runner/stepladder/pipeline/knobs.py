@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, value_text
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.problem import Problem
 
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
@@ -67,6 +69,13 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
         if set(step.facts) <= set(facts) and _runs(step, scope):
             scope = scope.replace(**{name: evaluate(text, scope) for name, text in step.facts.items()})
     return scope
+
+
+def with_products(problem: Problem, knobs: Mapping[str, KnobValue]) -> Problem:
+    """Returns a payload's problem as a pipeline computes it: products of f32 are of tf32 where `allow_tf32` is true."""
+    if problem.a_type == "f32" and knobs.get("allow_tf32"):
+        return replace(problem, compute_type="tf32")
+    return problem
 
 
 def changing_steps(pipeline: Pipeline, without: tuple[str, ...]) -> list[Step]:

@@ -47,7 +47,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']",
          message = "A must be of f16, bf16, f32, f8E4M3FN or f8E5M2"},
         {condition = "a_type != 'f32' or allow_tf32",
-         message = "f32 must be allowed to lose bits: tensor cores multiply it as tf32 (allow_tf32)"},
+         message = "f32 must be allowed to lose bits (allow_tf32), or be compiled by mma_sync, which keeps them"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",
          message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
         {condition = "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255",
