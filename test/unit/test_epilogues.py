@@ -4,9 +4,9 @@ STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N 
 STEPLADDER_TEST_PROFILE=random ten times as many.
 """
 
-import itertools
 import os
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -43,6 +43,11 @@ PIPELINES = {
 }
 
 
+def twice(values: Iterable) -> list:
+    """Returns each value in two different cases, which `combinations` pairs with different settings."""
+    return [(value, number) for value in values for number in range(2)]
+
+
 def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str = "three") -> None:
     """Compiles a payload, runs the first IR, one in the middle and the last, and checks all numbers."""
     with mlir_context():
@@ -63,9 +68,7 @@ def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str =
             assert not executor.findings, (name, [finding.render() for finding in executor.findings])
 
 
-@pytest.mark.parametrize(
-    "case, where, stored", combinations(itertools.product(KINDS, range(2)), PIPELINES, ("f32", "f16"))
-)
+@pytest.mark.parametrize("case, where, stored", combinations(twice(KINDS), PIPELINES, ("f32", "f16")))
 def test_right_on_every_pipeline(case, where, stored) -> None:
     kind, _ = case
     pipeline, knobs = PIPELINES[where]
@@ -91,7 +94,7 @@ OTHERS = [
 LONG_KINDS = ("bias_gelu", "many_operands", "add_transposed_matrix", "column_bias", "silu")
 
 
-@pytest.mark.parametrize("case, kind", combinations(itertools.product(OTHERS, range(2)), LONG_KINDS))
+@pytest.mark.parametrize("case, kind", combinations(twice(OTHERS), LONG_KINDS))
 def test_right_at_edges_and_with_other_knobs(case, kind) -> None:
     pipeline, knobs, size, types = case[0]
     check(payload(kind, *size, **types), pipeline, knobs, levels="last")
