@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stepladder
-from combinations import SEED
+from combinations import SEED, combinations
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import ROLES, EmulatedExecutor
 from stepladder.payload.writing import matmul_text
@@ -85,3 +85,49 @@ def test_f32_of_all_magnitudes() -> None:
 def test_f32_is_within_its_tolerance(a_layout, b_layout) -> None:
     text = matmul_text(64, 32, 96, a_type="f32", b_type="f32", a_layout=a_layout, b_layout=b_layout)
     assert check_numbers(text, Request("mma_sync", WARPS)).compute_type == "f32"
+
+
+LAYOUTS = [(a, b) for a in ("row", "column") for b in ("row", "column")]
+TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+ALONE = {"persistent_blocks": 0, "epilogue": "registers"}
+SHAPES = [(33, 72, 50), (72, 40, 96), (130, 64, 77)]
+FORMS = [
+    {},
+    {"epilogue": "registers"},
+    {**ALONE, "split_k": 2, "split_k_workspace": "memory"},
+    {"block_m": 128, "consumer_warpgroups": 2},
+]
+# Types of A and B, of the accumulators, of C.
+ON_WGMMA = [
+    ("i8", "i8", "i32", "i32"),
+    ("f8E4M3FN", "f8E4M3FN", "f32", "f16"),
+    ("f8E5M2", "f8E4M3FN", "f32", "f32"),
+    ("f32", "f32", "f32", "f32"),
+]
+
+
+def typed(m: int, n: int, k: int, types: tuple[str, ...], layouts: tuple[str, str]) -> str:
+    """Returns a matmul; A and B may be of two types, where their buffers have different extents."""
+    a_type, b_type, acc_type, c_type = types
+    text = matmul_text(
+        m,
+        n,
+        k,
+        a_type=a_type,
+        b_type=a_type,
+        acc_type=acc_type,
+        c_type=c_type,
+        a_layout=layouts[0],
+        b_layout=layouts[1],
+        accumulate=c_type == acc_type,
+    )
+    extents = f"{k}x{n}" if layouts[1] == "row" else f"{n}x{k}"
+    return text.replace(f"<{extents}x{a_type}>", f"<{extents}x{b_type}>")
+
+
+@pytest.mark.parametrize("types, layouts, shape, form", combinations(ON_WGMMA, LAYOUTS, SHAPES, FORMS))
+def test_types_in_all_layouts_on_wgmma(types, layouts, shape, form) -> None:
+    """Operands that wgmma reads along k only are transposed in front."""
+    if types[0] == "f32":
+        form = {**form, "allow_tf32": True}
+    check_numbers(typed(*shape, types, layouts), Request("wgmma", {**TILES, **form}))

@@ -59,6 +59,7 @@ from stepladder.extension.ops import (
     swap_operands,
     tiles_to_xegpu,
     tma_store_epilogue,
+    transpose_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -93,7 +93,7 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
         find_measured(pipeline),
         request.gpu,
         matmul.location,
-        changes_facts(pipeline, scope, request.without),
+        changes_facts(pipeline, knobs, matmul.facts(), request.without),
         _alternatives(pipeline, request, knobs, fixed, matmul),
     )
 

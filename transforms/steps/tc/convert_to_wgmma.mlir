@@ -44,8 +44,10 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "m < 2147483648 and n < 2147483648 and k < 2147483648",
          message = "extents must be below 2147483648: a coordinate of TMA has 32 bits"},
-        {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2']",
-         message = "A must be of f16, bf16, f32, f8E4M3FN or f8E5M2"},
+        {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2', 'i8']",
+         message = "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"},
+        {condition = "a_type != 'i8' or block_n <= 32 or block_n % 16 == 0",
+         message = "with A of i8, block_n must be a multiple of 8 up to 32, or of 16 above"},
         {condition = "a_type != 'f32' or allow_tf32",
          message = "f32 must be allowed to lose bits (allow_tf32), or be compiled by mma_sync, which keeps them"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",

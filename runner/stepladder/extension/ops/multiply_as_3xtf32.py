@@ -2,6 +2,7 @@
 
 import itertools
 
+from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import attributes_of, walk
@@ -69,8 +70,7 @@ def multiply_as_3xtf32(payload: ir.Operation, op: MultiplyAs3xtf32, rewriter: Re
                         parts[fragment] = _split(fragment)
                 (a_large, a_small), (b_large, b_small) = parts[a], parts[b]
                 type_ = ir.VectorType(sums.type)
-                zero = ir.FloatAttr.get(type_.element_type, 0.0)
-                step = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+                step = arith.constant(type_, zero_of(type_))
                 for left, right in ((a_small, b_large), (a_large, b_small), (a_large, b_large)):
                     step = _multiply(mma, left, right, step)
                 total = arith.addf(sums, step)
