@@ -55,8 +55,10 @@ module attributes {transform.with_named_sequence} {
         // tile.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile.
+        // Results beside C have boxes of their own, of at most 128 bytes.
+        result_box_bytes = "box_bytes + (results - 1) * 128",
         epilogue_bytes =
-          "consumers * epilogue_stages * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
+          "consumers * epilogue_stages * (block_m / tile_warpgroups) * result_box_bytes if epilogue == 'tma' else 0",
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts;
         // in global memory one for each tile and split.

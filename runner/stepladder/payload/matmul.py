@@ -23,8 +23,9 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b", "c", "ab" for one that is A and B, or "d0" and so on for
-            operands of the epilogue; a result that is returned becomes a new last argument.
+        roles: number of a function argument -> "a", "b", "c", "ab" for one that is A and B, "d0" and so on for
+            operands of the epilogue, "r0" and so on for results beside C; results that are returned become new last
+            arguments.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`);
             `recognized` for one that the front brings to the normal form.
         location: of the product's op, as `file:line:column`.
@@ -155,6 +156,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         b_is_a="ab" in form.roles.values(),
         consumers=form.consumers,
         epilogue_operands=form.operands,
+        results=form.results,
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

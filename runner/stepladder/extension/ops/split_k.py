@@ -119,7 +119,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
     writer = _writer_of_c(accumulator)
     elementwise = Elementwise(writer) if writer.name == "linalg.generic" and computes(writer) else None
     accumulates = _initialize_to_zero(accumulator, rewriter)
-    c_tile = writer.operands[len(writer.operands) - 1]
+    c_tile = writer.operands[len(writer.operands) - 1] if elementwise is None else elementwise.outputs[0]
     rows, columns = ir.MemRefType(accumulator.type).shape
     pitch, step = ir.MemRefType(c_tile.type).get_strides_and_offset()[0]
     if step == 1 and pitch % WIDTH:
@@ -153,8 +153,11 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
                         continue
                     with create_if_below(column, columns_of_c):
                         if elementwise is not None:
-                            own = elementwise.compute(own, Position(row, column))
-                        _write(own, c_tile, row, column, accumulates)
+                            computed = elementwise.compute(own, Position(row, column))
+                            for result, output in zip(computed, elementwise.outputs):
+                                _write(result, output, row, column, accumulates)
+                        else:
+                            _write(own, c_tile, row, column, accumulates)
             scf.yield_([])
         workspace.release()
     rewriter.erase_op(writer)

@@ -88,12 +88,15 @@ def problem_key(problem: Problem) -> str:
 
 def _epilogue_key(problem: Problem) -> str:
     """Returns the text that stands for the elementwise ops after a product; empty where there are none."""
-    if not problem.consumers:
+    if not problem.has_epilogue:
         return ""
     operands = "".join(
         f" {'x'.join(map(str, (*operand.shape, operand.element_type)))}" for operand in problem.epilogue_operands
     )
-    return f" {','.join(problem.consumers)}{operands}"
+    results = "".join(
+        f" stores {'x'.join(map(str, (*result.shape, result.element_type)))}" for result in problem.results
+    )
+    return f" {','.join(problem.consumers)}{operands}{results}"
 
 
 class _Unusable(Exception):
