@@ -36,6 +36,7 @@ from stepladder.extension.ops import (
     matmul_to_tiles,
     merge_ldmatrix,
     multicast_tiles,
+    multiply_as_3xtf32,
     multistage_loads,
     normalize_consumer,
     normalize_payload,
@@ -60,6 +61,7 @@ from stepladder.extension.ops import (
     swap_operands,
     tiles_to_xegpu,
     tma_store_epilogue,
+    transpose_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -14,7 +14,13 @@ from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.expressions import Value
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
-from stepladder.pipeline.knobs import changes_facts, changing_steps, choose_knobs, evaluation_scope
+from stepladder.pipeline.knobs import (
+    changes_facts,
+    changing_steps,
+    choose_knobs,
+    evaluation_scope,
+    with_products,
+)
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
@@ -82,13 +88,13 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
         pipeline,
         request.without,
         fixed,
-        matmul.problem,
+        with_products(matmul.problem, knobs),
         facts,
         str(knobs.get("target", "")),
         find_measured(pipeline),
         request.gpu,
         matmul.location,
-        changes_facts(pipeline, scope, request.without),
+        changes_facts(pipeline, knobs, matmul.facts(), request.without),
         _alternatives(pipeline, request, knobs, fixed, matmul),
     )
 

@@ -32,12 +32,14 @@ class Target:
         shared_memory: most bytes of shared memory a block, after opting in to dynamic shared memory.
         threads_per_sm: most threads that are resident on a multiprocessor.
         cluster: most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
+        static_shared_memory: most bytes of these that a kernel declares with a size, as ptxas 13.0 takes them.
     """
 
     name: str
     shared_memory: int
     threads_per_sm: int
     cluster: int = 1
+    static_shared_memory: int = 48 * 1024
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -54,7 +56,7 @@ TARGETS = {
         Target("sm_86", 99 * 1024, 1536),
         Target("sm_89", 99 * 1024, 1536),
         Target("sm_90", 227 * 1024, 2048, cluster=16),
-        Target("sm_90a", 227 * 1024, 2048, cluster=16),
+        Target("sm_90a", 227 * 1024, 2048, cluster=16, static_shared_memory=227 * 1024),
     )
 }
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tile_exchange import zero_of
 from stepladder.extension.lib.translation import Translation
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword

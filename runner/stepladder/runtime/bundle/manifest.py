@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.problem import Operand, Problem, epilogue_role
+from stepladder.runtime.problem import Operand, Problem, epilogue_role, result_role
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.sp
 # Operands of the matmul, which every kernel has, and of the elementwise ops after it.
 MATMUL_ROLES = ("a", "b", "c")
 EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
-ROLES = MATMUL_ROLES + EPILOGUE_ROLES
+# Results beside C.
+RESULT_ROLES = tuple(result_role(number) for number in range(3))
+ROLES = MATMUL_ROLES + EPILOGUE_ROLES + RESULT_ROLES
 # Buffers that a launcher allocates: one kernel writes them, and a later one reads them.
 WORKSPACE_ROLES = tuple(f"w{number}" for number in range(2))
 ACCESSES = ("read", "write", "readwrite")
@@ -47,7 +49,7 @@ TMA_DIMENSIONS = 5
 def problem_json(problem: Problem) -> dict[str, Any]:
     """Returns a problem as JSON data."""
     data = asdict(problem)
-    for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
+    for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
         if not data[name]:
             del data[name]
     return data
@@ -59,8 +61,8 @@ class Argument:
 
     Attributes:
         name: the parameter's name, for messages.
-        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `w0`
-            and so on of the workspaces.
+        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `r0`
+            and so on of results beside C, `w0` and so on of the workspaces.
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
@@ -213,6 +215,12 @@ class Manifest:
             workspace = self.workspaces[WORKSPACE_ROLES.index(role)]
             return Operand(workspace.element_type, workspace.shape, "read")
         return self.problem.operand(role)
+
+    @property
+    def operands(self) -> tuple[Argument, ...]:
+        """The arguments of all kernels that lie in memory of the caller's, one for each role: all but workspaces."""
+        arguments = [*(argument for item in self.front for argument in item.arguments), *self.arguments]
+        return tuple({item.role: item for item in arguments if item.role not in WORKSPACE_ROLES}.values())
 
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""

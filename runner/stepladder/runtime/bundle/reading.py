@@ -21,6 +21,7 @@ from stepladder.runtime.bundle.manifest import (
     MANIFEST,
     OOB_FILLS,
     PTX,
+    RESULT_ROLES,
     ROLES,
     SCHEMA_VERSION,
     SCHEMA_VERSION_SEVERAL,
@@ -36,7 +37,7 @@ from stepladder.runtime.bundle.manifest import (
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import EpilogueOperand, Problem
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem
 from stepladder.runtime.reference import REFERENCE, Program, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -328,6 +329,7 @@ def parse_problem(fields: Fields) -> Problem:
         b_is_a=fields.boolean("b_is_a", default=False),
         consumers=fields.strings("consumers") if "consumers" in fields.data else (),
         epilogue_operands=_parse_epilogue(fields),
+        results=_parse_results(fields),
     )
 
 
@@ -337,3 +339,11 @@ def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
     if len(items) > len(EPILOGUE_ROLES):
         raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
     return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
+
+
+def _parse_results(fields: Fields) -> tuple[FurtherResult, ...]:
+    """Returns a problem's results beside C; bundles without the field have none."""
+    items = fields.objects("results") if "results" in fields.data else []
+    if len(items) > len(RESULT_ROLES):
+        raise fields.error("results", f"must have at most {len(RESULT_ROLES)} entries, got {len(items)}")
+    return tuple(FurtherResult(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
