@@ -55,13 +55,17 @@ module attributes {transform.with_named_sequence} {
         // tile.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile.
-        epilogue_bytes =
-          "consumers * epilogue_stages * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
+        // Of a transposed C a box has 64 rows of the tile.
+        box_elements_bytes =
+          "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
+        epilogue_bytes = "consumers * epilogue_stages * box_elements_bytes if epilogue == 'tma' else 0",
 
-        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts;
-        // in global memory one for each tile and split.
+        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
+        // those of a transposed one by 16; in global memory one for each tile and split.
+        workspace_tile_bytes =
+          "block_n * (block_m * acc_bits // 8 + 16) if c_layout == 'column' else block_m * (block_n * acc_bits // 8 + 32)",
         cluster_workspace_bytes =
-          "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
+          "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
 

@@ -7,10 +7,10 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.elementwise import Position
 from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
 from stepladder.extension.lib.threads import WARP, WARPGROUP
-from stepladder.extension.lib.tma_stores import reduce_add, shared_address
+from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm, vector
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.traverse import defining_op
 
 
@@ -22,12 +22,15 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     the next box is written to the next buffer while TMA reads this one. TMA leaves out elements beyond the edges of C.
     An elementwise op on the product is computed on pairs in registers, before they are written to the buffer; beyond
     the edges it reads its operands at the last row and column of C, so that no address leaves them.
+    A tile of a transposed C (`memref.transpose`) is stored to C itself, whose rows are the columns of the tile: a
+    buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
     The last stores are waited for before the block exits, not before the next tile.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of each warpgroup; warpgroups, that store.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
-        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes.
+        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; an elementwise op on the
+        product of a transposed C.
     """
 
     target: Handle
@@ -43,6 +46,11 @@ _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole b
 class _Store:
     """The stores of one epilogue.
 
+    Attributes:
+        height, width: of a box, in elements; its rows have the bytes of `swizzle`.
+        boxes: that a warpgroup writes, one after the other.
+        parts: boxes of TMA that one of these consists of, one above the other in the buffer.
+
     Args:
         found: the epilogue.
         launch: the `gpu.launch`.
@@ -55,30 +63,43 @@ class _Store:
         self.rows, self.columns = found.shape
         self.stages = stages
         self.bytes = types.byte_width(found.c_type)
-        swizzle = tma.row_swizzle(self.columns * self.bytes)
-        if swizzle is None:
+        self.swizzle = self._swizzle()
+        self.width = self.swizzle // self.bytes
+        self.height, self.boxes, self.parts = self._divide()
+        if self.height > tma.BOX_LIMIT:
             raise Refusal(
-                found.consumer,
-                f"rows of the tile of C are {self.columns} x {found.c_type}, and TMA stores "
-                f"multiples of {min(tma.SWIZZLES) // self.bytes}",
-            )
-        self.swizzle = swizzle
-        self.width = swizzle // self.bytes
-        if self.rows > tma.BOX_LIMIT:
-            raise Refusal(
-                found.consumer, f"a warpgroup's {self.rows} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
+                found.consumer, f"a warpgroup's {self.height} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
             )
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            self.origin = tma.global_tile(found.consumer, found.c_tile)
+            self.origin = tma.global_tile(found.consumer, self._tile())
         tma.check_buffer(found.consumer, self.origin.buffer, "C")
-        type_ = types.tensor_map(self.rows, self.width, found.c_type, swizzle, rank=self.origin.rank)
+        type_ = types.tensor_map(self.height, self.width, found.c_type, self.swizzle, rank=self.origin.rank)
         with ir.InsertionPoint(launch), launch.location:
-            self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.rows, self.width)
+            self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.height, self.width)
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
-            shape = [warpgroups, stages, self.rows, self.width]
+            shape = [warpgroups, stages, self.parts * self.height, self.width]
             space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
             self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, found.c_type, memory_space=space), [], [])
             defining_op(self.buffers).attributes["operand_c"] = ir.UnitAttr.get()
+
+    def _swizzle(self) -> int:
+        """Returns the bytes of a row of a box."""
+        swizzle = tma.row_swizzle(self.columns * self.bytes)
+        if swizzle is None:
+            raise Refusal(
+                self.found.consumer,
+                f"rows of the tile of C are {self.columns} x {self.found.c_type}, and TMA stores "
+                f"multiples of {min(tma.SWIZZLES) // self.bytes}",
+            )
+        return swizzle
+
+    def _divide(self) -> tuple[int, int, int]:
+        """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
+        return self.rows, self.columns // self.width, 1
+
+    def _tile(self) -> ir.Value:
+        """Returns the view of C that the block writes."""
+        return self.found.c_tile
 
     def create(self) -> None:
         """Creates the stores of all boxes, at the current insertion point."""
@@ -88,9 +109,9 @@ class _Store:
         is_leader = equal(threads.thread_in_warpgroup(), index(0))
         barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(_FIRST_BARRIER, 32))
         thread_count = integer(WARPGROUP, 32)
-        row = arith.addi(self.origin.row, self.found.first_row())
+        begin = self._begin()
         coordinates = self._coordinates()
-        for number in range(self.columns // self.width):
+        for number in range(self.boxes):
             box = self._box(warpgroup, number, 2)
             with create_if(is_leader):  # TMA has read what the buffer held before
                 nvvm.cp_async_bulk_wait_group(self._stores_in_flight(number), read=True)
@@ -101,22 +122,41 @@ class _Store:
                 space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
             )
             nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
-            column = self.origin.column
-            if number:
-                column = arith.addi(column, index(number * self.width))
+            places = self._places(begin, number)
             with create_if(is_leader):
-                coordinates_of_box = self.origin.coordinates(column, row)
-                if self.found.accumulates:
-                    reduce_add(box, self.descriptor, coordinates_of_box)
-                else:
-                    source = box if self.origin.rank == 2 else self._box(warpgroup, number, self.origin.rank)
-                    nvgpu.tma_async_store(source, self.descriptor, coordinates_of_box)
+                for part, (column, row) in enumerate(places):
+                    self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
                 nvvm.cp_async_bulk_commit_group()
 
-    def _box(self, warpgroup: ir.Value, number: int, rank: int) -> ir.Value:
-        """Returns the buffer of store `number` as a view of a rank, whose outer dimensions are 1."""
-        sizes = [1, 1, self.rows, self.width]
-        return memory.subview(self.buffers, [warpgroup, number % self.stages, 0, 0], sizes, drop=4 - rank)
+    def _begin(self) -> ir.Value:
+        """Returns the row of C at which the warpgroup's rows of the tile begin."""
+        return arith.addi(self.origin.row, self.found.first_row())
+
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns column and row of C at which each part of box `number` begins."""
+        column = self.origin.column
+        if number:
+            column = arith.addi(column, index(number * self.width))
+        return [(column, begin)]
+
+    def _issue(
+        self, box: ir.Value | None, warpgroup: ir.Value, number: int, part: int, column: ir.Value, row: ir.Value
+    ) -> None:
+        """Creates the TMA store of a part of box `number`, or the TMA reduction that adds it to C; `box` is a view of
+        the part, None where there is none yet."""
+        coordinates = self.origin.coordinates(column, row)
+        if self.found.accumulates:
+            reduce_add(self._box(warpgroup, number, 2, part) if box is None else box, self.descriptor, coordinates)
+            return
+        if box is None or self.origin.rank > 2:
+            box = self._box(warpgroup, number, self.origin.rank, part)
+        nvgpu.tma_async_store(box, self.descriptor, coordinates)
+
+    def _box(self, warpgroup: ir.Value, number: int, rank: int, part: int | None = None) -> ir.Value:
+        """Returns the buffer of store `number`, or a part of it, as a view of a rank, whose outer dimensions are 1."""
+        height = self.height * (self.parts if part is None else 1)
+        offsets = [warpgroup, number % self.stages, self.height * (part or 0), 0]
+        return memory.subview(self.buffers, offsets, [1, 1, height, self.width], drop=4 - rank)
 
     def _stores_in_flight(self, number: int) -> int:
         """Returns how many stores were issued after the previous store from the buffer that store `number` uses.
@@ -124,11 +164,10 @@ class _Store:
         The buffers are used in turn, so that this is one less than their number. Where the number of boxes is not a
         multiple of it, the last store of a tile and the first of the next may use the same buffer, and it is less.
         """
-        boxes = self.columns // self.width
         if number >= self.stages:
             return self.stages - 1
-        last = number + (boxes - 1 - number) // self.stages * self.stages  # store of the previous tile, same buffer
-        return boxes - 1 - last + number
+        last = number + (self.boxes - 1 - number) // self.stages * self.stages  # of the previous tile, same buffer
+        return self.boxes - 1 - last + number
 
     def create_final_wait(self) -> None:
         """Creates the wait for the last stores, at the current insertion point."""
@@ -190,7 +229,102 @@ class _Store:
                     first = number * matrices + 2 * position
                     pairs = [source.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
                     own = arith.addi(row, index(MMA_ROWS * block))
-                    _store_matrices(box, own, column, pairs)
+                    store_matrices(box, own, column, pairs)
+
+
+class _TransposedStore(_Store):
+    """The stores of one epilogue to a transposed C: rows of C are columns of the tile.
+
+    A box has as many rows as the tile has columns, and 128 bytes of each. The 64 rows of the tile that an instruction
+    computes are a box of 16-bit elements, and two of 32-bit elements, of which each warp writes a part of one.
+    """
+
+    def _swizzle(self) -> int:
+        """Returns the bytes of a row of a box."""
+        if self.found.elementwise is not None:
+            raise Refusal(self.found.consumer, "an elementwise op on the product of a transposed C")
+        return max(tma.SWIZZLES)
+
+    def _divide(self) -> tuple[int, int, int]:
+        """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
+        return self.columns, self.rows // MMA_ROWS, MMA_ROWS // self.width
+
+    def _tile(self) -> ir.Value:
+        """Returns the view of C that the block writes."""
+        tile = memory.source_of_transpose(self.found.c_tile)
+        assert tile is not None
+        return tile
+
+    def _begin(self) -> ir.Value:
+        """Returns the column of C at which the warpgroup's rows of the tile begin."""
+        return arith.addi(self.origin.column, self.found.first_row())
+
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns column and row of C at which each part of box `number` begins."""
+        distances = [MMA_ROWS * number + self.width * part for part in range(self.parts)]
+        columns = [arith.addi(begin, index(distance)) if distance else begin for distance in distances]
+        return [(column, self.origin.row) for column in columns]
+
+    def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns the row and the column of a buffer that a thread accesses, in the first matrices.
+
+        The list has an entry for each element of a pair of 32 bits, of the upper and of the lower half, or one for the
+        row of a matrix of 16-bit elements whose address the lane provides. Other matrices are 8 rows further each.
+        """
+        thread = threads.thread_id()
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
+        # 16 rows of the tile, which are 16 columns of a box, belong to a warp.
+        first = apply(
+            lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), WARP) * 2 * MATRIX, thread
+        )
+        part = apply(lambda x: ir.AffineExpr.get_floor_div(x, self.width) * self.height, first)
+        first_unit = apply(
+            lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, self.width) * self.bytes, _UNIT), first
+        )
+        if self.bytes == 2:
+            # Lane l provides the address of row l mod 8 of matrix l / 8: the upper and lower left, then the right ones.
+            in_matrix = apply(lambda x: ir.AffineExpr.get_mod(x, MATRIX), lane)
+            side = apply(lambda x: ir.AffineExpr.get_floor_div(x, 2 * MATRIX) * MATRIX, lane)
+            half = apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, MATRIX), 2), lane)
+            unit = arith.xori(arith.addi(first_unit, half), in_matrix)
+            row = arith.addi(part, arith.addi(side, in_matrix))
+            return [(row, times(unit, _UNIT // self.bytes))]
+        coordinates: list[tuple[ir.Value, ir.Value]] = []
+        column = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)  # of C, a row of the matrix
+        within = apply(lambda x: ir.AffineExpr.get_mod(x, _UNIT // 4), column)
+        own_unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, _UNIT // 4), column)
+        for half in (0, 1):
+            for side in range(PAIR):
+                in_matrix = apply(lambda x, e=side: ir.AffineExpr.get_mod(x, 4) * PAIR + e, lane)
+                unit = arith.addi(first_unit, own_unit)
+                unit = arith.xori(arith.addi(unit, index(2 * half)) if half else unit, in_matrix)
+                coordinates.append((arith.addi(part, in_matrix), arith.addi(times(unit, _UNIT // 4), within)))
+        return coordinates
+
+    def _write(
+        self,
+        fragment: AccumulatorFragment,
+        box: ir.Value,
+        number: int,
+        coordinates: list[tuple[ir.Value, ir.Value]],
+    ) -> None:
+        """Writes 64 rows of the tile to the buffer of box `number`, transposed."""
+        matrices = self.columns // MATRIX
+        if self.bytes == 2:
+            ((row, column),) = coordinates
+            for first in range(0, matrices, 2):
+                sides = range(first, min(first + 2, matrices))
+                pairs = [fragment.pair(number, matrix, half) for matrix in sides for half in (0, 1)]
+                store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
+            return
+        for matrix in range(matrices):
+            for half in (0, 1):
+                pair = fragment.pair(number, matrix, half)
+                for side in range(PAIR):
+                    row, column = coordinates[PAIR * half + side]
+                    element = memory.extract(pair, [side], self.found.c_type)
+                    own = arith.addi(row, index(MATRIX * matrix))
+                    ir.Operation.create("memref.store", operands=[element, box, own, column])
 
 
 class _Computed:
@@ -222,32 +356,13 @@ def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
     return number if extent is None else arith.minui(number, arith.subi(extent, index(width)))
 
 
-def _store_matrices(box: ir.Value, row: ir.Value, column: ir.Value, pairs: list[ir.Value]) -> None:
-    """Stores four 8 x 8 matrices of 16-bit elements by `stmatrix`.
-
-    Args:
-        box: the buffer.
-        row, column: of the matrix row whose address the lane provides.
-        pairs: the lane's pair of each matrix.
-    """
-    i32 = ir.IntegerType.get_signless(32)
-    registers = [memory.extract(vector.bitcast(ir.VectorType.get([1], i32), pair), [0], i32) for pair in pairs]
-    pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), shared_address(box, row, column))
-    nvvm.stmatrix(
-        pointer,
-        registers,
-        ir.Attribute.parse("#nvvm.mma_layout<row>"),
-        ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
-        ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
-    )
-
-
 @transform_op(TmaStoreEpilogue)
 def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Rewriter) -> None:
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     for found in epilogue.find_epilogues(launch):
-        store = _Store(found, launch, op.stages.value, op.warpgroups.value)
+        kind = _TransposedStore if memory.is_transposed(found.c_tile) else _Store
+        store = kind(found, launch, op.stages.value, op.warpgroups.value)
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             store.create()
