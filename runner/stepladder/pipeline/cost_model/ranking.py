@@ -184,7 +184,8 @@ _USEFUL_WARPGROUP = (
     "split_k > 1 or persistent_blocks > 0",
     (
         "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
-        "block_n * c_bits % 256 or n * c_bits % 128)"
+        "block_n * c_bits % 256 or n * c_bits % 128) "
+        "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
