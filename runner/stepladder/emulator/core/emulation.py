@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 
 from stepladder.emulator import MAX_STEPS, dialects
 from stepladder.emulator.core import elements, types
+from stepladder.emulator.core.granularity import granularity_of
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
@@ -176,7 +176,7 @@ class Emulation:
             sanitize=sanitize,
             counters=Counters() if count else None,
             max_steps=max_steps,
-            granule=granule_of(self.program),
+            granularity=granularity_of(self.program),
             progress=progress,
             stops_at_assertions=stops_at_assertions,
             timeline=timeline,
@@ -206,26 +206,6 @@ class Emulation:
             time.perf_counter() - began,
             "".join(machine.output),
         )
-
-
-def granule_of(program: Program) -> int:
-    """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most."""
-    sizes = [4]
-    for op in program.instructions:
-        for type_ in (*op.operand_types, *op.result_types):
-            if isinstance(type_, types.Buffer) and op.name not in _BYTES:
-                sizes.append(type_.element.bytes)
-            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
-                size = math.prod(type_.static_shape) * type_.element.bytes
-                sizes.append(min(size, op.attributes.get("alignment", size)))
-    return min(sizes)
-
-
-# Ops whose types do not say what is accessed, but the value does.
-_BY_POINTER = {"llvm.load", "llvm.store"}
-
-# Ops that see shared memory as a row of bytes, whatever lies in it.
-_BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}
 
 
 def _entry(program: Program, name: str | None, file: str) -> Function:

@@ -17,6 +17,7 @@ import numpy as np
 from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Outcome
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program
 from stepladder.emulator.hardware.counters import Counters
@@ -47,7 +48,7 @@ class BoundKernel(ABC):
     Args:
         name: of the kernel, `location` where it is.
         program: that has it.
-        granule: bytes that the sanitizer looks at as one.
+        granularity: of what the sanitizer looks at as one.
         arguments: what it is given, in order.
         launch: how it is launched.
 
@@ -60,12 +61,12 @@ class BoundKernel(ABC):
         name: str,
         location: str,
         program: Program,
-        granule: int,
+        granularity: Granularity,
         arguments: Sequence[Argument],
         launch: Launch,
     ) -> None:
         self.program = program
-        self.granule = granule
+        self.granularity = granularity
         self.arguments = list(arguments)
         self.launch = launch
         self.function = Function(
@@ -159,7 +160,7 @@ class BoundKernel(ABC):
             sanitize=sanitize,
             counters=Counters() if count else None,
             max_steps=max_steps,
-            granule=self.granule,
+            granularity=self.granularity,
             progress=progress,
             timeline=timeline,
             reverses_blocks=reverses_blocks,
@@ -189,7 +190,7 @@ def _check_written(machine: Machine, number: int, argument: Argument, allocation
     places = argument.positions()
     written = np.zeros(places.shape, bool)
     if granules is not None:
-        written = granules[places * argument.type.element.bytes // machine.granule]
+        written = granules[places * argument.type.element.bytes // machine.granularity.elsewhere]
     missing = np.argwhere(~written)
     if len(missing):
         machine.findings.add(

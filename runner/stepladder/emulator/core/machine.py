@@ -10,6 +10,7 @@ import numpy as np
 
 from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core.fibers import Stopped
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
@@ -53,7 +54,7 @@ class Machine:
         sanitize: bool = True,
         counters: Counters | None = None,
         max_steps: int = MAX_STEPS,
-        granule: int = 2,
+        granularity: Granularity | None = None,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
         timeline: Timeline | None = None,
@@ -68,7 +69,7 @@ class Machine:
         self.current: Fiber | None = None
         self.findings = Findings(explain=Places(self).notes)
         self.sanitize = sanitize
-        self.granule = granule
+        self.granularity = granularity or Granularity()
         self.counters = counters
         self.max_steps = max_steps
         self.steps = 0
@@ -89,7 +90,7 @@ class Machine:
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
         """Returns what checks the accesses of a new group."""
         return (
-            Sanitizer(self.findings, self.program.instructions, granule=self.granule)
+            Sanitizer(self.findings, self.program.instructions, granularity=self.granularity)
             if self.sanitize
             else NoSanitizer()
         )

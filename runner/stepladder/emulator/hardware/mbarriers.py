@@ -17,7 +17,8 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
-from stepladder.emulator.memory.shadow import Touch, together
+from stepladder.emulator.memory.shadow import together
+from stepladder.emulator.memory.touches import Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -108,8 +109,8 @@ def find_mbarrier(
             op,
         )
     elif found.made is not None:
-        knows = sanitizer.knows(warps, found.made) | np.isin(warps, list(found.told))
-        if not knows.all():
+        knows = sanitizer.knows(warps, found.made)
+        if not knows.all() and not (knows | np.isin(warps, list(found.told))).all():
             sanitizer.report(
                 "race",
                 f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
@@ -214,7 +215,7 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
 def fence_initialization(fiber: Fiber) -> None:
     """Makes the mbarriers that the active warps have initialized visible to TMA."""
     for barrier in mbarriers(fiber.group).values():
-        if np.isin(barrier.made_by, fiber.warps).all():
+        if not barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
 
 

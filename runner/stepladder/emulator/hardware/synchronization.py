@@ -26,6 +26,8 @@ _BARRIERS = 16  # of a block, by number
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
+    if mask is fiber.active:
+        return fiber.warps
     present = np.zeros(fiber.group.warps, bool)
     present[fiber.group.warp_of_lane[mask]] = True
     return np.flatnonzero(present)

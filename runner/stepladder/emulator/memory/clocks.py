@@ -18,7 +18,7 @@ from stepladder.emulator.memory.shadow import SharedShadow, joined
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
-_AGENTS = 8  # room for clocks grows by so many
+_AGENTS = 16  # room for clocks grows by so many
 
 
 class Clocks:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.shadow import SEVERAL, SharedShadow, Touch
+from stepladder.emulator.memory.shadow import SharedShadow
+from stepladder.emulator.memory.touches import SEVERAL, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -34,10 +35,10 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
 def note(lane_of: np.ndarray, touch: Touch) -> None:
     """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
     if touch.lanes is None:
-        lane_of[touch.index] = SEVERAL
+        touch.put(lane_of, SEVERAL)
         return
-    lane_of[touch.index] = touch.lanes
-    lane_of[touch.places[lane_of[touch.index] != touch.lanes]] = SEVERAL
+    touch.put(lane_of, touch.lanes)
+    lane_of[touch.places[touch.of(lane_of) != touch.lanes]] = SEVERAL
 
 
 def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
@@ -49,20 +50,20 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     if lanes is None or (writes and (lanes == SEVERAL).any()):
         return
     now = sanitizer.clocks[touch.actors, touch.actors]
-    other = shadow.writing_lane[touch.index]
+    other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != SEVERAL) & (other != lanes)
     if wrong.any():
-        wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] == now)
-        wrong &= shadow.busy_writing[touch.index] < 0
+        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) == now)
+        wrong &= touch.of(shadow.busy_writing) < 0
         _report(
             sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
         )
     if writes:
-        other = shadow.reading_lane[touch.index]
+        other = touch.of(shadow.reading_lane)
         wrong = (other != SEVERAL) & (other != lanes)
         if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.index] == now
+            wrong &= shadow.read_at[touch.actors, touch.shared_index] == now
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 
