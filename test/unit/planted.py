@@ -63,7 +63,7 @@ EXPECTED = {
     "last_block.mlir": lambda x, parts, count, y: x.sum(keepdims=True),
     "wmma.mlir": lambda a, b, d: a.astype(np.float32) @ b.astype(np.float32),
     "warps.ptx": lambda x, y: x.reshape(2, 128).sum(axis=1),
-    "ring.ptx": lambda x, y: x + 1,
+    "cp_async_pipeline.ptx": lambda x, y: x + 1,
     "bulk.ptx": lambda x, y: x + 1,
     "flag.ptx": lambda x, t, f, y: 2 * x + 1,
     "stencil.mlir": lambda x, y: _neighbours(x),

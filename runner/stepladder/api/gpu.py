@@ -161,7 +161,7 @@ class LoadedKernel:
             return found
 
     def _kernel(self, user: object) -> Kernel:
-        """Returns the copy of the kernel that a stream uses; the first one serves whoever comes first."""
+        """Returns the copy of the kernel for a stream: its own, because two streams may not share a workspace."""
         if user not in self._copies:
             spare = self._copies.pop(None, None) if user is not None else None
             self._copies[user] = spare or self._load()

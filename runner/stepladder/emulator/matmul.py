@@ -179,13 +179,21 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
     return found.problem, reference_export.export(module, found.roles), text_of(module)
 
 
-def check_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
+def check_steps(
+    text: str,
+    name: str,
+    request: Request,
+    checked: Callable[[StepReport], None],
+    *,
+    chosen: Callable[[int], bool] = lambda _: True,
+) -> None:
     """Runs a pipeline, and the IR after each of its steps, against what the payload computes; in the current context.
 
     Args:
         text: the payload; `name`: its file.
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
+        chosen: whether the IR of a step is run, by its number in the dumps; the input is number 0 (default: all).
     """
     problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
@@ -193,12 +201,15 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
     def check(step: str, dumped: str) -> None:
         nonlocal before, number
+        name_of_dump, is_chosen = dump_name(number, step), chosen(number)
+        number += 1
+        if not is_chosen:
+            return
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = check_step(step, dumped, dump_name(number, step), problem, reference)
+            report = check_step(step, dumped, name_of_dump, problem, reference)
             before = dumped, report
-        number += 1
         checked(report)
 
     run_pipeline(

@@ -119,7 +119,7 @@ class _Conversion(Translation):
         self.values[op.results[0]] = [arith.addi(place, delta) for place, delta in zip(self.values[tile], deltas)]
 
     def _at(self, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
-        """Returns the descriptor and the offsets of a tile, as operands, and the attribute that says so."""
+        """Returns the operands of an access to a tile (descriptor, offsets) and the attribute of dynamic offsets."""
         places = self.values[tile]
         if self.described[tile].type.is_transposed:
             places = places[::-1]
