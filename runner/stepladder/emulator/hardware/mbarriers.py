@@ -6,6 +6,7 @@ An arrival releases the clock of the thread to the mbarrier (`Sanitizer.release`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
 from stepladder.emulator.memory.shadow import together
-from stepladder.emulator.memory.touches import Touch
+from stepladder.emulator.memory.touches import Granules, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -156,7 +157,14 @@ def _bytes_of(group: Group, warp: int, block: int, place: int) -> Touch | None:
     window = group.shared
     if not 0 <= place <= window.size - BYTES:
         return None
-    return group.sanitizer.bytes_touched(window, warp, block * window.size + place + np.arange(BYTES))
+    granule = group.sanitizer.granule_of(window)
+    return Touch.once(window, warp, _granules(block * window.size + place, granule), granule)
+
+
+@functools.lru_cache(maxsize=256)
+def _granules(place: int, granule: int) -> Granules:
+    """Returns the granules of the mbarrier at a byte of the shared memory of a cluster."""
+    return Granules(np.arange(place // granule, (place + BYTES - 1) // granule + 1))
 
 
 def _check_initialization(

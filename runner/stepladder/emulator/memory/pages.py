@@ -92,10 +92,12 @@ class Pages:
 
     def follows_reads(self, clocks: np.ndarray, touch: Touch) -> bool:
         """Whether what others read of the pages of a touch is in the past of its actors."""
-        pages = np.flatnonzero(np.bincount(touch.places // self.per))
-        actors = np.flatnonzero(np.bincount(np.atleast_1d(touch.actors)))
-        late = self.read_at[:, pages].max(axis=1) > clocks[actors]
-        late[np.arange(len(actors)), actors] = False
+        # Each pair of an actor and a page once.
+        count = len(self.writer)
+        pairs = np.flatnonzero(np.bincount(touch.places // self.per + np.asarray(touch.actors) * count))
+        actors, pages = np.divmod(pairs, count)
+        late = self.read_at[:, pages] > clocks[actors].T
+        late[actors, np.arange(len(actors))] = False
         return not late.any()
 
     def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:

@@ -13,12 +13,12 @@ import numpy as np
 from stepladder.emulator.memory import initialized, lanes_of_warps
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
-from stepladder.emulator.memory.touches import SEVERAL, Granules, Touch
+from stepladder.emulator.memory.touches import SEVERAL, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
-    from stepladder.emulator.memory.memory import Access, Allocation
+    from stepladder.emulator.memory.memory import Access
 
 WARP = 32
 
@@ -126,11 +126,6 @@ class Sanitizer(GlobalChecks):
         granules = (positions * per)[:, None] + np.arange(per)
         lanes = None if lanes is None else np.repeat(lanes, per)
         return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1), lanes)
-
-    def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
-        """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
-        granule = self.granule_of(memory)
-        return Touch.once(memory, actor, Granules(np.unique(addresses // granule)), granule)
 
     def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access."""
