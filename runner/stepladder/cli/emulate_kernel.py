@@ -139,6 +139,7 @@ def _run(
             progress=progress,
             timeline=timeline,
             reverses_blocks=args.reverse_blocks,
+            processes=args.jobs,
         )
     written = written_arguments(inputs, outcome)
     outcome.findings += checks.compare(outcome, bound, reference, inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from stepladder.cli import emulate_kernel, emulation_checks, kernel_options
@@ -103,6 +104,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="run the blocks of a launch from the last to the first, which shows what relies on their order",
     )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes that run the blocks of a long launch, where these are independent (default: one a core)",
+    )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
     parser.add_argument(
         "--trace",
@@ -174,6 +182,7 @@ def _run_function(args: argparse.Namespace, module: ir.Module, name: str, checks
             progress=progress,
             timeline=timeline,
             reverses_blocks=args.reverse_blocks,
+            processes=args.jobs,
         )
     written = expected.written_arguments(inputs, outcome)
     outcome.findings += checks.compare(outcome, emulation, reference, inputs)

@@ -154,6 +154,7 @@ class Emulation:
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
         reverses_blocks: bool = False,
+        processes: int = 1,
     ) -> Outcome:
         """Runs the function.
 
@@ -166,6 +167,7 @@ class Emulation:
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
             reverses_blocks: run the blocks of each launch from the last to the first.
+            processes: that may run the blocks of a launch at once (`core.processes`).
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -181,6 +183,7 @@ class Emulation:
             stops_at_assertions=stops_at_assertions,
             timeline=timeline,
             reverses_blocks=reverses_blocks,
+            parts=processes,
         )
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):

@@ -139,6 +139,7 @@ class BoundKernel(ABC):
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
         reverses_blocks: bool = False,
+        processes: int = 1,
     ) -> Outcome:
         """Runs the kernel.
 
@@ -150,6 +151,7 @@ class BoundKernel(ABC):
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
             reverses_blocks: run the blocks from the last to the first.
+            processes: that may run blocks at once (`core.processes`).
 
         Raises:
             StepladderError: a form of an instruction that the emulator does not know; more than `max_steps`.
@@ -164,6 +166,7 @@ class BoundKernel(ABC):
             progress=progress,
             timeline=timeline,
             reverses_blocks=reverses_blocks,
+            parts=processes,
         )
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)

@@ -245,6 +245,24 @@ class Counters:
         """Counts a barrier."""
         self.barriers[op.name] = self.barriers.get(op.name, 0) + len(fiber.warps)
 
+    def add(self, other: Counters) -> None:
+        """Adds what was counted elsewhere, but for blocks."""
+        for key, row in other.traffic.items():
+            if key in self.traffic:
+                known = self.traffic[key]
+                for name in ("executions", "bytes", "sectors", "wavefronts", "conflicts"):
+                    setattr(known, name, getattr(known, name) + getattr(row, name))
+            else:
+                self.traffic[key] = row
+        for own, others in ((self.instructions, other.instructions), (self.barriers, other.barriers)):
+            for name, count in others.items():
+                own[name] = own.get(name, 0) + count
+        self.multiply_adds += other.multiply_adds
+
+    def forget(self) -> None:
+        """Forgets what patterns of accesses cost."""
+        self._costs.clear()
+
     def _row(self, op: Instruction, space: str, kind: str) -> Traffic:
         key = op.number, space, kind
         if key not in self.traffic:
