@@ -81,8 +81,8 @@ def emulator_speed() -> str:
         }
         rows.append({"case": title, "CPU s, 1 process": "", "CPU s, 2 processes": "-"} | cells)
     text = (
-        f"`{measured['pipeline']}`, f16 x f16 -> f32, with the sanitizer and counters; user and system time of the whole "
-        f"command, over all processes, {measured['date'][:10]}.\n\n"
+        f"`{measured['pipeline']}`, f16 x f16 -> f32, with the sanitizer and counters; user and system time of the "
+        f"whole command, over all processes, {measured['date'][:10]}.\n\n"
     )
     return wrapped(text) + table(rows)
 

@@ -207,7 +207,7 @@ def _run(machine: Machine, share: Sequence[int], start: Callable[[int], Group], 
     for number in share:
         group = start(number)
         group.run()
-        if not group.is_done or machine.findings.found or machine.published or machine.stopped:
+        if not group.is_done or machine.findings.found or machine.published or machine.blocks_meet or machine.stopped:
             raise _Shared
         ended += 1
     if _sizes(machine) != before:

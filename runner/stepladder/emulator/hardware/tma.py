@@ -219,13 +219,16 @@ class _Box:
             return bytes_touched(self.group, memory, actor, self.rows.places() * item, item)
         return Touch(memory, int(actor), rows)
 
-    def in_shared(self, actor: int, block: int) -> Touch | None:
-        """Returns the Touch of it in a block's shared memory."""
+    def in_shared(self, actor: int, block: int, lane: int | None = None) -> Touch | None:
+        """Returns the Touch of it in a block's shared memory, by a lane of a warp where one is given."""
         sanitizer = self.group.sanitizer
         if not sanitizer.enabled:
             return None
         granule = sanitizer.granule_of(self.group.shared)
-        return Touch.once(self.group.shared, int(actor), self.placement(block).granules(granule), granule)
+        touch = Touch.once(self.group.shared, int(actor), self.placement(block).granules(granule), granule)
+        if lane is not None:
+            touch.lanes = np.full(touch.places.shape, lane)
+        return touch
 
     def global_elements(self) -> np.ndarray:
         """Returns its elements in global memory; zeros where there are none."""
@@ -292,6 +295,7 @@ def load(
         if source is not None:
             sanitizer.begin_read(op, source)
         if written is not None:
+            sanitizer.check_lanes(op, written, int(group.warp_of_lane[lane]), lane)
             sanitizer.begin_write(op, written)
         landing = _Landing(box, op, target, barrier, written)
         barrier.copies.append(landing)
@@ -346,11 +350,11 @@ def store(
     if not box.fits(op):
         return
     warp, block = group.warp_of_lane[lane], int(group.block_of_lane[lane])
-    source, target = box.in_shared(warp, block), box.in_global(warp)
+    source, target = box.in_shared(warp, block, lane), box.in_global(warp)
     if source is not None:
         sanitizer.begin_read(op, source)
     if target is not None:
-        sanitizer.begin_write(op, target)
+        sanitizer.begin_write(op, target, updates=combine is not None)
     if group.counters is not None:
         group.counters.bulk(op, "shared", "load", descriptor.bytes)
         group.counters.bulk(op, "global", "store", descriptor.bytes)
@@ -364,6 +368,6 @@ def store(
     def write() -> None:
         box.write_global(data[0], combine)
         if target is not None:
-            sanitizer.end_write(op, target)
+            sanitizer.end_write(op, target, updates=combine is not None)
 
     asynchronous.store_in_bulk(fiber, lane, BulkStore(op, read, write))

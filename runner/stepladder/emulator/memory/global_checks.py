@@ -81,10 +81,8 @@ class GlobalChecks(Reports):
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
-                known = self.known.get(int(number), np.zeros(1, np.int32))
-                actor = touch.of(last.actor)
-                told = np.where(actor < len(known), known[np.minimum(actor, len(known) - 1)], 0)
-                late = (group == number) & (touch.of(last.at) > told)
+                known = self.known_of(int(number), touch.of(last.actor), touch.actors)
+                late = (group == number) & (touch.of(last.at) > known)
                 if late.any():
                     place = int(touch.places[late.argmax()])
                     self.add(
@@ -95,35 +93,3 @@ class GlobalChecks(Reports):
                         int(last.by[place]),
                     )
                     return
-
-    def check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
-        """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
-        last = self.shadow_of_global(touch.memory).write
-        if not last.any:
-            return
-        groups = touch.of(last.group)
-        own = groups == self.group.number
-        if own.any():
-            actor = np.where(own, touch.of(last.actor), 0)
-            unseen = own & (touch.of(last.at) > self.fenced_global[actor])
-            unseen[unseen] = ~np.isin(touch.of(last.by)[unseen], list(self.through_proxy))
-            if unseen.any():
-                place = int(touch.places[unseen.argmax()])
-                self.add(
-                    "proxy",
-                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async for global memory is after the write of it",
-                    op,
-                    int(last.by[place]),
-                )
-                return
-        for number, (warp, time) in self.told.items():
-            theirs = groups == number
-            if theirs.any() and self.fenced_global[warp] < time:
-                place = int(touch.places[theirs.argmax()])
-                self.add(
-                    "proxy",
-                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async is after the wait for the block that wrote it",
-                    op,
-                )

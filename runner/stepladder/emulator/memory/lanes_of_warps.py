@@ -1,7 +1,7 @@
 """Races between the threads of a warp: which lane wrote and read each granule of shared memory.
 
-The threads of a warp are one actor of the sanitizer, whose clock goes on at each barrier and `bar.warp.sync`. What one
-of them wrote at the clock's present time, another one may not read or write.
+The threads of a warp are one actor of the sanitizer. What one of them has written since they last met at a barrier or a
+`bar.warp.sync` (`Clocks.met`), another one may not read or write, nor let TMA read or write.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.memory.memory import Access
+    from stepladder.emulator.memory.pages import Pages
     from stepladder.emulator.memory.reports import Reports
 
 
@@ -32,8 +33,13 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
     return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
 
 
-def note(lane_of: np.ndarray, touch: Touch) -> None:
+def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
     """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
+    touched = pages.of(touch)
+    if touch.lanes is not None:
+        pages.by_lanes[touched] = True
+    elif not pages.by_lanes[touched].any():
+        return
     if touch.lanes is None:
         touch.put(lane_of, SEVERAL)
         return
@@ -49,12 +55,12 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     lanes = touch.lanes
     if lanes is None or (writes and (lanes == SEVERAL).any()):
         return
-    now = sanitizer.clocks[touch.actors, touch.actors]
+    met = sanitizer.met[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != SEVERAL) & (other != lanes)
     if wrong.any():
-        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) == now)
+        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= met)
         wrong &= touch.of(shadow.busy_writing) < 0
         _report(
             sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
@@ -63,7 +69,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         other = touch.of(shadow.reading_lane)
         wrong = (other != SEVERAL) & (other != lanes)
         if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.shared_index] == now
+            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= met
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 

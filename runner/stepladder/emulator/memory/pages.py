@@ -19,6 +19,7 @@ class Pages:
         writer: the actor that wrote all of a page in one piece, and `at` when; or nobody, or several.
         asynchronous: whether that was through the async proxy.
         busy: whether anything in a page may be what a copy writes, or an mbarrier.
+        by_lanes: whether any granule of a page may have one lane that wrote or read it.
         readers: operations in flight that read any of a page.
         read_at: int array (actors, pages), when each actor read any of a page last.
     """
@@ -30,6 +31,7 @@ class Pages:
         self.at = np.zeros(size, np.int32)
         self.asynchronous = np.zeros(size, bool)
         self.busy = np.zeros(size, bool)
+        self.by_lanes = np.zeros(size, bool)
         self.readers = np.zeros(size, np.int32)
         self.read_at = np.zeros((actors, size), np.int32)
 
@@ -102,7 +104,7 @@ class Pages:
 
     def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:
         """Whether nothing is under way in what an actor writes, and what others did there is in its past."""
-        if touch.pages is None:
+        if touch.pages is None or touch.lanes is not None:
             return False
         pages, actor = touch.pages.numbers, touch.actors
         writer = self.writer[pages]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import initialized, lanes_of_warps
+from stepladder.emulator.memory import initialized, lanes_of_warps, proxies
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 from stepladder.emulator.memory.touches import SEVERAL, Touch
@@ -174,6 +174,14 @@ class Sanitizer(GlobalChecks):
             self._check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
 
+    def check_lanes(self, op: Instruction, touch: Touch, warp: int, lane: int) -> None:
+        """Checks what a thread is about to let a copy write against what others of its warp did."""
+        shadow = self.shadow_of_shared(touch.memory)
+        if shadow.pages.by_lanes[shadow.pages.of(touch)].any():
+            lanes = np.full(touch.places.shape, lane)
+            own = Touch(touch.memory, warp, touch.index, places=touch.places, lanes=lanes)
+            lanes_of_warps.check(self, op, own, shadow, writes=True)
+
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
         held = touch.of(shadow.is_mbarrier)
@@ -226,14 +234,12 @@ class Sanitizer(GlobalChecks):
             shadow.written_at[index] = now
             shadow.written_by[index] = op.number
             shadow.asynchronously[index] = asynchronously
-            lanes_of_warps.note(shadow.writing_lane, touch)
+            lanes_of_warps.note(shadow.pages, shadow.writing_lane, touch)
         else:
             shadow.pages.read(touch, now)
             shadow.read_at[touch.actors, index] = now
             shadow.read_by[index] = op.number
-            if shadow.has_readers or touch.lanes is not None:
-                shadow.has_readers = True
-                lanes_of_warps.note(shadow.reading_lane, touch)
+            lanes_of_warps.note(shadow.pages, shadow.reading_lane, touch)
 
     # Mbarriers: threads may access their bytes only by what is made for that.
 
@@ -257,18 +263,37 @@ class Sanitizer(GlobalChecks):
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
-    def begin_write(self, op: Instruction, touch: Touch) -> None:
-        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes."""
-        self.check(op, touch, writes=True)
+    def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False) -> None:
+        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes.
+
+        With `updates` it combines what it brings with what global memory holds: it is in no race with other updates.
+        """
+        if updates:
+            self._check_update(op, touch)
+        else:
+            self.check(op, touch, writes=True)
         if touch.memory.space == "global":
-            self.check_proxy(op, touch, "writes")
+            proxies.check_global(self, op, touch, "writes")
         else:
             shadow = self.shadow_of_shared(touch.memory)
             shadow.pages.begin_write(touch)
             touch.put(shadow.busy_writing, op.number)
 
-    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
-        """An asynchronous copy has written: for those who are told of the actors of `touch`."""
+    def _check_update(self, op: Instruction, touch: Touch) -> None:
+        """Checks an update of global memory by an asynchronous copy."""
+        shadow = self.shadow_of_global(touch.memory)
+        after_update = touch.of(shadow.atomically)
+        if not after_update.any():
+            self.check(op, touch, writes=True)
+            return
+        rest, updated = touch.where(~after_update), touch.where(after_update)
+        if rest.places.size:
+            self.check(op, rest, writes=True)
+        if updated.places.size:
+            self.check_global(op, updated, shadow.read, True, "read")
+
+    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
+        """An asynchronous copy has written: for those who are told of the actors of `touch`; `updates` as above."""
         if touch.memory.space != "global":
             shadow = self.shadow_of_shared(touch.memory)
             shadow.pages.end_write(touch)
@@ -276,6 +301,8 @@ class Sanitizer(GlobalChecks):
         else:
             self.through_proxy.add(op.number)
         self.note(op, touch, writes=True, asynchronously=proxy)
+        if updates:
+            touch.put(self.shadow_of(touch.memory).atomically, True)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.
@@ -285,7 +312,7 @@ class Sanitizer(GlobalChecks):
         if touch.memory.space == "global":
             self.check(op, touch, writes=False)
             initialized.check_touch(self, op, touch)
-            self.check_proxy(op, touch, "reads")
+            proxies.check_global(self, op, touch, "reads")
             self.note(op, touch, writes=False)
             return
         shadow = self.shadow_of_shared(touch.memory)

@@ -27,7 +27,6 @@ class SharedShadow:
         # The lane that wrote it, and the one that read it: `SEVERAL` where not one thread alone did.
         self.writing_lane = np.full(count, SEVERAL, np.int32)
         self.reading_lane = np.full(count, SEVERAL, np.int32)
-        self.has_readers = False  # whether any lane is in `reading_lane`
         self.atomically = np.zeros(count, bool)
         self.read_at = np.zeros((actors, count), np.int32)
         self.read_by = np.full(count, -1, np.int32)
