@@ -78,7 +78,7 @@ def random_size(seed: int, most: int = 200) -> RandomSize:
         if pipeline == "wmma":
             knobs["prefetch"] = "registers" if narrow else chosen.choice(("registers", "cp_async"))
         if operands == "f32":
-            knobs["allow_tf32"] = True
+            knobs["allow_tf32"] = chosen.random() < 0.5
         if _is_accepted(knobs, (m, n, k), vectors, bits, narrow):
             break
     options = {

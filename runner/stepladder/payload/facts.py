@@ -40,6 +40,8 @@ FACTS = (
     "has_consumer",
     "has_elementwise",
     "c_layout",
+    "results",
+    "result_bits",
 )
 
 
@@ -56,14 +58,17 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
-        "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
+        "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
-        "has_elementwise": int(bool(problem.consumers) or (problem.accumulate and problem.acc_type != problem.c_type)),
+        "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
+        "results": 1 + len(problem.results),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
+    types = [problem.c_type, *(result.element_type for result in problem.results)]
+    facts["result_bits"] = min(map(bits_of_name, types))
     return facts
 
 
@@ -79,7 +84,13 @@ def type_facts(module: ir.Module) -> Facts:
         "has_elementwise": int(not all(map(rounds, consumers))),
         "batched": 0,
         **_noted(module),
+        "results": 1,
+        "result_bits": 32,
     }
+    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    if outputs:
+        types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
+        facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts
@@ -124,6 +135,10 @@ def _noted(module: ir.Module) -> Facts:
         if "size_m" in function.attributes:
             return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in _NOTED.items()}}
     return {"is_sized": 0}
+
+
+def _inputs(op: ir.Operation) -> int:
+    return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
 
 
 def _is_consumer(op: ir.Operation) -> bool:

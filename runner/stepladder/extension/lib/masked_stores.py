@@ -26,9 +26,9 @@ class MaskedStores:
     def __init__(self, found: Outlined, width: int) -> None:
         self.found = found
         shape = ir.MemRefType(found.tile.results[0].type).shape
-        self.rows, self.columns = epilogue.extents_of(found.c, shape)
-        strides, _ = ir.MemRefType(found.c.type).get_strides_and_offset()
-        self.width = math.gcd(width, strides[0])
+        self.rows, self.columns = epilogue.extents_of(found.outputs[0], shape)
+        pitches = [ir.MemRefType(output.type).get_strides_and_offset()[0][0] for output in found.outputs]
+        self.width = math.gcd(width, *pitches)
 
     def create(self, writes: Callable[[bool], None]) -> None:
         """Creates the writes of a warp at the insertion point: without a predicate where its part is inside of C.
@@ -94,8 +94,8 @@ class MaskedStores:
         ).results[0]
 
     def _write(self, sums: ir.Value, row: ir.Value, column: ir.Value) -> None:
-        value = self.found.elementwise.compute(sums, Position(row, column))
-        if isinstance(value.type, ir.VectorType):
-            memory.store_vector(value, self.found.c, row, column)
-        else:
-            memref.store(value, self.found.c, [row, column])
+        for value, output in zip(self.found.elementwise.compute(sums, Position(row, column)), self.found.outputs):
+            if isinstance(value.type, ir.VectorType):
+                memory.store_vector(value, output, row, column)
+            else:
+                memref.store(value, output, [row, column])

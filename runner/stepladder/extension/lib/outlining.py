@@ -24,7 +24,7 @@ def outline(
     Args:
         module: that gets the function.
         generic: the op, on buffers.
-        arguments: of the call; the function returns the last, which is C's tile.
+        arguments: of the call; the function returns the last, C's tile and those of the results beside it.
         operands: given the arguments inside the function, the operands of the op there, at the insertion point.
         attributes: of the call, beside its mark.
 
@@ -34,13 +34,14 @@ def outline(
     _sink_constants(generic)
     name = memory.unique_symbol(module, "consumer")
     types = [argument.type for argument in arguments]
+    outputs = len(generic.regions[0].blocks[0].operations[-1].operands)
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), generic.location:
         function = ir.Operation.create(
             "func.func",
             attributes={
                 "sym_name": ir.StringAttr.get(name),
                 "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, types[-1:])),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, types[-outputs:])),
                 MARK: ir.UnitAttr.get(),
             },
             regions=1,
@@ -50,11 +51,11 @@ def outline(
             inside = operands(*block.arguments)
             # C's tile, as the op would return on tensors: `erase_dead_alloc_and_stores` takes a call without a result
             # for one that does not read its operands.
-            end = ir.Operation.create("func.return", operands=list(block.arguments)[-1:])
+            end = ir.Operation.create("func.return", operands=list(block.arguments)[-outputs:])
     with ir.InsertionPoint(generic), generic.location:
         ir.Operation.create(
             "func.call",
-            results=types[-1:],
+            results=types[-outputs:],
             operands=list(arguments),
             attributes={"callee": ir.FlatSymbolRefAttr.get(name), MARK: ir.UnitAttr.get(), **attributes},
         )

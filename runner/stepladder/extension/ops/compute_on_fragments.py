@@ -62,8 +62,8 @@ def _write(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value
     """Writes vectors of the product, each with the row and the column of its first element, to C."""
     for sums, row, column in vectors:
         position = found.position(row, column)
-        value = found.elementwise.compute(sums, position)
-        memory.store_vector(value, found.c, position.row, position.column)
+        for value, output in zip(found.elementwise.compute(sums, position), found.outputs):
+            memory.store_vector(value, output, position.row, position.column)
 
 
 def _write_masked(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:

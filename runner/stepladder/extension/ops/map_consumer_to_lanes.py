@@ -70,8 +70,8 @@ def _write(found: Outlined, lane: ir.Value, width: int) -> None:
 
     def body(row: ir.Value, column: ir.Value) -> None:
         value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
-        value = found.elementwise.compute(value, Position(row, column))
-        memory.store_vector(value, found.c, row, column)
+        for result, output in zip(found.elementwise.compute(value, Position(row, column)), found.outputs):
+            memory.store_vector(result, output, row, column)
 
     _loop(found, lane, width, body)
 
