@@ -229,13 +229,15 @@ def expand_shape(source: ir.Value, shape: Sequence[int], groups: Sequence[Sequen
     ).results[0]
 
 
-def subview(source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence[int], *, drop: int = 0) -> ir.Value:
-    """Returns a `memref.subview` with unit strides and static sizes.
+def subview(
+    source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence[int | ir.Value], *, drop: int = 0
+) -> ir.Value:
+    """Returns a `memref.subview` with unit strides.
 
     Args:
         source: the buffer, with static strides.
         offsets: an integer or an index value for each dimension.
-        sizes: an extent for each dimension.
+        sizes: an extent for each dimension, likewise.
         drop: how many of the outermost dimensions, all of extent 1, the result leaves out.
     """
     type_ = ir.MemRefType(source.type)
@@ -245,18 +247,20 @@ def subview(source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence
     dynamic = [offset for offset in offsets if not isinstance(offset, int)]
     is_static = start != unknown and not dynamic
     offset = start + sum(o * s for o, s in zip(static, strides)) if is_static else unknown
-    shape = sizes[drop:]
-    is_plain = offset == 0 and strides[drop:] == types.row_major_strides(shape)
+    extents = [size if isinstance(size, int) else unknown for size in sizes]
+    dynamic_sizes = [size for size in sizes if not isinstance(size, int)]
+    shape = extents[drop:]
+    is_plain = offset == 0 and not dynamic_sizes and strides[drop:] == types.row_major_strides(shape)
     layout = None if is_plain else ir.StridedLayoutAttr.get(offset, strides[drop:])
     result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
     return ir.Operation.create(
         "memref.subview",
         results=[result],
-        operands=[source, *dynamic],
+        operands=[source, *dynamic, *dynamic_sizes],
         attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, 0]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), len(dynamic_sizes), 0]),
             "static_offsets": ir.DenseI64ArrayAttr.get(static),
-            "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+            "static_sizes": ir.DenseI64ArrayAttr.get(extents),
             "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
         },
     ).results[0]
