@@ -182,7 +182,7 @@ class OpenClExecutor:
         return after[place].reshape(c.shape)
 
     def results(self) -> list[np.ndarray]:
-        """Returns what the results beside C hold: the pipeline has none."""
+        """Returns the results beside C: the pipeline has none."""
         return []
 
 

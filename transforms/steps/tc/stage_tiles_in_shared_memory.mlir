@@ -3,8 +3,8 @@
 // A tile that a work-group loads has a place in its shared memory, from which all its warps read. The sums are added to
 // C in memory; `hoist_accumulators` keeps them in registers. Prefetches are left out: stages of shared memory, which
 // `cp.async` fills ahead, take their place. Offsets of blocks must be numbers of blocks times tiles, and the tiles must
-// divide the matrices, since these copies have no bounds. A tile of C for which a block has too few registers is divided
-// among blocks, block_m x block_n each.
+// divide the matrices, since these copies have no bounds. A tile of C for which a block has too few registers is
+// divided among blocks, block_m x block_n each.
 //
 // Source: the XeTile RFC, whose cooperative loads (appendix 2.4) do so in the program.
 //
