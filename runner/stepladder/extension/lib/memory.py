@@ -85,6 +85,14 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
     return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
+def is_transposed(view: ir.Value) -> bool:
+    """Tells whether a value is a view of a `memref.transpose`."""
+    op = producer(view)
+    while op is not None and op.name == "memref.subview":
+        op = producer(op.operands[0])
+    return op is not None and op.name == "memref.transpose"
+
+
 def source_of_transpose(view: ir.Value) -> ir.Value | None:
     """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
 
@@ -117,6 +125,22 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
         results=[result],
         operands=[source, *operands],
         attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, *counts]), **attributes},
+    ).results[0]
+
+
+def transpose(buffer: ir.Value) -> ir.Value:
+    """Returns the transposed view of a matrix, at the current insertion point."""
+    type_ = ir.MemRefType(buffer.type)
+    strides, offset = type_.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
+    shape = list(reversed(type_.shape))
+    view = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
+    exchanged = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
+    return ir.Operation.create(
+        "memref.transpose",
+        results=[view],
+        operands=[buffer],
+        attributes={"permutation": ir.AffineMapAttr.get(exchanged)},
     ).results[0]
 
 
