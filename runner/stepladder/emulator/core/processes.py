@@ -114,8 +114,8 @@ def _touched(allocation: Allocation) -> Touched | None:
     if not isinstance(shadow, GlobalShadow):
         return None
     return Touched(
-        np.packbits(shadow.write.group >= 0),
-        np.packbits(shadow.read.group >= 0),
+        np.packbits(shadow.write.owner > 0),
+        np.packbits(shadow.read.owner > 0),
         allocation.written,
         len(shadow.atomically),
     )
