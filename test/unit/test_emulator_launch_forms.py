@@ -135,3 +135,60 @@ def test_four_bit_integers() -> None:
         INTS,
     ).arguments[1:]
     assert list(y) == [((2 * t + 8) % 16) - 8 for t in range(64)]
+
+
+def test_a_launch_that_no_gpu_takes_does_not_run() -> None:
+    outcome = run(launch("gpu.terminator", threads=10**9), INTS)
+    (finding,) = outcome.findings
+    assert finding.kind == "launch" and "a block of 1000000000 threads, of which 1024 are possible" in finding.message
+    with pytest.raises(StepladderError, match=r"gpu\.launch cannot be executed: a block of 1000000000 x 1 x 1"):
+        run(launch("gpu.terminator", threads=10**9), INTS, sanitize=False)
+
+
+def test_a_launch_takes_the_cluster_of_its_kernel() -> None:
+    text = """
+    module attributes {gpu.container_module} {
+      func.func @main(%Y: memref<64xi32>) {
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        gpu.launch_func @k::@k blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1) args(%Y : memref<64xi32>)
+        return
+      }
+      gpu.module @k [#nvvm.target<chip = "sm_90">] {
+        gpu.func @k(%Y: memref<64xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+          %b = gpu.block_id x
+          %c = gpu.cluster_id x
+          %v = arith.index_cast %c : index to i32
+          memref.store %v, %Y[%b] : memref<64xi32>
+          gpu.return
+        }
+      }
+    }"""
+    assert list(run_clean(text, INTS).arguments[0][:4]) == [0, 0, 1, 1]
+    (finding,) = run(text.replace("sm_90", "sm_80"), INTS).findings
+    assert "a cluster of 2 blocks, of which 1 are possible on sm_80" in finding.message
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        ("call @main(%Y) : (memref<64xi32>) -> ()", "calls are nested more than 100 deep, at @main"),
+        ("%n = arith.constant 1000000000000 : index\n%m = memref.alloc(%n) : memref<?xf32>", "needs 3.6 TiB of memory"),
+    ],
+)
+def test_what_ends_a_program_of_the_host(body, says) -> None:
+    with pytest.raises(StepladderError, match=says) as caught:
+        run(f"func.func @main(%Y: memref<64xi32>) {{\n{body}\nreturn\n}}", INTS)
+    assert caught.value.location.startswith("kernel.mlir:")
+
+
+def test_a_size_below_zero() -> None:
+    (finding,) = run(
+        """
+    func.func @main() {
+      %n = arith.constant -5 : index
+      %m = memref.alloc(%n) : memref<?xf32>
+      return
+    }"""
+    ).findings
+    assert finding.kind == "out-of-bounds" and "asks for a dimension of -5 elements" in finding.message

@@ -37,6 +37,9 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     type_ = op.result_types[0]
     group = fiber.group
     shape = _sizes(type_, sizes)
+    if min(shape, default=0) < 0:
+        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {min(shape)} elements", op)
+        shape = [max(0, extent) for extent in shape]
     size = (type_.extent if type_.is_static else math.prod(shape)) * type_.element.bytes
     start = 0
     if not group.is_host and type_.space == "shared":
