@@ -268,7 +268,7 @@ def assume_alignment(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     return view
 
 
-@executes("memref.cast", "memref.memory_space_cast", "memref.distinct_objects")
+@executes("memref.cast", "memref.memory_space_cast")
 def cast(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The same view under another type."""
     return view
