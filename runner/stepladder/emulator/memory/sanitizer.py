@@ -333,7 +333,7 @@ class Sanitizer(Reports):
             self._shared(touch.memory).busy_writing[touch.index] = op.number
 
     def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
-        """An asynchronous copy has written: for those who are told of the actors of `touch`; `updates` as above."""
+        """An asynchronous copy has written, as the actors of `touch`; `updates` as for `begin_write`."""
         if touch.memory.space != "global":
             self._shared(touch.memory).busy_writing[touch.index] = -1
         else:
@@ -371,7 +371,7 @@ class Sanitizer(Reports):
         shadow.busy_reading[index] = op.number
 
     def end_read(self, op: Instruction, touch: Touch) -> None:
-        """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
+        """An operation in flight has read, as the actors of `touch`: a write must be ordered after them."""
         if touch.memory.space != "global":
             self._shared(touch.memory).readers[touch.index] -= 1
             self.note(op, touch, writes=False)
