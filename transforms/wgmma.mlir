@@ -4,9 +4,9 @@
 // The third Hopper pipeline, and the one that products on an H100 or H200 are compiled by. It adds to
 // `wgmma_multistage` a persistent tile loop, warp specialization with cooperative or ping-pong consumers, clusters with
 // multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch. Any m, n and k, with
-// kernels in front that repack operands for TMA where rows are no multiples of 16 bytes; C = AB and C = AB + C, A and B
-// each row- or column-major, f16, bf16, tf32 and fp8 operands, f32 accumulators (f16: also f16), rounded to C's type in
-// the epilogue.
+// kernels in front that repack operands for TMA where rows are no multiples of 16 bytes, and transpose those of 8 and
+// 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands, f32
+// accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
@@ -54,14 +54,18 @@ module attributes {transform.with_named_sequence} {
         // The bytes of a row of a TMA store box: the widest swizzle (128, 64 or 32 bytes) that divides a row of the
         // tile.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
-        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile.
-        epilogue_bytes =
-          "consumers * epilogue_stages * (block_m / tile_warpgroups) * box_bytes if epilogue == 'tma' else 0",
+        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile; for a transposed C, of 64
+        // rows. Results beside C have boxes of their own, of at most 128 bytes.
+        box_tile_bytes =
+          "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
+        result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
+        epilogue_bytes = "consumers * epilogue_stages * result_tile_bytes if epilogue == 'tma' else 0",
 
-        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts;
-        // in global memory one for each tile and split.
-        cluster_workspace_bytes =
-          "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
+        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
+        // those of a transposed one by 16; in global memory one for each tile and split.
+        turned_bytes = "block_n * (block_m * acc_bits // 8 + 16)",
+        workspace_tile_bytes = "turned_bytes if c_layout == 'column' else block_m * (block_n * acc_bits // 8 + 32)",
+        cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
 
@@ -132,6 +136,7 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @swap_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.include @transpose_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @repack_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()

@@ -11,10 +11,14 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
 # The attribute of the op, and of the buffers of the product.
 MARK = "operand_c"
+# The attribute of a call, where tiles extend beyond C: rows and columns of a warp's product, of which only some are
+# inside of C.
+WARP_TILE = "warp_tile"
 
 _ROW, _COLUMN = 0, 1  # loops of the op
 
@@ -29,7 +33,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Outlined:
-    """An elementwise op in a function of its own (`tc.outline_consumer`).
+    """An elementwise op in a function of its own (`tc.outline_consumer`, `tc.outline_masked_consumer`).
 
     Attributes:
         call: of the function.
@@ -38,7 +42,8 @@ class Outlined:
         row, column: where in it the warp's product begins.
         rows, columns: extents of the warp's product.
         elementwise: the op, on the operands of the call.
-        c: the warp's tile of C.
+        outputs: the warp's tiles, or the block's, of C and of the results beside it.
+        is_of_block: whether the operands of the op are those of the block, so that positions count from its tile.
     """
 
     call: ir.Operation
@@ -49,7 +54,14 @@ class Outlined:
     rows: int
     columns: int
     elementwise: Elementwise
-    c: ir.Value
+    outputs: list[ir.Value]
+    is_of_block: bool
+
+    def position(self, row: ir.Value, column: ir.Value) -> Position:
+        """Returns the position in the operands of an element of the block's product, at the insertion point."""
+        if self.is_of_block:
+            return Position(row, column)
+        return Position(arith.subi(row, self.row), arith.subi(column, self.column))
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases call and function, after other ops have replaced them."""
@@ -68,11 +80,15 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
     (call,), (function,) = calls, functions
     (generic,) = walk(function, "linalg.generic")
     tile, row, column, *others = call.operands
-    rows, columns = ir.MemRefType(generic.operands[0].type).shape
-    elementwise = Elementwise(generic, [tile, *others])
-    return Outlined(
-        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, others[-1]
+    is_of_block = WARP_TILE in call.attributes
+    rows, columns = (
+        ir.DenseI64ArrayAttr(call.attributes[WARP_TILE])
+        if is_of_block
+        else ir.MemRefType(generic.operands[0].type).shape
     )
+    elementwise = Elementwise(generic, [tile, *others])
+    buffer = memory.shared_tile_of(call, tile)
+    return Outlined(call, function, buffer, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -82,7 +98,16 @@ def is_elementwise(op: ir.Operation) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
     outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
     identity = ir.AffineMap.get_identity(2)
-    return outputs == 1 and maps[0] == identity and maps[-1] == identity
+    return all(map_ == identity for map_ in (maps[0], *maps[-outputs:]))
+
+
+def zeros_of(product: ir.Operation) -> ir.Value:
+    """Returns zeros for a matmul on tensors to start from, at the insertion point."""
+    type_ = ir.RankedTensorType(product.results[0].type)
+    element = type_.element_type
+    zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    return create_named_op("linalg.fill", [zero], empty).results[0]
 
 
 def computes(op: ir.Operation) -> bool:
@@ -104,30 +129,46 @@ class Elementwise:
 
     def __init__(self, op: ir.Operation, operands: Sequence[ir.Value] | None = None) -> None:
         if not is_elementwise(op):
-            raise Refusal(op, "expected an elementwise op on the product, with C as its one result")
+            raise Refusal(op, "expected an elementwise op on the product, with results of its shape")
         self.op = op
         self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
+        self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
 
-    def compute(self, sums: ir.Value, position: Position) -> ir.Value:
-        """Returns the op's result for a vector of the product, or for one element of it, at the insertion point.
+    def compute(self, sums: ir.Value, position: Position, results: Sequence[int] | None = None) -> list[ir.Value]:
+        """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
         Args:
             sums: a vector of rank 1, or a number, of the product.
             position: of its elements, all inside of C.
+            results: which are computed; all if None.
         """
+        needed = self._needed(results)
         width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
         for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
-            if list(argument.uses):
+            if argument in needed:
                 values[argument] = _load(operand, map_, position, width)
         for inner in operations_of(self.body):
-            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
             if inner.name == "linalg.yield":
-                return operands[0]
+                chosen = range(len(inner.operands)) if results is None else results
+                yielded = [inner.operands[number] for number in chosen]
+                return [values[value] if value in values else self._constant(value, width) for value in yielded]
+            if inner.results[0] not in needed:
+                continue
+            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
             values[inner.results[0]] = _create(inner, operands, width)
         raise Refusal(self.op, "expected a body that ends in linalg.yield")
+
+    def _needed(self, results: Sequence[int] | None) -> set[ir.Value]:
+        """Returns the values of the body that some of its results depend on."""
+        *inner, end = operations_of(self.body)
+        needed = set(end.operands if results is None else [end.operands[number] for number in results])
+        for op in reversed(inner):
+            if op.results[0] in needed:
+                needed |= set(op.operands)
+        return needed
 
     def _constant(self, value: ir.Value, width: int | None) -> ir.Value:
         """Returns copies of a constant from outside of the body."""

@@ -15,7 +15,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
 # The attribute of a workspace's `memref.alloc` (`extension.lib.workspaces`).
 WORKSPACE = "workspace"
-_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.transpose")
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
@@ -145,7 +145,7 @@ def _kernel(launch: ir.Operation, module: ir.Module, workspaces: list[ir.Value])
     _check_name(name, launch)
     return Kernel(
         name,
-        chip_of(kernels[0].attributes["targets"]) or "sm_75",
+        _target(kernels[0].attributes["targets"]),
         grid,
         block,
         cluster,
@@ -153,6 +153,11 @@ def _kernel(launch: ir.Operation, module: ir.Module, workspaces: list[ir.Value])
         dynamic,
         kernels[0],
     )
+
+
+def _target(targets: ir.Attribute) -> str:
+    """Returns the GPU of a `gpu.module`; MLIR does not print the one that is the default of its vendor."""
+    return chip_of(targets) or ("bmg" if "#xevm.target" in str(targets) else "sm_75")
 
 
 def check_lowered(kernel: Kernel) -> None:

@@ -21,9 +21,11 @@ from stepladder.runtime.bundle.manifest import (
     MANIFEST,
     OOB_FILLS,
     PTX,
+    RESULT_ROLES,
     ROLES,
     SCHEMA_VERSION,
     SCHEMA_VERSION_SEVERAL,
+    SPIRV_FORMAT,
     SWIZZLES,
     TMA_DIMENSIONS,
     WORKSPACE_ROLES,
@@ -35,7 +37,7 @@ from stepladder.runtime.bundle.manifest import (
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import EpilogueOperand, Problem
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem
 from stepladder.runtime.reference import REFERENCE, Program, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -54,7 +56,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     for name in (CUBIN, PTX):
         if name not in manifest.files:
             raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
-    contents = {name: _read_verified(path, name, digest) for name, digest in manifest.files.items()}
+    contents = _read_all(path, manifest.files)
     ptx = _text(contents, PTX, path)
     front = tuple((contents[kernel.cubin], _text(contents, kernel.ptx, path)) for kernel in manifest.front)
     reference = None
@@ -62,6 +64,23 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
     data = {name: contents[name] for name in _data_files(manifest, contents, path)}
     return Bundle(path, manifest, contents[CUBIN], ptx, reference, data, front)
+
+
+def _read_all(path: Path, files: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: _read_verified(path, name, digest) for name, digest in files.items()}
+
+
+def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
+    """Returns the content of every file that a manifest lists, by path relative to the bundle, verified.
+
+    Args:
+        fields: of the manifest.
+        path: of the bundle.
+
+    Raises:
+        StepladderError: a file is missing or was edited, or the field `files` is of the wrong type.
+    """
+    return _read_all(path, listed_files(fields))
 
 
 def _text(contents: Mapping[str, bytes], name: str, path: Path) -> str:
@@ -185,6 +204,12 @@ def parse_manifest(text: str, location: str) -> Manifest:
 
 
 def _parse_manifest(fields: Fields) -> Manifest:
+    if fields.data.get("format") == SPIRV_FORMAT:
+        target = fields.string("target")
+        raise fields.error(
+            "format",
+            f"is '{SPIRV_FORMAT}': the kernel is for '{target}', and kernels of NVIDIA's GPUs are launched here",
+        )
     version = fields.integer("schema_version")
     if version not in (SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL):
         raise fields.error(
@@ -198,7 +223,7 @@ def _parse_manifest(fields: Fields) -> Manifest:
         schema_version=version,
         kernel_name=fields.string("kernel_name"),
         target=fields.string("target", TARGETS),
-        arguments=tuple(_parse_argument(item, descriptors) for item in fields.objects("arguments")),
+        arguments=tuple(parse_argument(item, descriptors) for item in fields.objects("arguments")),
         tma_descriptors=descriptors,
         grid=fields.triple("grid"),
         block=fields.triple("block"),
@@ -212,14 +237,14 @@ def _parse_manifest(fields: Fields) -> Manifest:
         dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
-        problem=_parse_problem(fields.object("problem")),
+        problem=parse_problem(fields.object("problem")),
         pipeline=fields.string("pipeline"),
         steps=fields.strings("steps"),
         without=fields.strings("without"),
         knobs=fields.object("knobs").data,
         tool_versions=fields.string_map("tool_versions"),
         files=listed_files(fields),
-        front=parse_front(fields, lambda item: _parse_argument(item, ())),
+        front=parse_front(fields, lambda item: parse_argument(item, ())),
         workspaces=workspaces,
     )
     check_limits(manifest, fields)
@@ -228,7 +253,8 @@ def _parse_manifest(fields: Fields) -> Manifest:
     return manifest
 
 
-def _parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+    """Returns an entry of a manifest's `arguments`."""
     role = fields.string("role", ROLES + WORKSPACE_ROLES)
     return Argument(
         name=fields.string("name"),
@@ -279,7 +305,8 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
     )
 
 
-def _parse_problem(fields: Fields) -> Problem:
+def parse_problem(fields: Fields) -> Problem:
+    """Returns a manifest's `problem`."""
     a_type = fields.string("a_type", OPERAND_TYPES)
     # Layouts and the type of the products came later: bundles without them are row-major, multiplied in A's type.
     return Problem(
@@ -302,6 +329,7 @@ def _parse_problem(fields: Fields) -> Problem:
         b_is_a=fields.boolean("b_is_a", default=False),
         consumers=fields.strings("consumers") if "consumers" in fields.data else (),
         epilogue_operands=_parse_epilogue(fields),
+        results=_parse_results(fields),
     )
 
 
@@ -311,3 +339,11 @@ def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
     if len(items) > len(EPILOGUE_ROLES):
         raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
     return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
+
+
+def _parse_results(fields: Fields) -> tuple[FurtherResult, ...]:
+    """Returns a problem's results beside C; bundles without the field have none."""
+    items = fields.objects("results") if "results" in fields.data else []
+    if len(items) > len(RESULT_ROLES):
+        raise fields.error("results", f"must have at most {len(RESULT_ROLES)} entries, got {len(items)}")
+    return tuple(FurtherResult(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
