@@ -28,6 +28,7 @@ from stepladder.extension.ops import (
     insert_barrier,
     interleave_copies,
     load_by_tma,
+    load_fragments_as_integers,
     lower_warpgroup_mma,
     make_persistent,
     map_consumer_to_lanes,
