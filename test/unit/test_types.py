@@ -139,19 +139,26 @@ def test_types_in_all_layouts_on_mma_sync(types, layouts) -> None:
     check_numbers(typed(64, 32, 128, types[0], layouts), Request("mma_sync", types[1]))
 
 
+@pytest.mark.parametrize("layouts, knobs", combinations(LAYOUTS[::3], [{"prefetch": "cp_async", "stages": 3}, {}]))
+def test_i8_on_wmma(layouts, knobs) -> None:
+    knobs = {**WARPS, "block_k": 64, **knobs}
+    check_numbers(typed(64, 32, 128, ("i8", "i8", "i32", "i32"), layouts), Request("wmma", knobs))
+
+
 @pytest.mark.parametrize(
     "pipeline, types, knobs, message",
     [
         ("mma_sync", ("f8E4M3FN", "f8E4M3FN", "f32", "f32"), {}, "with fp8, target must be sm_89 or later"),
         ("mma_sync", ("f8E5M2", "f8E4M3FN", "f32", "f32"), {"target": "sm_90"}, "wgmma also multiplies one fp8 by the"),
         ("mma_sync", ("f64", "f64", "f64", "f64"), {"allow_tf32": True}, None),
+        ("wmma", ("bf16", "bf16", "f32", "f32"), {}, "A and B must be of f16 or i8, both the same"),
         ("wgmma", ("f64", "f64", "f64", "f64"), {}, "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"),
         ("wgmma", ("i8", "i8", "i32", "i32"), {"block_n": 40}, "a multiple of 8 up to 32, or of 16 above"),
     ],
 )
 def test_other_types_are_refused_by_name(pipeline, types, knobs, message) -> None:
     text = typed(128, 64, 128, types, ("row", "column"))
-    tiles = {**WARPS, "block_k": 64} if pipeline == "mma_sync" else TILES
+    tiles = {**WARPS, "block_k": 64} if pipeline != "wgmma" else TILES
     with mlir_context():
         if message is None:
             run_pipeline(text, "payload.mlir", Request(pipeline, {**tiles, **knobs}))

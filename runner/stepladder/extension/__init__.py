@@ -22,6 +22,7 @@ from stepladder.extension.ops import (
     direct_store_epilogue,
     distribute_tiles,
     enable_dependent_launch,
+    extend_integers,
     form_clusters,
     hoist_allocas,
     hoist_prefetch,

@@ -71,7 +71,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of i8
-// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync, wgmma
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
