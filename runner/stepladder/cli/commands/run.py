@@ -38,7 +38,7 @@ some minutes it leaves to --backend emulator. How far the emulator is, and about
 standard error; before a long run, a smaller problem for the same steps is named there.
 
 A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with built-ins of
-matrices in OpenCL C: pip install 'stepladder[opencl]'.
+matrices in OpenCL C: pip install '.[opencl]'.
 
 exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
