@@ -71,7 +71,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of i8
-// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync, wgmma
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
@@ -107,7 +107,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf16> 
 // -----
 
 // matmul of f64
-// computes: C = AB, 32 x 64 x 96, f64 x f64 -> f64 (f64 accumulation); on none
+// computes: C = AB, 32 x 64 x 96, f64 x f64 -> f64 (f64 accumulation); on mma_sync
 func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> {
   %zero = arith.constant 0.0 : f64
   %empty = tensor.empty() : tensor<32x64xf64>
