@@ -221,7 +221,7 @@ class Sanitizer(GlobalChecks):
         if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             last.any = True
-            touch.put(last.group, self.group.number)
+            touch.put(last.owner, self.group.number + 1)
             touch.put(last.actor, touch.actors)
             touch.put(last.at, now)
             touch.put(last.by, op.number)
