@@ -61,7 +61,6 @@ ROWS: dict[str, list[tuple]] = {
         ("bytes announced too many", {"deadlock"}, r"expect_tx", 0, r"%r\d+;", "16384;"),
         ("bytes announced too few", {"deadlock", "transaction-bytes"}, r"expect_tx", 0, r"%r\d+;", "4096;"),
         ("fence of the mbarriers dropped", {"proxy"}, r"fence\.mbarrier_init", 0),
-        ("launch before not waited for", {"race"}, r"griddepcontrol\.wait", 0),
         ("fence before the stores dropped", {"proxy"}, r"fence\.proxy", 0),
         ("fence of the wrong memory", {"proxy"}, r"fence\.proxy", 0, "shared::cta", "global"),
         ("wgmma.fence dropped", {"order"}, r"wgmma\.fence", 0),
