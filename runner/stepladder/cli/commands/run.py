@@ -104,7 +104,7 @@ def main(args: argparse.Namespace) -> int:
             args.json,
             {
                 "bundle": args.bundle,
-                "problem": asdict(bundle.manifest.problem),
+                "problem": asdict(bundle.manifest.problem) if bundle.manifest.problem is not None else None,
                 "seed": args.seed,
                 **details,
                 "passed": passed,
@@ -124,8 +124,13 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
             f"--backend {args.backend} does not run a kernel for {bundle.manifest.target}: leave it out, and Intel's "
             "OpenCL runtime runs it on the CPU"
         )
-    runtime()  # before anything is computed
     problem, constants = bundle.manifest.problem, bundle.constants()
+    if problem is None or bundle.reference is None:
+        raise StepladderError(
+            f"'{args.bundle}' is of a XeTile program, and does not say what that computes: `stepladder emulate` "
+            "compares the program with a reference in its file"
+        )
+    runtime()  # before anything is computed
     print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime", flush=True)
     executor = OpenClExecutor(bundle.spirv, bundle.manifest, constants)
     return check_matmul(problem, bundle.reference, executor, args.seed, constants=constants), {"backend": "opencl"}, []
