@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
+from stepladder.pipeline.automatic import AUTO, first_of, pipelines_for
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle
-from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.files import read_text
 
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
 
 KnobValue = str | int
-AUTO = "auto"
 EMULATOR = "emulator"
 
-# Pipelines that `auto` tries, in order, by whether the target has wgmma.
-_HOPPER = ("wgmma", "mma_sync", "wmma")
-_EARLIER = ("mma_sync", "wmma")
 _WITHOUT_GPU = "sm_90a"
 
 # Kernels that are kept in memory.
@@ -59,9 +56,7 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        if self.pipeline != AUTO:
-            return (self.pipeline,)
-        return _HOPPER if self.target == "sm_90a" else _EARLIER
+        return pipelines_for(self.pipeline, self.target)
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines."""
@@ -229,22 +224,7 @@ def build(job: Job) -> Built:
 
 def _compile(job: Job) -> Built:
     """Compiles a kernel by the first pipeline that accepts it."""
-    refusals: list[tuple[str, StepladderError]] = []
-    for pipeline in job.pipelines():
-        try:
-            return compile_by(job, pipeline)
-        except StepladderError as error:
-            if error.status not in (BAD_INPUT, FAILED):
-                raise
-            refusals.append((pipeline, error))
-    first = refusals[0][1]
-    if len({(error.message, error.location) for _, error in refusals}) == 1:
-        raise first
-    raise StepladderError(
-        "no pipeline compiles this payload",
-        location=first.location,
-        notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
-    )
+    return first_of(job.pipelines(), lambda pipeline: compile_by(job, pipeline))
 
 
 def compile_by(job: Job, pipeline: str) -> Built:

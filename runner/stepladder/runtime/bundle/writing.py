@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, Manifest
 from stepladder.runtime.bundle.reading import listed_files, read_fields
@@ -45,16 +46,51 @@ def write_bundle(
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
             bundle's manifest does not list has the name of one to write.
     """
-    named = Path(path)
-    path = _place(named)
+    write_files(path, manifest.to_json(), bundle_files(manifest, cubin, ptx, ir, others or {}, reference, data or {}))
+
+
+def bundle_files(
+    manifest: Manifest,
+    cubin: bytes,
+    ptx: str,
+    ir: Mapping[str, str],
+    others: Mapping[str, str],
+    reference: Program | None,
+    data: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Returns the content of a bundle's files by their paths in it, with a complete manifest; arguments as for
+    `write_bundle`."""
     texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
-    texts |= others or {}
+    texts |= others
     if reference is not None:
         texts[REFERENCE] = reference.to_text()
-    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data or {})
-    data = manifest.to_json()
-    data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
-    contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()
+    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data)
+    contents[MANIFEST] = _manifest_file(manifest.to_json(), contents)
+    return contents
+
+
+def _manifest_file(fields: Mapping[str, Any], contents: Mapping[str, bytes]) -> bytes:
+    """Returns the content of a manifest, with the digests of the other files."""
+    digests = {
+        name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items()) if name != MANIFEST
+    }
+    return (json.dumps({**fields, "files": digests}, indent=2) + "\n").encode()
+
+
+def write_files(path: str | os.PathLike[str], manifest: Mapping[str, Any], contents: Mapping[str, bytes]) -> None:
+    """Writes the files of a bundle, all or nothing, as `write_bundle`.
+
+    Args:
+        path: the folder to make.
+        manifest: fields of the manifest; `files` is computed here.
+        contents: of all files beside the manifest, by path relative to the bundle.
+
+    Raises:
+        StepladderError: as `write_bundle`.
+    """
+    named = Path(path)
+    path = _place(named)
+    contents = {**contents, MANIFEST: _manifest_file(manifest, contents)}
 
     temporary: Path | None = None
     try:
@@ -114,7 +150,7 @@ def _listed(named: Path, path: Path) -> set[str]:
         files = listed_files(fields)
     except StepladderError as error:
         raise StepladderError(refusal, notes=[error.render()]) from None
-    if CUBIN not in files:
+    if CUBIN not in files and not any(name.startswith("kernels/") for name in files):
         raise StepladderError(refusal, notes=[f"{path / MANIFEST}: field 'files' does not list '{CUBIN}'"])
     return {MANIFEST, *(str(PurePosixPath(name)) for name in files)}
 
