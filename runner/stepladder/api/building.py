@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
-from stepladder.pipeline.automatic import AUTO, first_of, pipelines_for
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 KnobValue = str | int
 EMULATOR = "emulator"
 
-_WITHOUT_GPU = "sm_90a"
 
 # Kernels that are kept in memory.
 _KEPT = 512
@@ -140,7 +139,7 @@ def target_of(target: str, device: object) -> str:
     if target != AUTO:
         return targets.find(target).name
     if device == EMULATOR:
-        return _WITHOUT_GPU
+        return WITHOUT_GPU
     from stepladder.api.gpu import open_gpu
 
     try:
@@ -148,7 +147,7 @@ def target_of(target: str, device: object) -> str:
     except StepladderError as error:
         if error.status != NOT_EXECUTED:
             raise
-        return _WITHOUT_GPU
+        return WITHOUT_GPU
     return target_for(capability)
 
 

@@ -109,4 +109,3 @@ def _shaped(array: np.ndarray, like: Argument | np.ndarray) -> np.ndarray:
     if array.size == int(np.prod(shape, dtype=int)):
         return array.reshape(shape)
     return array[tuple(slice(0, extent) for extent in shape)]
-

@@ -8,6 +8,8 @@ from typing import TypeVar
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 AUTO = "auto"
+# The target where nothing names one, and no GPU does.
+WITHOUT_GPU = "sm_90a"
 
 # In order, by whether the target has wgmma.
 _HOPPER = ("wgmma", "mma_sync", "wmma")

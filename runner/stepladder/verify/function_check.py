@@ -191,7 +191,7 @@ class _RoundedOp(StructuredOp):
 
 
 def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
-    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting, which any library computes."""
+    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting."""
     bits = _BITS[type_]
     if bits == 53:
         return array

@@ -25,6 +25,11 @@ module attributes {transform.with_named_sequence} {
     %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
+    // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer.
+    transform.apply_patterns to %fused {
+      transform.apply_patterns.tensor.fold_tensor_empty
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
     transform.apply_cse to %fused : !transform.any_op
     transform.yield
   }

@@ -106,7 +106,7 @@ def write_stage(
     ops = with_producers(ops, STARTS)
     inputs = _captured(ops)
     types = [value.type for value in inputs]
-    location = results[0].owner.location
+    location = ops[-1].location
     with ir.InsertionPoint(block), location:
         function = ir.Operation.create(
             "func.func",

@@ -45,7 +45,7 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
         if not item.name.startswith(("arith.", "memref.")) and item.name not in ("linalg.fill", "func.return")
     ]
     if others != [generic]:
-        raise Refusal(next(item for item in others if item != generic), "expected no other op beside one linalg.generic")
+        raise Refusal(next(item for item in others if item != generic), "an op beside the one linalg.generic")
     nest = _Nest(generic, rewriter)
     with ir.InsertionPoint(generic), generic.location:
         nest.write(op.threads.value)
@@ -223,7 +223,7 @@ class _Nest:
                     values[argument] = start
             elif list(argument.uses):
                 values[argument] = _load(self.generic.operands[number], self._address(number, loops))
-        skipped = {value for value in self.body.arguments[self.inputs :] if value not in values}
+        skipped: set[ir.Value] = {value for value in self.body.arguments[self.inputs :] if value not in values}
         for item in operations_of(self.body)[:-1]:
             if item.name == "linalg.index":
                 values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
@@ -268,7 +268,7 @@ def _root(buffer: ir.Value) -> ir.Value:
 def _digit(number: ir.AffineExpr, step: int, size: int | None) -> ir.AffineExpr:
     """Returns a digit of a flat index; the highest one needs no size."""
     digit = ir.AffineExpr.get_floor_div(number, step) if step > 1 else number
-    return digit if size is None else digit % size
+    return digit if size is None else ir.AffineExpr.get_mod(digit, size)
 
 
 def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

@@ -1,4 +1,4 @@
-"""`tc.outline_matmuls`: gives each matmul of a function, with what a kernel computes around it, a function of its own."""
+"""`tc.outline_matmuls`: gives each matmul, with what its kernel computes around it, a function of its own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ from stepladder.extension.lib.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
-from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload.matmul import find_matmul
 from stepladder.runtime.errors import StepladderError
 
@@ -30,12 +30,14 @@ _WIDER = ("arith.extf", "arith.extsi")
 
 
 class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
-    """Moves each matmul of a function on tensors to a private function, with the ops around it that its kernel computes.
+    """Moves each matmul of a function on tensors to a private function, with the ops that its kernel computes.
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
     it, elementwise ops and views along the one chain of uses of the result. A transpose or broadcast that the front
     does not take stays in the function.
+
+    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -49,6 +51,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     """Rewrites the function below `payload`; see the op."""
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
+    _narrow_constants(function, rewriter)
     body = function.regions[0].blocks[0]
     while True:
         product = next((item for item in operations_of(body) if is_product(item)), None)
@@ -56,6 +59,20 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
             return
         ops, result = _grown(*_smallest(_from_zeros(product)))
         outline(ops, [result], "matmul", rewriter)
+
+
+def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
+    """Replaces roundings of constants by rounded constants: PyTorch's numbers are f64, which epilogues do not have."""
+    for op in walk(function, "arith.truncf"):
+        source = producer(op.operands[0])
+        if source is None or source.name != "arith.constant":
+            continue
+        type_ = op.results[0].type
+        if isinstance(type_, ir.FloatType):
+            value = ir.FloatAttr.get(type_, ir.FloatAttr(source.attributes["value"]).value)
+            with ir.InsertionPoint(source), source.location:
+                constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
+            rewriter.replace_op(op, constant.results)
 
 
 def is_product(op: ir.Operation) -> bool:

@@ -15,8 +15,21 @@ of the manifest's problem, and the commands that do so note that. A build over a
 manifest lists and keeps all others.
 """
 
-from stepladder.runtime.bundle.function import FunctionBuffer, FunctionBundle, FunctionManifest, Launch, PlainCode, PlainKernel
-from stepladder.runtime.bundle.function_files import check_function, is_function, read_any, read_function, write_function
+from stepladder.runtime.bundle.function import (
+    FunctionBuffer,
+    FunctionBundle,
+    FunctionManifest,
+    Launch,
+    PlainCode,
+    PlainKernel,
+)
+from stepladder.runtime.bundle.function_files import (
+    check_function,
+    is_function,
+    read_any,
+    read_function,
+    write_function,
+)
 from stepladder.runtime.bundle.manifest import (
     CUBIN,
     MANIFEST,

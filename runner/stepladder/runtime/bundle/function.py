@@ -1,10 +1,10 @@
 """The bundle of a function with several kernels: its manifest, and the kernels in it.
 
-    BUNDLE/manifest.json    buffers, and the launches in order (`FunctionManifest`)
-    BUNDLE/reference.json   what the function computes
-    BUNDLE/kernels/NAME/    a kernel: of a matmul, a bundle of its own; of others, `kernel.cubin` and `kernel.ptx`
-    BUNDLE/constants/       content of constants
-    BUNDLE/ir/              the function after each step; the IR of a kernel is in its folder
+BUNDLE/manifest.json    buffers, and the launches in order (`FunctionManifest`)
+BUNDLE/reference.json   what the function computes
+BUNDLE/kernels/NAME/    a kernel: of a matmul, a bundle of its own; of others, `kernel.cubin` and `kernel.ptx`
+BUNDLE/constants/       content of constants
+BUNDLE/ir/              the function after each step; the IR of a kernel is in its folder
 """
 
 from __future__ import annotations
@@ -200,9 +200,7 @@ class FunctionBundle:
 def accesses(bundle: FunctionBundle, launch: Launch) -> dict[str, tuple[str, int, str]]:
     """Returns what a kernel takes: role -> element type, number of elements, and access."""
     if launch.kernel is not None:
-        return {
-            item.role: (item.element_type, math.prod(item.shape), item.access) for item in launch.kernel.arguments
-        }
+        return {item.role: (item.element_type, math.prod(item.shape), item.access) for item in launch.kernel.arguments}
     manifest = bundle.matmul(launch).manifest
     found = {}
     for role in (*manifest.problem.roles, *WORKSPACE_ROLES[: len(manifest.workspaces)]):

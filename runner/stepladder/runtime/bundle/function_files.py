@@ -233,4 +233,3 @@ def read_any(path: str | os.PathLike[str]) -> Bundle | FunctionBundle:
         StepladderError: as `read_bundle` and `read_function`.
     """
     return read_function(path) if is_function(path) else read_bundle(path)
-
