@@ -1,14 +1,16 @@
 """`tc.outline_matmuls`: gives each matmul, with what its kernel computes around it, a function of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import (
     STARTS,
     VIEWS,
+    in_order,
     inner_ops,
     is_elementwise,
+    is_start,
     is_structured,
     loops_of,
     one_function,
@@ -34,7 +36,7 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views along the one chain of uses of the result. A transpose or broadcast that the front
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or broadcast that the front
     does not take stays in the function.
 
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
@@ -57,7 +59,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         product = next((item for item in operations_of(body) if is_product(item)), None)
         if product is None:
             return
-        ops, result = _grown(*_smallest(_from_zeros(product)))
+        ops, result = _grown(product, *_smallest(_from_zeros(product)))
         outline(ops, [result], "matmul", rewriter)
 
 
@@ -165,34 +167,55 @@ def _smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     raise Refusal(product, first.message)
 
 
-def _grown(ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
-    """Returns a stage with the ops behind it that its kernel computes too."""
-    ahead = 0
-    trial, last = ops, result
-    for user in _chain(result):
-        if ahead == _AHEAD:
+def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns a stage with the ops behind it that its kernel computes too.
+
+    Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
+    several values of are used outside may become one with the next op, as that of x * sigmoid(x) does.
+    """
+    group, ahead = list(ops), 0
+    while ahead < _AHEAD:
+        user = _next_user(product, group)
+        if user is None:
             break
         ahead += 1
-        others = [operand for operand in user.operands if operand != last]
-        layouts = _layout_sources(user, others)
-        last = user.results[0]
-        attempts = [[*trial, *layouts, user], [*trial, user]]
-        trial = with_producers(attempts[0], STARTS)
+        layouts = _layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
+        group = attempts[0]
         for attempt in attempts:
-            attempt = with_producers(attempt, STARTS)
-            if _accepts(attempt, last) is None:
-                ops, result, trial, ahead = attempt, last, attempt, 0
+            values = _used_outside(product, attempt)
+            if len(values) == 1 and _accepts(attempt, values[0]) is None:
+                ops, result, group, ahead = attempt, values[0], attempt, 0
                 break
     return ops, result
 
 
-def _chain(value: ir.Value) -> Iterator[ir.Operation]:
-    """Yields the elementwise ops and views behind a value, as long as each is the only user of the one before it."""
-    while True:
-        users = list(dict.fromkeys(users_of(value)))
-        if len(users) != 1 or not (is_elementwise(users[0]) or users[0].name in VIEWS):
-            return
-        if value == users[0].operands[len(users[0].operands) - 1] and users[0].name not in VIEWS:
-            return  # the op begins from the value's elements, or writes over them
-        yield users[0]
-        value = users[0].results[0]
+def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
+    """Tells whether a value is the result of an op of a group."""
+    source = producer(value)
+    return source is not None and source in group
+
+
+def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Value]:
+    """Returns the values of a group that depend on the product and that ops outside use."""
+    dependent = [product]
+    for op in group:
+        if any(_is_from(operand, dependent) for operand in op.operands):
+            dependent.append(op)
+    return [
+        result for op in dependent for result in op.results if any(user not in group for user in users_of(result))
+    ]
+
+
+def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
+    """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
+    users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
+    if not users:
+        return None
+    first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
+    if first is None or not (is_elementwise(first) or first.name in VIEWS):
+        return None
+    begin = producer(first.operands[len(first.operands) - 1])
+    if first.name not in VIEWS and begin is not None and begin in group and not is_start(begin):
+        return None  # the op begins from values of the group, or writes over them
+    return first
