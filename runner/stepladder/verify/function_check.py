@@ -15,7 +15,7 @@ NaN and infinity in a result never pass. The kernels of matmuls are bundles of t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,17 +97,39 @@ def check_function(
     problems = [bundle.matmul(launch).manifest.problem for launch in bundle.manifest.launches if launch.kernel is None]
     backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
-    exact = Evaluation(bundle.reference, inputs, backend)
-    rounded = RoundedEvaluation(bundle.reference, inputs, backend, is_tf32)
     extra = sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
-    reports = []
-    for number, (result, got) in enumerate(zip(bundle.reference.results, first)):
-        check = "random" if len(first) == 1 else f"random, result {number}"
-        reports.append(_compare(check, exact, rounded, result.value, got, extra))
-        repeatable = compare_launches(got, second[number])
-        repeatable.check = check.replace("random", repeatable.check)
+    reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
+    for random, got, again in zip(list(reports), first, second):
+        repeatable = compare_launches(got, again)
+        repeatable.check = random.check.replace("random", repeatable.check)
         reports.append(repeatable)
     return reports
+
+
+def compare_results(
+    program: Program,
+    inputs: dict[int, np.ndarray],
+    results: Sequence[np.ndarray],
+    backend: NumPyArrays,
+    extra: float,
+    is_tf32: bool = False,
+) -> list[CheckReport]:
+    """Compares the results of a function with its reference program; a report each.
+
+    Args:
+        program: the reference.
+        inputs: arrays by argument number.
+        results: in order.
+        backend: computes the reference.
+        extra: error that matmuls add, as a part of the numbers' mean square root.
+        is_tf32: whether matmuls of f32 multiply in TF32.
+    """
+    exact = Evaluation(program, inputs, backend)
+    rounded = RoundedEvaluation(program, inputs, backend, is_tf32)
+    return [
+        _compare("random" if len(results) == 1 else f"random, result {number}", exact, rounded, item.value, got, extra)
+        for number, (item, got) in enumerate(zip(program.results, results))
+    ]
 
 
 def _compare(

@@ -36,8 +36,8 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or broadcast that the front
-    does not take stays in the function.
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
+    broadcast that the front does not take stays in the function.
 
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
 
@@ -202,9 +202,7 @@ def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[
     for op in group:
         if any(_is_from(operand, dependent) for operand in op.operands):
             dependent.append(op)
-    return [
-        result for op in dependent for result in op.results if any(user not in group for user in users_of(result))
-    ]
+    return [result for op in dependent for result in op.results if any(user not in group for user in users_of(result))]
 
 
 def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
