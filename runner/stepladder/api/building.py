@@ -14,8 +14,8 @@ from stepladder.api import store
 from stepladder.api.errors import ArgumentError
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
 from stepladder.runtime import targets
-from stepladder.runtime.bundle import Bundle
-from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.bundle import Bundle, FunctionBundle
+from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.files import read_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ EMULATOR = "emulator"
 
 # Kernels that are kept in memory.
 _KEPT = 512
+_KEPT_FUNCTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,16 @@ class Built:
     bundle: Bundle
     job: Job | None
     dumps: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class BuiltFunction:
+    """A compiled function: its bundle in memory, its IR after each step by file name, and that of its matmuls' kernels
+    by folder."""
+
+    bundle: FunctionBundle
+    dumps: Mapping[str, str]
+    stages: Mapping[str, Mapping[str, str]]
 
 
 def source_text(source: object) -> tuple[str, str]:
@@ -194,6 +205,8 @@ class _Memory:
 
 
 _memory = _Memory()
+_functions: OrderedDict[Job, BuiltFunction] = OrderedDict()
+_functions_lock = threading.Lock()
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 
@@ -219,6 +232,46 @@ def build(job: Job) -> Built:
                 store.save(key, found.bundle)
             _memory.keep(job, found)
     return found
+
+
+def build_any(job: Job) -> Built | BuiltFunction:
+    """Returns the kernel of a request, or the kernels of a function that is no single matmul, kept in memory.
+
+    Raises:
+        StepladderError: as `build`; of a function, what its kernels or pipelines refuse.
+    """
+    with _functions_lock:
+        found = _functions.get(job)
+    if found is not None:
+        return found
+    try:
+        return build(job)
+    except StepladderError as refusal:
+        if refusal.status not in (BAD_INPUT, FAILED):
+            raise
+        made = _build_function(job, refusal)
+    with _functions_lock:
+        if job.is_kept:
+            _functions[job] = made
+            while len(_functions) > _KEPT_FUNCTIONS:
+                _functions.popitem(last=False)
+    return made
+
+
+def _build_function(job: Job, refusal: StepladderError) -> BuiltFunction:
+    """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
+    from stepladder.extension import plugins
+    from stepladder.pipeline import functions
+    from stepladder.pipeline.context import mlir_context
+
+    with exclusive:
+        plugins.load_files(list(job.plugins))
+        with mlir_context():
+            if functions.refusal_of_matmul(job.text, job.name, job.function) is None:
+                raise refusal
+            built = functions.build_any(job.text, job.name, job.request(job.pipeline))
+            assert isinstance(built, functions.FunctionBuild)  # the payload is no matmul
+            return BuiltFunction(built.bundle, built.dumps, built.stages)
 
 
 def _compile(job: Job) -> Built:

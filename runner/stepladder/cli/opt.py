@@ -155,8 +155,7 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
             numbers = report.check.describe() if report.check else "no numbers"
             if report.step == "input":
                 raise StepladderError(
-                    f"the payload itself does not compute {described}, which the pipeline "
-                    f"takes it for: {numbers}",
+                    f"the payload itself does not compute {described}, which the pipeline takes it for: {numbers}",
                     location=name,
                     notes=report.notes(),
                 )

@@ -22,6 +22,7 @@ from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Generic, Program
+from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import NumPyArrays
 from stepladder.verify.function_check import compare_results
 
@@ -71,7 +72,7 @@ def _error_of_sums(program: Program) -> float:
     which a kernel sums those of 16 bits in f32."""
     error = _SUMS
     for item in program.instructions:
-        if not isinstance(item, Generic) or element_type(item.types[0]).is_integer:
+        if not isinstance(item, Generic) or not is_float(item.types[0]):
             continue
         terms = math.prod(item.sizes[loop] for loop in range(len(item.sizes)) if loop not in item.maps[-1])
         if terms > 1:

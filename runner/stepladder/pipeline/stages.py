@@ -187,7 +187,12 @@ class Plan:
     def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
         """Returns the launch of a call."""
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        folder, stage = compiler.stage(name)
+        try:
+            folder, stage = compiler.stage(name)
+        except StepladderError as error:
+            error.location = diagnostics.location_text(call.location) or error.location
+            error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
+            raise
         operands = {
             role: self._number(operand)
             for number, operand in enumerate(call.operands)

@@ -10,9 +10,12 @@ from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of
+from stepladder.runtime.element_types import ELEMENT_TYPES
 
 # Bytes that the address of a buffer is a multiple of.
 ALIGNMENT = 256
+# MLIR's names of the element types that buffers of kernels have.
+_ELEMENTS = tuple(ELEMENT_TYPES)
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 _USES = ("func.call", "memref.copy")
 
@@ -69,6 +72,10 @@ def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:
     type_ = ir.MemRefType(alloc.results[0].type)
     if not type_.has_static_shape:
         raise Refusal(alloc, f"a buffer of type {type_}; accepted: static sizes")
+    if str(type_.element_type) not in _ELEMENTS:
+        raise Refusal(
+            alloc, f"a value of {type_.element_type} between kernels; accepted element types: {', '.join(_ELEMENTS)}"
+        )
     size = types.byte_width(type_.element_type)
     for extent in type_.shape:
         size *= extent
