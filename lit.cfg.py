@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -33,9 +34,24 @@ for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
 transforms = os.path.join(here, "transforms")
 # lit's own `diff` drops PYTHONPATH for the commands after it in a test, so every command sets it.
 run = f"env PYTHONPATH={os.path.join(here, 'runner')} {python}"
+programs = {"stepladder-opt": f"{run} -m stepladder.cli.opt", "stepladder": f"{run} -m stepladder"}
+
+# Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
+if hasattr(os, "fork") and not lit_config.params.get("direct"):
+    server = subprocess.Popen(
+        [python, os.path.join(here, "test", "inputs", "command_server.py")],
+        stdin=subprocess.PIPE,  # the server ends when lit does
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.path.join(here, "runner")},
+        text=True,
+    )
+    socket = server.stdout.readline().strip()
+    client = f"{run} -S {os.path.join(here, 'test', 'inputs', 'command_client.py')} {socket}"
+    if socket:
+        programs = {program: f"{client} {program}" for program in programs}
+
 config.substitutions += [
-    ("%stepladder-opt", f"{run} -m stepladder.cli.opt"),
-    ("%stepladder", f"{run} -m stepladder"),
+    *((f"%{program}", command) for program, command in programs.items()),
     ("%python", run),
     ("%transforms", transforms),
     ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
@@ -69,3 +85,8 @@ nvdisasm = found[0] if found else shutil.which("nvdisasm")
 if nvdisasm:
     config.available_features.add("nvdisasm")
     config.substitutions.append(("%nvdisasm", nvdisasm))
+
+# The validator of SPIR-V, from its pip package or from PATH.
+found = [tool for folder in sys.path for tool in glob.glob(os.path.join(folder, "cmeel.prefix", "bin", "spirv-val"))]
+if found or shutil.which("spirv-val"):
+    config.available_features.add("spirv-val")

@@ -74,7 +74,21 @@ func.func @product(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x3
 
 // -----
 
-// Ops of which one has two users beside each other cannot fuse into one that writes C.
+// Two results of one product: one op makes both, and what both are made of is computed once.
+// CHECK-LABEL: func.func @two_results(
+// CHECK: [[sums:%.+]] = linalg.matmul
+// CHECK-DAG: [[c:%.+]] = bufferization.to_tensor %C restrict writable
+// CHECK-DAG: [[d:%.+]] = bufferization.to_tensor %D restrict writable
+// CHECK: [[r:%.+]]:2 = linalg.generic
+// CHECK-SAME: ins([[sums]] : tensor<64x32xf32>) outs([[c]], [[d]] : tensor<64x32xf32>, tensor<64x32xf32>)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK-NEXT: [[e:%.+]] = math.exp [[x]] : f32
+// CHECK-NEXT: [[t:%.+]] = math.tanh [[e]] : f32
+// CHECK-NEXT: linalg.yield [[e]], [[t]] : f32, f32
+// CHECK-NOT: linalg
+// CHECK: bufferization.materialize_in_destination [[r]]#0 in restrict writable %C
+// CHECK: bufferization.materialize_in_destination [[r]]#1 in restrict writable %D
+// CHECK: // -----
 func.func @two_results(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>, %D: memref<64x32xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
   %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
@@ -82,10 +96,26 @@ func.func @two_results(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<
   %e = tensor.empty() : tensor<64x32xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
   %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-error@+1 {{tc.normalize_consumer: 2 elementwise ops are left of those on the product: they must fuse into one}}
   %s = linalg.exp ins(%p : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
-  %t = linalg.tanh ins(%p : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %t = linalg.tanh ins(%s : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
   bufferization.materialize_in_destination %s in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
   bufferization.materialize_in_destination %t in restrict writable %D : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// What is stored beside C is nothing that the product makes.
+func.func @no_product(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>, %D: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %s = linalg.exp ins(%p : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %s in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  // expected-error@+1 {{tc.normalize_consumer: expected elementwise ops between linalg.matmul and what is stored}}
+  bufferization.materialize_in_destination %z in restrict writable %D : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
   return
 }

@@ -4,6 +4,7 @@ A block of commands in a document is a fence with the language `sh`, or `console
 commands of a block need beside the project stands behind the language (```sh gpu): one of `stand_ins.NEEDS`.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -110,6 +111,20 @@ def make_checkout(folder: Path) -> Path:
     return Path(shutil.copytree(ROOT, folder, ignore=_NOT_COPIED))
 
 
+@functools.cache
+def command_server() -> str:
+    """Starts a server of the project's commands, which ends with this process; returns its socket."""
+    server = subprocess.Popen(
+        [sys.executable, str(stand_ins.INPUTS / "command_server.py")],
+        env={**os.environ, "PYTHONPATH": str(Path(stepladder.__file__).parents[1])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout
+    return server.stdout.readline().strip()
+
+
 class Shell:
     """Runs commands in one bash after the other's, as a user does.
 
@@ -146,6 +161,7 @@ class Shell:
             "PYTHONPATH": str(Path(stepladder.__file__).parents[1]),
             "STEPLADDER_CACHE_DIR": str(scratch / "cache"),
             "STAND_IN_LOG": str(scratch / "needs"),
+            "STAND_IN_SERVER": command_server(),
             "NO_COLOR": "1",
         }
 

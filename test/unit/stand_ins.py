@@ -5,7 +5,8 @@ would take hours, is recorded as a need of the command; the real program runs as
 line is checked: by the parser of the real program, or for files that are not there.
 
 As a script: stand_ins.py PROGRAM ARGUMENT..., with the environment variables STAND_IN_LOG, a file that needs are
-appended to, and STAND_IN_PLACE, where the command stands.
+appended to, STAND_IN_PLACE, where the command stands, and STAND_IN_SERVER, the socket of a server of the project's
+commands.
 """
 
 import argparse
@@ -18,6 +19,10 @@ import sys
 import venv
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+sys.path.insert(0, str(INPUTS))
+import command_client
 
 NEEDS = ("network", "gpu", "cmake", "mlir-opt", "nvdisasm", "measurement")
 
@@ -93,9 +98,7 @@ def _missing_files(names: Iterable[str]) -> int:
 
 def _script(program: str, arguments: list[str]) -> int:
     """A program of the project. Where no GPU fits, it says so by its exit status, after it parsed its command line."""
-    module, function = project_scripts(Path.cwd())[program].split(":")
-    start = f"import sys; from {module} import {function}; sys.argv[0] = '{program}'; sys.exit({function}())"
-    status = _run(sys.executable, "-c", start, *arguments)
+    status = command_client.run(os.environ["STAND_IN_SERVER"], program, arguments)
     if status == NOT_EXECUTED:
         _need("gpu")
         return 0
@@ -170,7 +173,10 @@ def _lit(_: str, arguments: list[str]) -> int:
 
 
 def _pytest(_: str, arguments: list[str]) -> int:
-    return _run(sys.executable, "-m", "pytest", "--collect-only", *arguments)
+    """The real command line; of the tests, those that it names, or those of the smallest file, and none runs."""
+    named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
+    files = [] if named else [min(Path("test/unit").glob("test_*.py"), key=lambda path: path.stat().st_size)]
+    return _run(sys.executable, "-m", "pytest", "--collect-only", *arguments, *map(str, files))
 
 
 def _linter(program: str, _: list[str]) -> int:

@@ -162,7 +162,7 @@ def notes_of(capsys, tmp_path, file: str, old: str, new: str, *arguments: str) -
 
 def test_notes_name_the_element_of_a_buffer_and_the_iteration(capsys, tmp_path) -> None:
     notes = notes_of(
-        capsys, tmp_path, "cp_async.mlir", "nvgpu.device_async_wait %g0", "// ", "--kernel", "ring", "--grid", "1",
+        capsys, tmp_path, "cp_async.mlir", "nvgpu.device_async_wait %g0", "// ", "--kernel", "pipelined", "--grid", "1",
         "--block", "64",
     )  # fmt: skip
     element = r"byte (0x[0-9a-f]+) of shared memory is element \[0, (\d+)\] of %s \(cp_async.mlir:7:19\)"

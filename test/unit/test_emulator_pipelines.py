@@ -1,7 +1,11 @@
 """The IR after every step of every pipeline gives the right numbers, and the sanitizer finds nothing in it.
 
 The exact check compares with the reference over integers, so that one dropped or doubled product shows.
+`test_every_step` runs all steps; the other tests run one step of four in turn, others for another STEPLADDER_TEST_SEED,
+and all of them with STEPLADDER_TEST_PROFILE=random.
 """
+
+from collections.abc import Container
 
 import pytest
 
@@ -49,8 +53,18 @@ CASES = [
     for sums in ("f32", "f16")
 ]
 
+# Numbers of steps, more than any pipeline has.
+STEPS = range(100)
 
-def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), **types) -> list[str]:
+
+def check_some(number: int, *arguments, **types) -> list[str]:
+    """Runs a pipeline as `check_all` does, and the IR after one step of four, by the number of the case."""
+    return check_all(*arguments, **types, chosen={(step + number) % len(STEPS) for step in sample(STEPS, 4)})
+
+
+def check_all(
+    pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), chosen: Container[int] = STEPS, **types
+) -> list[str]:
     """Runs a pipeline and the IR after each of its steps; returns the names of the steps whose IR was run."""
     names = []
 
@@ -64,7 +78,7 @@ def check_all(pipeline: str, settings: dict, shape: tuple, *, without: tuple = (
     with mlir_context():
         text = matmul_text(*shape, **types)
         request = Request(pipeline, settings, without=without)
-        matmul.check_steps(text, "payload.mlir", request, checked)
+        matmul.check_steps(text, "payload.mlir", request, checked, chosen=chosen.__contains__)
     return names
 
 
@@ -137,7 +151,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form) -> None:
-    assert check_all(*FORMS[form])
+    assert check_some(list(FORMS).index(form), *FORMS[form])
 
 
 TYPES = [
@@ -153,10 +167,10 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("pipeline, knobs, types", TYPES)
-def test_every_type(pipeline, knobs, types) -> None:
+@pytest.mark.parametrize("number, pipeline, knobs, types", [(number, *case) for number, case in enumerate(TYPES)])
+def test_every_type(number, pipeline, knobs, types) -> None:
     shape = (128, 64, 192) if pipeline == "mma_sync" else (144, 208, 112)
-    assert check_all(pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)
+    assert check_some(number, pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)
 
 
 # Pipelines whose optimizations are left out one by one: by name, with the knobs that choose these optimizations.
@@ -197,12 +211,12 @@ def test_every_pipeline_without_a_step(form, step) -> None:
         with pytest.raises(StepladderError, match=f"step '{needed[0]}' needs"):
             check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
     else:
-        assert check_all(pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
+        assert check_some(len(without), pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
 
 
 @pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 3))
 def test_every_default(pipeline, knobs, size, types) -> None:
-    """The last IR of every kernel that `compile` chooses by itself, for a small problem with the same edges."""
+    """The last IR of kernels that `compile` chooses, a third of them drawn, for small problems with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"
     text = matmul_text(

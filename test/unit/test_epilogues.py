@@ -4,9 +4,10 @@ STEPLADDER_TEST_SEED=S draws other random chains; STEPLADDER_RANDOM_EPILOGUES=N 
 STEPLADDER_TEST_PROFILE=random ten times as many.
 """
 
-import itertools
+import contextlib
 import os
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen.toolchain import find_tool
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import StepResult, run_pipeline
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_matmul
@@ -43,19 +44,29 @@ PIPELINES = {
 }
 
 
+def twice(values: Iterable) -> list:
+    """Returns each value in two different cases, which `combinations` pairs with different settings."""
+    return [(value, number) for value in values for number in range(2)]
+
+
+def first_known(steps: Iterable[StepResult]) -> tuple[str, Emulation]:
+    """Returns name and emulation of the first of some steps whose IR the emulator knows."""
+    for step in steps:
+        with contextlib.suppress(StepladderError):
+            return step.name, Emulation(parse_payload(step.text, step.name))
+    raise AssertionError("the emulator knows no IR")
+
+
 def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str = "three") -> None:
     """Compiles a payload, runs the first IR, one in the middle and the last, and checks all numbers."""
     with mlir_context():
         run = run_pipeline(text, "payload.mlir", Request(pipeline, knobs))
         expected = reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles)
-        known = []
-        for step in run.steps:
-            try:
-                known.append((step.name, Emulation(parse_payload(step.text, step.name))))
-            except StepladderError:
-                continue
-        assert known[-1][0].startswith("lower_to"), known[-1][0]
-        chosen = known[-1:] if levels == "last" else [known[0], known[len(known) // 2], known[-1]]
+        steps = list(run.steps)
+        chosen = [first_known(reversed(steps))]
+        assert chosen[0][0].startswith("lower_to"), chosen[0][0]
+        if levels == "three":
+            chosen += [first_known(steps), first_known(steps[len(steps) // 2 :])]
         for name, emulation in chosen:
             executor = EmulatedExecutor(emulation, expected.roles)
             for report in check_matmul(run.matmul.problem, expected, executor, seed):
@@ -63,9 +74,7 @@ def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str =
             assert not executor.findings, (name, [finding.render() for finding in executor.findings])
 
 
-@pytest.mark.parametrize(
-    "case, where, stored", combinations(itertools.product(KINDS, range(2)), PIPELINES, ("f32", "f16"))
-)
+@pytest.mark.parametrize("case, where, stored", combinations(twice(KINDS), PIPELINES, ("f32", "f16")))
 def test_right_on_every_pipeline(case, where, stored) -> None:
     kind, _ = case
     pipeline, knobs = PIPELINES[where]
@@ -91,7 +100,7 @@ OTHERS = [
 LONG_KINDS = ("bias_gelu", "many_operands", "add_transposed_matrix", "column_bias", "silu")
 
 
-@pytest.mark.parametrize("case, kind", combinations(itertools.product(OTHERS, range(2)), LONG_KINDS))
+@pytest.mark.parametrize("case, kind", combinations(twice(OTHERS), LONG_KINDS))
 def test_right_at_edges_and_with_other_knobs(case, kind) -> None:
     pipeline, knobs, size, types = case[0]
     check(payload(kind, *size, **types), pipeline, knobs, levels="last")

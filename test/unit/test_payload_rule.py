@@ -109,11 +109,6 @@ REFUSED = {
         3,
         "'memref.copy' beside",
     ),
-    "linalg.copy of C": (
-        on_buffers(IN_PLACE, f"linalg.copy ins(%C : memref<{C}>) outs(%D : memref<{C}>)", more=f", %D: memref<{C}>"),
-        3,
-        "a second result",
-    ),
     "print": (on_buffers(IN_PLACE, NUMBER, "vector.print %n : f32"), 4, "'vector.print' beside"),
     "assert": (on_buffers("%t = arith.constant true", 'cf.assert %t, "x"', IN_PLACE), 3, "'cf.assert' beside"),
     "call": ("func.func private @g()\n" + on_buffers(IN_PLACE, "func.call @g() : () -> ()"), 4, "'func.call' beside"),
@@ -178,7 +173,7 @@ REFUSED = {
         "A is a constant; it must be an argument",
     ),
     "result lost": (between(PRODUCT), 6, "nothing takes the result"),
-    "result written twice": (between(PRODUCT, written(), written()), 6, "used 2 times"),
+    "result written twice": (between(PRODUCT, written(), written()), 7, "argument 2 is written a second time"),
     "result written elsewhere": (
         between(PRODUCT, written(buffer="%D"), more=f", %D: memref<{C}>"),
         6,
@@ -190,7 +185,7 @@ REFUSED = {
         .replace(f"-> tensor<{C}> {{", f"-> (tensor<{C}>, tensor<{C}>) {{")
         .replace(f"return %p : tensor<{C}>", f"return %p, %p : tensor<{C}>, tensor<{C}>"),
         3,
-        "returns 2 values",
+        "result 0 of 2 begins in argument 2",
     ),
     "C returned": (on_tensors(result="%C"), 3, "takes an argument; it must take the result"),
     "C not writable": (between(PRODUCT, written(), c="restrict"), 4, "without 'writable'"),

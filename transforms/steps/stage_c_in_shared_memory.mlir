@@ -38,7 +38,8 @@ module attributes {transform.with_named_sequence} {
     // written to C, which takes a copy back. One of the two handles is empty, and padding it does nothing.
     %store = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %consumer = transform.select "linalg.generic" in %last : (!transform.any_op) -> !transform.any_op
     %consumed = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
     %consumed_matmul, %consumed_pads, %no_copy = transform.structured.pad %consumed
@@ -74,7 +75,8 @@ module attributes {transform.with_named_sequence} {
     // The op that writes C, a copy or a consumer: the epilogue steps replace it.
     %written = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %epilogue = transform.get_producer_of_operand %written[0] : (!transform.any_op) -> !transform.any_op
+    %writers = transform.get_producer_of_operand %written[0] : (!transform.any_op) -> !transform.any_op
+    %epilogue = transform.merge_handles deduplicate %writers : !transform.any_op
     transform.annotate %epilogue "operand_c" : !transform.any_op
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -49,7 +49,9 @@ module attributes {transform.with_named_sequence} {
     // the fastest dimension of the grid.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %last = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    // One op makes several results.
+    %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %tile, %blocks = transform.tune.alternatives<"batch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "batched"}} -> !transform.any_op, !transform.any_op {
       %tiled, %loop = transform.structured.tile_using_forall %last tile_sizes [%block_m, %block_n]

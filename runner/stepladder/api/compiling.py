@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
-from typing import Any, TypeGuard, overload
+from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
@@ -15,18 +15,6 @@ from stepladder.api.kernel import Device, Kernel
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
-
-
-@overload
-def compile(source: MatmulSpec, example_inputs: None = None, **options: Any) -> Kernel: ...  # noqa: ANN401
-
-
-@overload
-def compile(
-    source: object,
-    example_inputs: Sequence[object] | None = None,
-    **options: Any,  # noqa: ANN401
-) -> Kernel | Function: ...
 
 
 def compile(

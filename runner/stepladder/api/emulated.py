@@ -14,7 +14,9 @@ from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 
-def run(dumps: Mapping[str, str], bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
+def run(
+    dumps: Mapping[str, str], bundle: Bundle, arrays: Mapping[str, np.ndarray]
+) -> tuple[list[np.ndarray], list[str]]:
     """Runs a kernel on the emulator.
 
     Args:
@@ -23,13 +25,13 @@ def run(dumps: Mapping[str, str], bundle: Bundle, arrays: Mapping[str, np.ndarra
         arrays: by role, row-major, of the shapes of the kernel's buffers.
 
     Returns:
-        What C holds afterwards, and what the sanitizer found.
+        What C and the results beside it hold afterwards, and what the sanitizer found.
 
     Raises:
         StepladderError: the emulator knows the IR after none of the steps; status NOT_EXECUTED.
     """
     assert bundle.reference is not None  # `Signature` needs it too
-    further = [arrays[role] for role in bundle.manifest.problem.roles[3:]]
+    further = [arrays[role] for role in bundle.manifest.problem.epilogue_roles]
     reason = "there is no IR"
     with exclusive, mlir_context():
         for name, text in sorted(dumps.items(), reverse=True):
@@ -41,5 +43,5 @@ def run(dumps: Mapping[str, str], bundle: Bundle, arrays: Mapping[str, np.ndarra
             executor = EmulatedExecutor(emulation, bundle.reference.roles)
             executor.load(arrays["a"], arrays["b"] if "b" in arrays else arrays["a"], *further)
             result = executor.launch(arrays["c"])
-            return result, [finding.render() for finding in executor.findings]
+            return [result, *executor.results()], [finding.render() for finding in executor.findings]
     raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)

@@ -11,7 +11,7 @@ import math
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,7 +181,7 @@ class LoadedKernel:
             return found
 
     def _kernel(self, user: object) -> Kernel:
-        """Returns the copy of the kernel that a stream uses; the first one serves whoever comes first."""
+        """Returns the copy of the kernel for a stream: its own, because two streams may not share a workspace."""
         if user not in self._copies:
             spare = self._copies.pop(None, None) if user is not None else None
             self._copies[user] = spare or self._load()
@@ -210,15 +210,15 @@ class LoadedKernel:
                 self._kept[role] = buffer
         return {role: buffer.address for role, buffer in self._kept.items()}
 
-    def run_on_host_arrays(self, arrays: dict[str, np.ndarray], output: str) -> np.ndarray:
+    def run_on_host_arrays(self, arrays: dict[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
         """Copies arrays to the GPU, launches the kernel, and waits.
 
         Args:
-            arrays: of the shapes of the kernel's buffers, row-major, by role; also that of C.
-            output: the role that is copied back.
+            arrays: of the shapes of the kernel's buffers, row-major, by role; also those of results.
+            outputs: the roles that are copied back.
 
         Returns:
-            What the buffer of `output` holds afterwards.
+            What their buffers hold afterwards.
         """
         with self.gpu.current():
             device = self.gpu.device
@@ -231,11 +231,11 @@ class LoadedKernel:
                 self.launch(
                     tuple(buffers[item.role].address if item.data is None else 0 for item in arguments), device.stream
                 )
-                result = buffers[output].download(arrays[output].shape, arrays[output].dtype)
+                results = [buffers[role].download(arrays[role].shape, arrays[role].dtype) for role in outputs]
             finally:
                 for buffer in buffers.values():
                     buffer.free()
-            return result
+            return results
 
 
 class PreparedFunction:

@@ -145,33 +145,63 @@ class Kernel:
 
         Args:
             arrays: of `signature.inputs`, in order; C of a payload that writes it may follow as the last one.
-            out: C; a new array of the same library if None.
+            out: C; a new array of the same library if None. Of a function with several results: a sequence of them.
             stream: handle or object of the stream to launch on; the one that the arrays' library uses now if None.
 
         Returns:
-            C: `out`, or the new array.
+            C: `out`, or the new array; a tuple of all results where the function has several.
 
         Raises:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses the launch, or, for NumPy arrays, the kernel fails.
         """
+        if self.signature.further:
+            return self._call_several(arrays, out, stream)
         launched = self._tensors.launch(arrays, out, stream, self.signature.out.shape)
         if launched is not None:
             return launched
         inputs = self.signature.inputs
         if out is None and len(arrays) == len(inputs) + 1 and self.signature.initial is None:
             arrays, out = arrays[:-1], arrays[-1]
-        if len(arrays) != len(inputs):
-            names = ", ".join(item.name for item in inputs)
-            raise ArgumentError(f"{len(arrays)} arrays were passed, and the kernel takes {len(inputs)}: {names}")
         handle = None if stream is None else stream_of(stream)
-        views = [view_of(item.name, array, handle) for item, array in zip(inputs, arrays)]
-        for item, view in zip(inputs, views):
-            item.check(view)
+        views = self._input_views(arrays, handle)
         seen = None if out is None else view_of("out", out, handle)
         if seen is not None:
             self.signature.out.check(seen)
         return self.run(views, seen, stream, arrays=arrays)
+
+    def _input_views(self, arrays: Sequence[object], handle: int | None) -> list[View]:
+        """Returns the views of the inputs, checked."""
+        inputs = self.signature.inputs
+        if len(arrays) != len(inputs):
+            names = ", ".join(item.name for item in inputs)
+            raise ArgumentError(f"{len(arrays)} arrays were passed, and the kernel takes {len(inputs)}: {names}")
+        views = [view_of(item.name, array, handle) for item, array in zip(inputs, arrays)]
+        for item, view in zip(inputs, views):
+            item.check(view)
+        return views
+
+    def _call_several(self, arrays: Sequence[object], out: object, stream: object) -> tuple[Any, ...]:
+        """Runs a kernel with several results; see `__call__`."""
+        results = self.signature.results
+        if out is not None and (not isinstance(out, (tuple, list)) or len(out) != len(results)):
+            raise ArgumentError(f"argument 'out' must be a sequence of {len(results)} arrays, one for each result")
+        given = [None] * len(results) if out is None else list(out)
+        handle = None if stream is None else stream_of(stream)
+        views = self._input_views(arrays, handle)
+        seen = []
+        for item, array in zip(results, given):
+            if array is None and item.role == "c" and self.signature.reads_out and self.signature.initial is None:
+                raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads what it holds")
+            seen.append(
+                empty_like(views[0], item.type, item.shape, stream)
+                if array is None
+                else view_of(item.name, array, handle)
+            )
+            item.check(seen[-1])
+        place = self.signature.c_place
+        self.run(views, seen[place], stream, further=[*seen[:place], *seen[place + 1 :]])
+        return tuple(view.array for view in seen)
 
     def run(
         self,
@@ -180,6 +210,7 @@ class Kernel:
         stream: object = None,
         shape: tuple[int, ...] | None = None,
         arrays: Sequence[object] = (),
+        further: Sequence[View] = (),
     ) -> Any:  # noqa: ANN401
         """Runs the kernel on views whose types, sizes and strides were checked; see `__call__`.
 
@@ -189,16 +220,17 @@ class Kernel:
             stream: as for `__call__`.
             shape: of the new array; that of C if None.
             arrays: what the caller passed; a later call on the same tensors of PyTorch is not checked again.
+            further: of the results beside C.
         """
-        device = device_of([*views, *(() if out is None else (out,))])
+        device = device_of([*views, *further, *(() if out is None else (out,))])
         wanted = self.signature.out
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
             out = empty_like(views[0], wanted.type, shape or wanted.shape, stream)
-        self.signature.check_overlap(views, out)
+        self.signature.check_overlap(views, out, further)
         if device is None:
-            self._run_on_host(views, out)
+            self._run_on_host(views, out, further)
             return out.array
         if self.device == EMULATOR:
             raise ArgumentError(f"argument '{out.name}' is on a GPU, and the kernel runs on the emulator")
@@ -206,9 +238,9 @@ class Kernel:
         handle = stream_of(stream, device) if stream is not None else current_stream(views, out)
         if self.signature.initial is not None and views[self.signature.initial].address != out.address:
             copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(wanted), handle)
-        addresses = self._addresses(views, out)
+        addresses = self._addresses(views, out, further)
         loaded.launch(addresses, handle)
-        if self.signature.initial is None:
+        if self.signature.initial is None and not further:
             self._tensors.remember(arrays, out.array, loaded, addresses)
         return out.array
 
@@ -223,8 +255,9 @@ class Kernel:
         """
         return self._tensors.launch(arrays, out, stream, shape)
 
-    def _addresses(self, views: Sequence[View], out: View) -> tuple[int, ...]:
+    def _addresses(self, views: Sequence[View], out: View, further: Sequence[View]) -> tuple[int, ...]:
         by_role = {"c": out.address}
+        by_role |= {item.role: view.address for item, view in zip(self.signature.further, further) if item.role}
         for item, view in zip(self.signature.inputs, views):
             if item.role == "ab":
                 by_role["a"] = by_role["b"] = view.address
@@ -240,7 +273,7 @@ class Kernel:
                 self._loaded[device] = LoadedKernel(self._built.bundle, open_gpu(device))
             return self._loaded[device]
 
-    def _run_on_host(self, views: Sequence[View], out: View) -> None:
+    def _run_on_host(self, views: Sequence[View], out: View, further: Sequence[View]) -> None:
         """Runs the kernel on arrays in host memory: on copies on the GPU, or on the emulator."""
         shapes = {item.role: item.shape for item in self.manifest.arguments}
         arrays: dict[str, np.ndarray] = {}
@@ -251,26 +284,29 @@ class Kernel:
         initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, shapes["c"])
         assert initial is not None  # the input that C's first content comes from has C's role
         arrays["c"] = initial
+        outputs = {"c": out} | {item.role: view for item, view in zip(self.signature.further, further) if item.role}
         if self.device == EMULATOR:
-            result = self._emulate(arrays)
+            results = self._emulate(arrays)
         else:
             from stepladder.api.gpu import open_gpu
 
             ordinal = self.device if isinstance(self.device, int) else open_gpu().device.ordinal
             loaded = self._loaded.get(ordinal) or self._load(ordinal)
-            result = loaded.run_on_host_arrays(arrays, "c")
-        out.host()[...] = result.reshape(out.shape)
+            arrays |= {role: np.empty(shapes[role], view.host().dtype) for role, view in outputs.items() if role != "c"}
+            results = loaded.run_on_host_arrays(arrays, list(outputs))
+        for view, result in zip(outputs.values(), results):
+            view.host()[...] = result.reshape(view.shape)
 
-    def _emulate(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    def _emulate(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
         from stepladder.api.emulated import run
 
         arrays = {**self._built.bundle.constants(), **arrays}
-        result, findings = run(self.dumps(), self._built.bundle, arrays)
+        results, findings = run(self.dumps(), self._built.bundle, arrays)
         if findings:
             raise StepladderError(
                 f"the emulator found {len(findings)} faults of the kernel", notes=findings[:4], status=FAILED
             )
-        return result
+        return results
 
 
 def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:

@@ -78,19 +78,30 @@ class Signature:
         out: C, which the kernel writes.
         reads_out: whether the kernel reads what C held: C = AB + C.
         initial: number of the input that C's first content comes from; None where it is `out` itself.
+        further: the results beside C, in the order of their roles.
+        c_place: number of C among all results, as the function has them.
     """
 
     inputs: tuple[Parameter, ...]
     out: Parameter
     reads_out: bool = False
     initial: int | None = None
+    further: tuple[Parameter, ...] = ()
+    c_place: int = 0
 
-    def check_overlap(self, views: Sequence[View], out: View) -> None:
-        """Refuses an `out` that shares memory with an input.
+    @property
+    def results(self) -> tuple[Parameter, ...]:
+        """C and the results beside it, in the function's order."""
+        return (*self.further[: self.c_place], self.out, *self.further[self.c_place :])
+
+    def check_overlap(self, views: Sequence[View], out: View, further: Sequence[View] = ()) -> None:
+        """Refuses an `out`, or a result beside it, that shares memory with an input or another result.
 
         Raises:
             ArgumentError: names the two arguments.
         """
+        for number, view in enumerate(further):
+            Signature((), self.out).check_overlap([*views, out, *further[:number]], view)
         if not out.is_writable:
             raise ArgumentError("argument 'out' is read-only; accepted: an array that can be written")
         end = out.address + out.size
@@ -139,13 +150,23 @@ def of_bundle(bundle: Bundle) -> Signature:
         raise StepladderError(f"'{bundle.path}' has no reference program, which describes its arguments")
     constants = {item.role for item in bundle.manifest.arguments if item.data is not None}
     accumulates = bundle.manifest.problem.accumulate
+    roles = bundle.manifest.problem.result_roles
     inputs: list[Parameter] = []
     out: Parameter | None = None
+    results: list[str] = []
+    further: dict[str, Parameter] = {}
     initial = None
     for number, item in enumerate(program.arguments):
         if item.role in constants:
             continue
         parameter = Parameter(f"argument {number}", item.role, item.type, item.shape, row_major(item.shape))
+        if item.role is not None and item.after is not None:
+            results.append(item.role)
+        if item.role in roles:
+            further[item.role] = Parameter(
+                f"out[{len(results) - 1}]", item.role, item.type, item.shape, parameter.strides
+            )
+            continue
         if item.role == "c":
             if item.after is not None:
                 out = Parameter("out", "c", item.type, item.shape, parameter.strides)
@@ -153,11 +174,18 @@ def of_bundle(bundle: Bundle) -> Signature:
             initial = len(inputs) if accumulates else None
         inputs.append(parameter)
     for result in program.results:
+        if result.role is not None:
+            results.append(result.role)
+        if result.role in roles:
+            name = f"out[{len(results) - 1}]"
+            further[result.role] = Parameter(name, result.role, result.type, result.shape, row_major(result.shape))
         if result.role == "c":
             out = Parameter("out", "c", result.type, result.shape, row_major(result.shape))
     if out is None:
         raise StepladderError("the function of the payload has no result")
-    return Signature(tuple(inputs), out, accumulates, initial)
+    return Signature(
+        tuple(inputs), out, accumulates, initial, tuple(further[role] for role in roles), results.index("c")
+    )
 
 
 def bytes_of(parameter: Parameter) -> int:

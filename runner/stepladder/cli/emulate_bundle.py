@@ -128,6 +128,9 @@ class _Executor:
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the kernels with C holding `c` and returns what C holds afterwards."""
         operands = {**self.operands, "c": c}
+        for role, argument in zip(self.roles, self.bound.arguments):
+            if role.startswith("r"):
+                operands[role] = argument.poison()
         self.front_findings = []
         for kernel in self.front:
             written, outcome = kernel.run(operands, self.options)
@@ -137,3 +140,8 @@ class _Executor:
         held = self.outcome.arguments[self.roles.index("c")]
         assert held is not None
         return held
+
+    def results(self) -> list[np.ndarray]:
+        """Returns what the results beside C hold after the last launch, in the order of their roles."""
+        held = dict(zip(self.roles, self.outcome.arguments))
+        return [array for role in sorted(held) if role.startswith("r") and (array := held[role]) is not None]

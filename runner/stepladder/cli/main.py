@@ -26,7 +26,7 @@ wrong; 2 nothing was done: the input, an option or a file is not acceptable; 3 n
 or a GPU that the bundle is not for; 130 interrupted.
 
 examples:
-  stepladder payload matmul --m 256 --n 256 --k 128 -o matmul.mlir
+  stepladder payload matmul --m 256 --n 128 --k 128 -o matmul.mlir
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder run matmul.bundle
   stepladder bench matmul.bundle

@@ -33,7 +33,7 @@ examples:
   stepladder-opt matmul.mlir --pipeline wmma --dump-dir dumps     # dumps/00-input.mlir, and NN-STEP.mlir for each step
   stepladder-opt dumps/*-vectorize_copies.mlir --pipeline wmma --from map_to_fragments
   stepladder-opt matmul.mlir --pipeline wmma --without pad_shared_memory --set block_m=256
-  stepladder payload matmul --m 256 --n 256 --k 128 | stepladder-opt - --pipeline wmma
+  stepladder payload matmul --m 256 --n 128 --k 128 | stepladder-opt - --pipeline wmma
   stepladder-opt matmul.mlir --pipeline wmma --check-each-step -o lowered.mlir
   stepladder-opt matmul.mlir --pipeline test/inputs/plugin/occupancy.mlir --plugin test/inputs/plugin/occupancy.py
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'

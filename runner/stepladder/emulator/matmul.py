@@ -22,7 +22,7 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
-from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.knobs import choose_knobs, with_products
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
@@ -39,6 +39,13 @@ def _zeros(type_: types.Type) -> np.ndarray | int:
 
 def _shape(type_: types.Type) -> tuple[int, ...]:
     return type_.static_shape if isinstance(type_, types.Shaped) else ()
+
+
+def _poison(type_: types.Shaped) -> np.ndarray:
+    """Returns what a buffer that is only written holds before: nothing that a right result is."""
+    dtype = type_.element.dtype
+    is_integer = np.issubdtype(dtype, np.integer)
+    return np.full(type_.static_shape, np.iinfo(dtype).min if is_integer else np.nan, dtype)
 
 
 class EmulatedExecutor:
@@ -77,6 +84,7 @@ class EmulatedExecutor:
         self.seconds = 0.0
         self.steps = 0
         self._operands: dict[str, np.ndarray] = {}
+        self._results: dict[str, np.ndarray] = {}
 
     def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
         """Takes A, B and the operands of elementwise ops for the launches that follow."""
@@ -86,6 +94,10 @@ class EmulatedExecutor:
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the function with C holding `c` and returns what C holds afterwards."""
         operands = {**self._operands, "c": c}
+        for number, type_ in enumerate(self.emulation.function.argument_types):
+            role = self.roles.get(number, "")
+            if role.startswith("r") and isinstance(type_, types.Shaped):
+                operands[role] = _poison(type_)
         arguments = [
             operands[operand_of(self.roles[number])].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
@@ -100,11 +112,25 @@ class EmulatedExecutor:
         self.counters = outcome.counters
         self.seconds += outcome.seconds
         self.steps += outcome.steps
-        if outcome.results:  # tensors: the product is what the function returns
-            return outcome.results[-1].reshape(c.shape)
+        given = len(self.emulation.function.argument_types)
+        self._results = {
+            role: array
+            for number, role in self.roles.items()
+            if number < given
+            if (array := outcome.arguments[number]) is not None
+        }
+        if len(outcome.results) == 1:  # a tensor: the product is what the function returns
+            return outcome.results[0].reshape(c.shape)
+        if outcome.results:
+            self._results |= {self.roles[given + place]: array for place, array in enumerate(outcome.results)}
+            return self._results["c"].reshape(c.shape)
         held = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
         assert held is not None, "C is no memory"
         return held.reshape(c.shape)
+
+    def results(self) -> list[np.ndarray]:
+        """Returns what the results beside C hold after the last launch, in the order of their roles."""
+        return [self._results[role] for role in sorted(self._results) if role.startswith("r")]
 
 
 # A fresh payload (`payload_of`) has its arguments in this order.
@@ -147,16 +173,25 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
     """Returns a payload's problem, what it computes, and the function alone."""
     module = select(parse_payload(text, name), request.function).module
     found = find_matmul(module)
-    return found.problem, reference_export.export(module, found.roles), text_of(module)
+    problem = with_products(found.problem, choose_knobs(library.load(request.pipeline), request))
+    return problem, reference_export.export(module, found.roles), text_of(module)
 
 
-def check_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
+def check_steps(
+    text: str,
+    name: str,
+    request: Request,
+    checked: Callable[[StepReport], None],
+    *,
+    chosen: Callable[[int], bool] = lambda _: True,
+) -> None:
     """Runs a pipeline, and the IR after each of its steps, against what the payload computes; in the current context.
 
     Args:
         text: the payload; `name`: its file.
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
+        chosen: whether the IR of a step is run, by its number in the dumps; the input is number 0 (default: all).
     """
     if library.load(request.pipeline).whole_function:
         check_function_steps(text, name, request, checked)
@@ -167,12 +202,15 @@ def check_steps(text: str, name: str, request: Request, checked: Callable[[StepR
 
     def check(step: str, dumped: str) -> None:
         nonlocal before, number
+        name_of_dump, is_chosen = dump_name(number, step), chosen(number)
+        number += 1
+        if not is_chosen:
+            return
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = check_step(step, dumped, dump_name(number, step), problem, reference)
+            report = check_step(step, dumped, name_of_dump, problem, reference)
             before = dumped, report
-        number += 1
         checked(report)
 
     run_pipeline(
@@ -197,7 +235,7 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
         found: the problem of a payload.
         knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` nothing changes.
     """
-    if found.consumers:
+    if found.has_epilogue:
         return found
 
     def small(size: int, tile: int, tiles: int) -> int:

@@ -24,6 +24,7 @@ from stepladder.extension.ops import (
     distribute_tiles,
     enable_dependent_launch,
     form_clusters,
+    hoist_allocas,
     hoist_prefetch,
     insert_barrier,
     interleave_copies,
@@ -36,6 +37,7 @@ from stepladder.extension.ops import (
     matmul_to_tiles,
     merge_ldmatrix,
     multicast_tiles,
+    multiply_as_3xtf32,
     multistage_loads,
     normalize_consumer,
     normalize_payload,
@@ -45,6 +47,7 @@ from stepladder.extension.ops import (
     outline_matmuls,
     pack_shared_memory,
     pass_descriptors_by_value,
+    pass_pointers,
     pingpong_consumers,
     pipeline_wgmma,
     plan_workspace,
@@ -62,6 +65,7 @@ from stepladder.extension.ops import (
     swap_operands,
     tiles_to_xegpu,
     tma_store_epilogue,
+    transpose_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -120,7 +120,7 @@ def bench_bundles(
             libraries = [cublas(each) for each in copies]
             launchers["cublas"] = [library.enqueue for library in libraries]
             result["baseline"] = {"name": "cublas", "provider": libraries[0].provider}
-            if problem.consumers:
+            if problem.has_epilogue:
                 result["baseline"]["computes"] = MATMUL_ALONE
                 print(f"note: cublas computes {MATMUL_ALONE}", file=sys.stderr, flush=True)
         if check:
@@ -129,7 +129,7 @@ def bench_bundles(
                 if name in references:
                     _require_exact(name, buffers, enqueue, references[name], problem)
                 else:
-                    alone = replace(problem, consumers=(), epilogue_operands=())
+                    alone = replace(problem, consumers=(), epilogue_operands=(), results=())
                     _require_exact(name, buffers, enqueue, matmul_program(alone), alone)
         resets = [prepare_data(each, bundles[0].constants()) for each in copies]
         restore, every = _reset_all([reset for reset, _ in resets]), resets[0][1]
@@ -241,7 +241,7 @@ def launches_before_restore(problem: Problem) -> int:
 
     Where elementwise ops compute C from C, nothing is known of two launches: 1.
     """
-    if problem.consumers:
+    if problem.has_epilogue:
         return 1
     if element_type(problem.acc_type).is_integer:
         # The variance of integers from -r to r - 1 is r^2 / 3.

@@ -39,6 +39,8 @@ FACTS = (
     "has_consumer",
     "has_elementwise",
     "c_layout",
+    "results",
+    "result_bits",
 )
 
 
@@ -54,14 +56,17 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
-        "has_consumer": int(bool(problem.consumers) or problem.acc_type != problem.c_type),
+        "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
-        "has_elementwise": int(bool(problem.consumers) or (problem.accumulate and problem.acc_type != problem.c_type)),
+        "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
+        "results": 1 + len(problem.results),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
+    types = [problem.c_type, *(result.element_type for result in problem.results)]
+    facts["result_bits"] = min(map(bits_of_name, types))
     return facts
 
 
@@ -76,7 +81,13 @@ def type_facts(module: ir.Module) -> Facts:
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "batched": 0,
+        "results": 1,
+        "result_bits": 32,
     }
+    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    if outputs:
+        types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
+        facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts
@@ -98,6 +109,10 @@ def type_facts(module: ir.Module) -> Facts:
             rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
     return facts
+
+
+def _inputs(op: ir.Operation) -> int:
+    return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
 
 
 def _is_consumer(op: ir.Operation) -> bool:

@@ -11,6 +11,7 @@ from stepladder.payload import consumers, linalg_bodies
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse
+from stepladder.payload.results import Results
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
 
 
@@ -33,7 +34,7 @@ class Flow:
         as_buffers: memref arguments that linalg ops wrote.
         roles: argument number -> "a", "b" or "c".
         start: the argument that the accumulators start from, or None for zeros.
-        result: C's number, and the value or buffer that holds the result.
+        results: what is stored, and where.
         consumed: the scalar ops of elementwise ops on the product, in order; roundings alone are none.
         read: arguments that elementwise ops read -> the first op that does.
         copied: an elementwise op that only copies the product.
@@ -49,7 +50,7 @@ class Flow:
     as_buffers: set[int] = field(default_factory=set)
     roles: dict[int, str] = field(default_factory=dict)
     start: int | None = None
-    result: tuple[int, ir.Value] | None = None
+    results: Results = field(default_factory=Results)
     consumed: list[str] = field(default_factory=list)
     read: dict[int, ir.Operation] = field(default_factory=dict)
     copied: ir.Operation | None = None
@@ -72,11 +73,13 @@ class Flow:
                 self.values[argument] = content
         for op in (op.operation for op in blocks[0].operations):
             self._follow(op)
-        if self.result is None:
+        if not self.results.values:
             end = blocks[0].operations[len(blocks[0].operations) - 1]
             raise refuse(end, f"nothing takes the result of {self.matmul.name}: it must be returned or written to C")
-        c, value = self.result
+        c = self.results.choose_c({*self.read, self.start})
+        value = self.results.values[c]
         self.roles[c] = "c"
+        results = self.results.further(c, self.roles)
         operands = self._operands(arguments, c)
         self._check_arguments(arguments)
         name = (
@@ -88,9 +91,11 @@ class Flow:
         )
         c_type = str(ir.ShapedType(value.type).element_type)
         sums_type = str(ir.ShapedType(self.matmul.operands[2].type).element_type)
-        if self.copied is not None and not self.consumed and c_type == sums_type:
+        if self.copied is not None and not self.consumed and not results and c_type == sums_type:
             raise refuse(self.copied, f"{self.copied.name} copies the product and computes nothing of it")
-        return Form(c in self.read or c == self.start, self.roles, c_type, name, tuple(self.consumed), operands)
+        return Form(
+            c in self.read or c == self.start, self.roles, c_type, name, tuple(self.consumed), operands, results
+        )
 
     def _follow(self, op: ir.Operation) -> None:
         match op.name:
@@ -218,7 +223,7 @@ class Flow:
             raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be another")
         self._store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
-            self.result = (self._number(op.operands[2], op), op.operands[2])
+            self.results.note(self._number(op.operands[2], op), op.operands[2], op)
 
     def _round(self, op: ir.Operation) -> None:
         source, target = (self._content(operand, op) for operand in op.operands)
@@ -271,16 +276,14 @@ class Flow:
                 raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
-        if is_memref(output) and (self.result is None or self._number(output, op) != self.result[0]):
-            raise refuse(
-                op, f"{op.name} writes another buffer than linalg.matmul: a second result, and one is computed"
-            )
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
         computed = [name for name in body if name not in ("linalg.yield", "arith.constant")]
         self.consumed += computed
         self.copied = self.copied if computed else op
+        if is_memref(output):
+            self.results.note(self._number(output, op), output, op)
         self._store(op, Kind.CONSUMED, target)
 
     def _operands(self, arguments: list[ir.BlockArgument], c: int) -> tuple[EpilogueOperand, ...]:
@@ -307,29 +310,19 @@ class Flow:
             operands.append(EpilogueOperand(str(type_.element_type), tuple(type_.shape)))
         return tuple(operands)
 
-    def _used_once(self, value: ir.Value, op: ir.Operation) -> None:
-        """Refuses a value that other ops take beside the one given."""
-        if not is_memref(value) and len(list(value.uses)) != 1:
-            raise refuse(
-                op,
-                f"{self.values[value].kind.value} are used {len(list(value.uses))} times; they must go "
-                "to one place, the result",
-            )
-
     def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:
-        """Notes the result, argument or new argument `c`."""
+        """Notes a result, argument or new argument `c`."""
         if content.kind not in PRODUCT:
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
-        self._used_once(value, op)
-        if self.result is not None:
-            raise refuse(op, "a second result; a pipeline computes one")
+        if value in self.results.values.values():
+            raise refuse(op, "a value that is a result already is stored in a second place; each result is another")
         if content.argument not in (None, c):
             raise refuse(
                 op, f"the result begins in argument {content.argument} and ends in another place; both must be C"
             )
         if c in self.roles:
             raise refuse(op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; C must be another")
-        self.result = (c, value)
+        self.results.note(c, value, op)
 
     def _write(self, op: ir.Operation) -> None:
         source, target = op.operands
@@ -345,10 +338,25 @@ class Flow:
     def _return(self, op: ir.Operation) -> None:
         if not op.operands:
             return
-        if len(op.operands) > 1 or not isinstance(op.operands[0].type, ir.RankedTensorType):
-            raise refuse(op, f"the function returns {len(op.operands)} values: it must return one tensor, the product")
-        content = self._content(op.operands[0], op)
+        for operand in op.operands:
+            if not isinstance(operand.type, ir.RankedTensorType):
+                raise refuse(op, f"the function returns a value of type {operand.type}: it must return tensors")
         arguments = self.function.regions[0].blocks[0].arguments
+        if self.results.values:
+            raise refuse(op, "results are returned and written to buffers; it must be one of both")
+        if len(op.operands) > 1:
+            for place, operand in enumerate(op.operands):
+                content = self._content(operand, op)
+                if content.argument is not None:
+                    raise refuse(
+                        op,
+                        f"result {place} of {len(op.operands)} begins in argument {content.argument}",
+                        "accepted: several results that begin in a tensor.empty, or are written to buffers by "
+                        "bufferization.materialize_in_destination",
+                    )
+                self._take(op, operand, content, len(arguments) + place)
+            return
+        content = self._content(op.operands[0], op)
         if content.argument is not None and is_memref(arguments[content.argument]):
             raise refuse(
                 op,
@@ -361,7 +369,7 @@ class Flow:
         for number, argument in enumerate(arguments):
             if number in self.roles:
                 check_operand(argument, number)
-                if number in self.written and self.roles[number] != "c":
+                if number in self.written and number not in self.results.values:
                     raise refuse(
                         self.written[number], f"argument {number} is {self.roles[number].upper()} and is written"
                     )

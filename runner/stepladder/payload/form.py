@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from stepladder.mlir.bindings import ir
-from stepladder.runtime.problem import EpilogueOperand
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult
 
 
 class Kind(Enum):
@@ -53,6 +53,7 @@ class Form:
         c_type: element type of what the result is stored as.
         consumers: names of the scalar ops on the product, in order; none where it is only rounded.
         operands: element type and shape of "d0", "d1" and so on.
+        results: element type and shape of "r0", "r1" and so on, which are stored beside C.
         name: `buffers` for a matmul on memrefs; `normal` for buffers at the boundary and tensors inside; `tensors` for
             a function of which an argument or a result is a tensor.
     """
@@ -63,3 +64,4 @@ class Form:
     name: str
     consumers: tuple[str, ...] = ()
     operands: tuple[EpilogueOperand, ...] = ()
+    results: tuple[FurtherResult, ...] = ()

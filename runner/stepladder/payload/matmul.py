@@ -23,8 +23,9 @@ class PayloadMatmul:
 
     Attributes:
         problem: sizes, element types and layouts.
-        roles: number of a function argument -> "a", "b", "c", "ab" for one that is A and B, or "d0" and so on for
-            operands of the epilogue; a result that is returned becomes a new last argument.
+        roles: number of a function argument -> "a", "b", "c", "ab" for one that is A and B, "d0" and so on for
+            operands of the epilogue, "r0" and so on for results beside C; results that are returned become new last
+            arguments.
         form: `normal` for buffers at the function's boundary and tensors inside, `buffers`, or `tensors` (`rule.Form`);
             `recognized` for one that the front brings to the normal form.
         location: of the product's op, as `file:line:column`.
@@ -42,8 +43,6 @@ class PayloadMatmul:
 
 def find_matmul(module: ir.Module) -> PayloadMatmul:
     """Returns the one matmul of a payload, which holds nothing else (`payload.rule`), or what the front makes of it.
-
-    An f32 problem is multiplied on tensor cores in tf32, which pipelines do only where a knob allows it.
 
     Args:
         module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
@@ -151,13 +150,13 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         accumulate=form.accumulates,
         a_layout=a_map.layout,
         b_layout=b_map.layout,
-        compute_type="tf32" if a_type == "f32" else None,
         batch=batch[0] if batch else None,
         a_broadcast=a_map.is_broadcast,
         b_broadcast=b_map.is_broadcast,
         b_is_a="ab" in form.roles.values(),
         consumers=form.consumers,
         epilogue_operands=form.operands,
+        results=form.results,
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

@@ -50,6 +50,12 @@ class ElementType:
         """Largest relative error of rounding to nearest: 2^-precision, and 0 for integers."""
         return 0.0 if self.is_integer else 2.0**-self.precision
 
+    def poison(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns an array of a shape of what no right result is: NaN, or the smallest integer of the type."""
+        import numpy as np
+
+        return np.full(shape, np.iinfo(self.dtype).min if self.is_integer else np.nan, self.dtype)
+
     @property
     def exact_integers(self) -> int:
         """All integers up to this magnitude are exactly representable: 2^precision, one less for integers."""

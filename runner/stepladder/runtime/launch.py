@@ -27,6 +27,7 @@ class MatmulBuffers:
         a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and `problem.c_shape`.
         a_type, b_type, c_type: their element types.
         further: the buffers of what elementwise ops read, of `problem.epilogue_operands`.
+        results: the buffers of results beside C, of `problem.results`.
     """
 
     def __init__(self, device: Device, problem: Problem) -> None:
@@ -41,6 +42,9 @@ class MatmulBuffers:
         self.further = tuple(
             self._allocate(operand.shape, element_type(operand.element_type)) for operand in problem.epilogue_operands
         )
+        self.results = tuple(
+            self._allocate(result.shape, element_type(result.element_type)) for result in problem.results
+        )
         self._workspaces: dict[tuple[int, Workspace], Buffer] = {}
 
     def _allocate(self, shape: tuple[int, ...], element: ElementType) -> Buffer:
@@ -52,7 +56,7 @@ class MatmulBuffers:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            owned = (self.a, self.b, self.c, *self.further, *self._workspaces.values())
+            owned = (self.a, self.b, self.c, *self.further, *self.results, *self._workspaces.values())
             for buffer in {id(buffer): buffer for buffer in owned}.values():
                 buffer.free()
 
@@ -76,7 +80,7 @@ class MatmulBuffers:
             StepladderError: a TMA descriptor cannot be encoded.
         """
         manifest = bundle.manifest
-        buffers = dict(zip(self.problem.roles, (self.a, self.b, self.c, *self.further)))
+        buffers = dict(zip(self.problem.roles, (self.a, self.b, self.c, *self.further, *self.results)))
         buffers |= {
             role: self._workspace(number, workspace)
             for number, (role, workspace) in enumerate(zip(WORKSPACE_ROLES, manifest.workspaces))
@@ -140,5 +144,14 @@ class DeviceExecutor:
             Of the same shape: what C holds after it.
         """
         self.buffers.c.upload(c)
+        for buffer, result in zip(self.buffers.results, self.buffers.problem.results):
+            buffer.upload(element_type(result.element_type).poison(result.shape))
         self.enqueue()
         return self.buffers.c.download(c.shape, c.dtype)
+
+    def results(self) -> list[np.ndarray]:
+        """Returns what the results beside C hold after the last launch."""
+        return [
+            buffer.download(result.shape, element_type(result.element_type).dtype)
+            for buffer, result in zip(self.buffers.results, self.buffers.problem.results)
+        ]

@@ -8,11 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _EPILOGUE = "d"
+_RESULT = "r"
 
 
 def epilogue_role(number: int) -> str:
     """Returns the role of an operand of the epilogue: `d0`, `d1` and so on."""
     return f"{_EPILOGUE}{number}"
+
+
+def result_role(number: int) -> str:
+    """Returns the role of a result beside C: `r0`, `r1` and so on."""
+    return f"{_RESULT}{number}"
 
 
 def operand_of(role: str) -> str:
@@ -38,6 +44,14 @@ class EpilogueOperand:
 
 
 @dataclass(frozen=True)
+class FurtherResult:
+    """A result beside C that elementwise ops make of the product. A kernel writes it and does not read it."""
+
+    element_type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A matmul: C = AB + C in place (`accumulate`), or C = AB; A is m x k, B is k x n, C is m x n and row-major.
 
@@ -51,14 +65,15 @@ class Problem:
         accumulate: whether C is read as well as written.
         kind: always `matmul`.
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
-        compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
-            stands for `a_type`.
+        compute_type: type whose accuracy the products have: `a_type`, or `tf32` for f32 that loses bits. None, when
+            made, stands for `a_type`.
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
         b_is_a: whether A and B are one buffer, each in its own layout.
         consumers: names of the elementwise ops on the product, in order, beside its rounding to C's type. With them C
             is f(AB), or f(AB, C) where the kernel accumulates.
         epilogue_operands: what the elementwise ops read beside the product and C; roles `d0`, `d1` and so on.
+        results: what the elementwise ops make beside C; roles `r0`, `r1` and so on.
     """
 
     m: int
@@ -79,6 +94,7 @@ class Problem:
     b_is_a: bool = False
     consumers: tuple[str, ...] = ()
     epilogue_operands: tuple[EpilogueOperand, ...] = ()
+    results: tuple[FurtherResult, ...] = ()
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -88,6 +104,11 @@ class Problem:
     def sizes(self) -> str:
         """The extents as a message shows them: `128 x 256 x 64`, or `16 x 128 x 256 x 64` of a batch."""
         return " x ".join(str(size) for size in (self.batch, self.m, self.n, self.k) if size is not None)
+
+    @property
+    def has_epilogue(self) -> bool:
+        """Whether elementwise ops, or stores of several results, follow the product."""
+        return bool(self.consumers or self.results)
 
     @property
     def matmuls(self) -> int:
@@ -116,11 +137,24 @@ class Problem:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Roles of all operands: `a`, `b`, `c`, and those of the epilogue."""
-        return ("a", "b", "c", *(epilogue_role(number) for number in range(len(self.epilogue_operands))))
+        """Roles of all operands: `a`, `b`, `c`, those of the epilogue, and those of results beside C."""
+        return ("a", "b", "c", *self.epilogue_roles, *self.result_roles)
+
+    @property
+    def epilogue_roles(self) -> tuple[str, ...]:
+        """Roles of the operands of the epilogue."""
+        return tuple(epilogue_role(number) for number in range(len(self.epilogue_operands)))
+
+    @property
+    def result_roles(self) -> tuple[str, ...]:
+        """Roles of the results beside C."""
+        return tuple(result_role(number) for number in range(len(self.results)))
 
     def operand(self, role: str) -> Operand:
         """Returns the operand of a role, one of `roles`."""
+        if role.startswith(_RESULT):
+            result = self.results[int(role.removeprefix(_RESULT))]
+            return Operand(result.element_type, result.shape, "write")
         if role not in "abc":
             given = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
             return Operand(given.element_type, given.shape, "read")
@@ -156,11 +190,16 @@ class Problem:
         )
 
     def _describe_epilogue(self) -> str:
+        results = ", ".join(
+            f"{role.upper()} ({'x'.join(map(str, (*result.shape, result.element_type)))})"
+            for role, result in zip(self.result_roles, self.results)
+        )
+        results = f", also stores {results}" if results else ""
         if not self.consumers:
-            return ""
+            return results
         names = ", ".join(name.split(".")[1] for name in self.consumers)
         operands = ", ".join(
             f"{epilogue_role(number).upper()} ({'x'.join(map(str, (*operand.shape, operand.element_type)))})"
             for number, operand in enumerate(self.epilogue_operands)
         )
-        return f", f: {names}" + (f" with {operands}" if operands else "")
+        return f", f: {names}" + (f" with {operands}" if operands else "") + results

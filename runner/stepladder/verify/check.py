@@ -37,7 +37,7 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify import arrays
 from stepladder.verify.comparison import compare_exact, compare_launches, compare_random
-from stepladder.verify.epilogue_comparison import compare_epilogue
+from stepladder.verify.epilogue_comparison import compare_results
 from stepladder.verify.inputs import EXACT_C, Further, Operands, exact_inputs, further_inputs, initial_c, random_inputs
 from stepladder.verify.report import CheckReport
 
@@ -60,6 +60,11 @@ class Executor(Protocol):
 
     def launch(self, c: np.ndarray) -> np.ndarray:
         """Runs the kernel once with C holding `c` (`problem.c_shape`) and returns what C holds afterwards."""
+        ...
+
+    def results(self) -> list[np.ndarray]:
+        """Returns what the results beside C, `problem.results`, hold after the last launch. Before it they hold what no
+        right result is."""
         ...
 
 
@@ -90,19 +95,20 @@ def check_matmul(
         (problem.b_shape, problem.b_type),
         ((3, *problem.c_shape), problem.c_type),
         *((operand.shape, operand.element_type) for operand in problem.epilogue_operands),
+        *(((3, *result.shape), result.element_type) for result in problem.results),
     )
     held = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
     operands, further, outputs = _launch_random(problem, executor, seed, constants or {})
-    if problem.consumers:
-        random = compare_epilogue("random", problem, reference, operands, further, outputs[0], backend)
+    if problem.has_epilogue:
+        random = compare_results("random", problem, reference, operands, further, outputs[0], backend)
     elif element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
-        random = compare_exact("random", "float64", problem, reference, operands, outputs[0], backend)
+        random = compare_exact("random", "float64", problem, reference, operands, outputs[0][0], backend)
     else:
-        random = compare_random(problem, reference, operands, outputs[0], backend)
-    return [check_exact(problem, reference, executor, seed, ordinal), random, compare_launches(*outputs)]
+        random = compare_random(problem, reference, operands, outputs[0][0], backend)
+    return [check_exact(problem, reference, executor, seed, ordinal), random, _compare_launches(*outputs)]
 
 
 def check_exact(problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
@@ -114,10 +120,10 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     a, b, c = exact_inputs(problem, seed)
     further = further_inputs(problem, seed)
     executor.load(a, b, *further)
-    if problem.consumers:
+    if problem.has_epilogue:
         backend = arrays.choose(problem.flops, ordinal)
-        got = executor.launch(initial_c(problem, c))
-        return compare_epilogue("exact", problem, reference, (a, b, c), further, got, backend)
+        got = _launch(problem, executor, c)
+        return compare_results("exact", problem, reference, (a, b, c), further, got, backend)
     # Below 2^24 in magnitude, float32 has the sums of one product exactly, at twice the speed.
     names = reference.operations()
     is_one_product = _SUMS.issuperset(names) and sum(map(names.count, ("arith.mulf", "arith.muli"))) == 1
@@ -135,10 +141,22 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
 
 def _launch_random(
     problem: Problem, executor: Executor, seed: int, constants: Mapping[str, np.ndarray]
-) -> tuple[Operands, Further, list[np.ndarray]]:
-    """Returns random operands, or constant ones, those of elementwise ops, and what C holds after two launches."""
+) -> tuple[Operands, Further, list[list[np.ndarray]]]:
+    """Returns random operands, or constant ones, those of elementwise ops, and the results of two launches, C first."""
     a, b, c = random_inputs(problem, seed)
     a, b = constants.get("a", a), constants.get("a" if problem.b_is_a else "b", b)
     further = further_inputs(problem, seed)
     executor.load(a, b, *further)
-    return (a, b, c), further, [executor.launch(initial_c(problem, c)) for _ in range(2)]
+    return (a, b, c), further, [_launch(problem, executor, c) for _ in range(2)]
+
+
+def _launch(problem: Problem, executor: Executor, c: np.ndarray) -> list[np.ndarray]:
+    """Returns what C and the results beside it hold after a launch."""
+    got = executor.launch(initial_c(problem, c))
+    return [got, *(executor.results() if problem.results else ())]
+
+
+def _compare_launches(first: list[np.ndarray], second: list[np.ndarray]) -> CheckReport:
+    """Compares the bits of all results of two launches; the report is of the first that differs, or of C."""
+    reports = [compare_launches(*pair) for pair in zip(first, second, strict=True)]
+    return next((report for report in reports if not report.passed), reports[0])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Problem, epilogue_role, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
@@ -23,6 +24,10 @@ def inputs_by_number(
     a, b, c = operands
     stored = {"a": a, "b": b, "c": initial_c(problem, c)}
     stored |= {epilogue_role(number): array for number, array in enumerate(further)}
+    stored |= {
+        role: element_type(result.element_type).poison(result.shape)
+        for role, result in zip(problem.result_roles, problem.results)
+    }
     shapes = [argument.shape for argument in reference.arguments]
     return {
         number: stored[operand_of(role)].reshape(shapes[number])
@@ -38,11 +43,11 @@ def _evaluation(
     return Evaluation(reference, inputs_by_number(problem, reference, operands), backend, wide)
 
 
-def rows_of(evaluation: Evaluation, value: int, problem: Problem, rows: slice) -> Array:
-    """Returns rows of the matrix that the reference computes, of which a payload may have split the dimensions."""
-    if evaluation.shape(value) == problem.c_shape:
+def rows_of(evaluation: Evaluation, value: int, shape: tuple[int, ...], rows: slice) -> Array:
+    """Returns rows of a result of a shape that the reference computes, of which a payload may have split dimensions."""
+    if evaluation.shape(value) == shape:
         return evaluation.rows(value, rows)
-    return evaluation.whole(value).reshape(problem.c_shape)[rows]
+    return evaluation.whole(value).reshape(shape)[rows]
 
 
 def compare_random(
@@ -64,8 +69,8 @@ def compare_random(
     b_squared = None if _has_matrices(problem, "b") else backend.load(b, "float32") ** 2
     report = CheckReport("random", True, got.size, reference=backend.name)
     error_squared = reference_squared = largest = 0.0
-    for rows in row_blocks(problem):
-        expected = rows_of(evaluation, reference.output("c"), problem, rows)
+    for rows in row_blocks(problem.c_shape):
+        expected = rows_of(evaluation, reference.output("c"), problem.c_shape, rows)
         a_block = a[rows] if problem.batch is None or _has_matrices(problem, "a") else a
         squared = backend.load(b[rows], "float32") ** 2 if b_squared is None else b_squared
         scale = backend.load(a_block, "float32") ** 2 @ squared
@@ -110,9 +115,9 @@ def compare_exact(
     xp = backend.xp
     evaluation = _evaluation(problem, reference, operands, backend, wide)
     report = CheckReport(check, True, got.size, reference=backend.name)
-    for rows in row_blocks(problem):
+    for rows in row_blocks(problem.c_shape):
         # Integers of i32 are exact in float64.
-        expected = backend.cast(rows_of(evaluation, reference.output("c"), problem, rows), "float64")
+        expected = backend.cast(rows_of(evaluation, reference.output("c"), problem.c_shape, rows), "float64")
         # Not in float32, which would round a wrong i32, perhaps to the right one.
         values = backend.load(got[rows], "float64")
         count_mismatches(report, ~(values == expected), values, expected, xp.abs(values - expected), rows, backend)
@@ -165,10 +170,10 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
     return report
 
 
-def row_blocks(problem: Problem) -> Iterator[slice]:
-    """Yields blocks along C's first dimension, of rows or of the batch's matrices, of about 2^25 elements: memory for
-    temporaries is bounded, and products stay large."""
-    extent, *others = problem.c_shape
+def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yields blocks along a result's first dimension, of rows or of matrices of a batch, of about 2^25 elements: memory
+    for temporaries is bounded, and products stay large."""
+    extent, *others = shape
     count = max(1, (1 << 25) // math.prod(others))
     for start in range(0, extent, count):
         yield slice(start, min(start + count, extent))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,16 +19,47 @@ from stepladder.verify.structured_evaluation import Region
 from stepladder.verify.tolerance import Tolerance
 
 
+def compare_results(
+    check: str,
+    problem: Problem,
+    reference: Program,
+    operands: Operands,
+    further: Further,
+    got: Sequence[np.ndarray],
+    backend: NumPyArrays,
+) -> CheckReport:
+    """Compares all results of a kernel with the reference; arguments as for `compare_epilogue`.
+
+    Args:
+        got: C and `problem.results`, in this order.
+
+    Returns:
+        The first report that fails, or that of C; with the elements of all results.
+    """
+    reports = [
+        compare_epilogue(check, problem, reference, operands, further, role, array, backend)
+        for role, array in zip(("c", *problem.result_roles), got, strict=True)
+    ]
+    chosen = next((number for number, report in enumerate(reports) if not report.passed), 0)
+    report = reports[chosen]
+    if chosen:
+        report.check = f"{check}, {problem.result_roles[chosen - 1].upper()}"
+    report.elements = sum(each.elements for each in reports)
+    report.unknown = sum(each.unknown for each in reports)
+    return report
+
+
 def compare_epilogue(
     check: str,
     problem: Problem,
     reference: Program,
     operands: Operands,
     further: Further,
+    role: str,
     got: np.ndarray,
     backend: NumPyArrays,
 ) -> CheckReport:
-    """Compares a result with the reference in float64, within the errors that a right kernel can have.
+    """Compares one result with the reference in float64, within the errors that a right kernel can have.
 
     Sums of the exact check, and integers, have none; the product of the random check has those of `Tolerance`. A kernel
     may start from zeros and add C, or another matrix, to the sums: that rounds once. The ops after the product carry
@@ -40,7 +72,8 @@ def compare_epilogue(
         reference: what the kernel must compute.
         operands: A, B, and what C holds before the launch, as stored.
         further: operands of the elementwise ops.
-        got: C after the launch.
+        role: of the result: `c`, `r0` and so on.
+        got: what its buffer holds after the launch.
         backend: computes the reference.
     """
     xp = backend.xp
@@ -68,11 +101,12 @@ def compare_epilogue(
     report = CheckReport(check, True, got.size, reference=backend.name)
     totals = {"error": 0.0, "usual": 0.0, "reference": 0.0}
     largest, compared = 0.0, 0
-    c = reference.output("c")
-    for rows in row_blocks(problem):
+    result = reference.output(role)
+    shape = problem.operand(role).shape
+    for rows in row_blocks(shape):
         with np.errstate(all="ignore"):
-            expected = rows_of(bounded, c, problem, rows)
-            bound, other = (each.error_of_rows(c, rows, problem.c_shape) for each in (bounded, usual))
+            expected = rows_of(bounded, result, shape, rows)
+            bound, other = (each.error_of_rows(result, rows, shape) for each in (bounded, usual))
             values = backend.load(got[rows], "float64")
             error = xp.abs(values - expected)
         # Nothing is known of elements whose values can leave their type, or have none.

@@ -149,7 +149,7 @@ def _scaled(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
 
     There activations bend, and exponentials stay in range. The factors are powers of two: sums that are exact stay so.
     """
-    if not problem.consumers or element_type(problem.a_type).is_integer:
+    if not problem.has_epilogue or element_type(problem.a_type).is_integer:
         return a, b
     exponent = round(math.log2(problem.k) / 2)
     return a * np.asarray(2.0 ** -(exponent // 2), a.dtype), b * np.asarray(2.0 ** -(exponent - exponent // 2), b.dtype)

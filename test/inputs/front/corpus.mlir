@@ -71,7 +71,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of i8
-// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
@@ -119,7 +119,7 @@ func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> 
 // -----
 
 // matmul of f32
-// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (tf32 products, f32 accumulation); on none
+// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync
 func.func @f(%A: tensor<32x96xf32>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -155,7 +155,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> 
 // -----
 
 // matmul of fp8
-// computes: C = AB, 32 x 64 x 64, f8E4M3FN x f8E4M3FN -> f32 (f32 accumulation); on none
+// computes: C = AB, 32 x 64 x 64, f8E4M3FN x f8E4M3FN -> f32 (f32 accumulation); on wgmma
 func.func @f(%A: tensor<32x64xf8E4M3FN>, %B: tensor<64x64xf8E4M3FN>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>

@@ -28,7 +28,9 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_n * c_bits % 256 == 0",
          message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
         {condition = "n * c_bits % 128 == 0",
-         message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"}
+         message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"},
+        {condition = "results == 1 or block_n * result_bits % 256 == 0 and n * result_bits % 128 == 0",
+         message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes, of its tile of 32 bytes"}
       ]} {
     "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64,
       knobs = {stages = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()

@@ -38,7 +38,7 @@ class Outlined:
         row, column: where in it the warp's product begins.
         rows, columns: extents of the warp's product.
         elementwise: the op, on the operands of the call.
-        c: the warp's tile of C.
+        outputs: the warp's tiles of C and of the results beside it.
     """
 
     call: ir.Operation
@@ -49,7 +49,7 @@ class Outlined:
     rows: int
     columns: int
     elementwise: Elementwise
-    c: ir.Value
+    outputs: list[ir.Value]
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases call and function, after other ops have replaced them."""
@@ -71,7 +71,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
     rows, columns = ir.MemRefType(generic.operands[0].type).shape
     elementwise = Elementwise(generic, [tile, *others])
     return Outlined(
-        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, others[-1]
+        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, elementwise.outputs
     )
 
 
@@ -82,7 +82,7 @@ def is_elementwise(op: ir.Operation) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
     outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
     identity = ir.AffineMap.get_identity(2)
-    return outputs == 1 and maps[0] == identity and maps[-1] == identity
+    return all(map_ == identity for map_ in (maps[0], *maps[-outputs:]))
 
 
 def computes(op: ir.Operation) -> bool:
@@ -104,30 +104,46 @@ class Elementwise:
 
     def __init__(self, op: ir.Operation, operands: Sequence[ir.Value] | None = None) -> None:
         if not is_elementwise(op):
-            raise Refusal(op, "expected an elementwise op on the product, with C as its one result")
+            raise Refusal(op, "expected an elementwise op on the product, with results of its shape")
         self.op = op
         self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
+        self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
 
-    def compute(self, sums: ir.Value, position: Position) -> ir.Value:
-        """Returns the op's result for a vector of the product, or for one element of it, at the insertion point.
+    def compute(self, sums: ir.Value, position: Position, results: Sequence[int] | None = None) -> list[ir.Value]:
+        """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
         Args:
             sums: a vector of rank 1, or a number, of the product.
             position: of its elements, all inside of C.
+            results: which are computed; all if None.
         """
+        needed = self._needed(results)
         width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
         for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
-            if list(argument.uses):
+            if argument in needed:
                 values[argument] = _load(operand, map_, position, width)
         for inner in operations_of(self.body):
-            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
             if inner.name == "linalg.yield":
-                return operands[0]
+                chosen = range(len(inner.operands)) if results is None else results
+                yielded = [inner.operands[number] for number in chosen]
+                return [values[value] if value in values else self._constant(value, width) for value in yielded]
+            if inner.results[0] not in needed:
+                continue
+            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
             values[inner.results[0]] = _create(inner, operands, width)
         raise Refusal(self.op, "expected a body that ends in linalg.yield")
+
+    def _needed(self, results: Sequence[int] | None) -> set[ir.Value]:
+        """Returns the values of the body that some of its results depend on."""
+        *inner, end = operations_of(self.body)
+        needed = set(end.operands if results is None else [end.operands[number] for number in results])
+        for op in reversed(inner):
+            if op.results[0] in needed:
+                needed |= set(op.operands)
+        return needed
 
     def _constant(self, value: ir.Value, width: int | None) -> ir.Value:
         """Returns copies of a constant from outside of the body."""

@@ -103,7 +103,7 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
                 accepted = "a copy, an addition or an elementwise linalg.generic of the product"
                 raise Refusal(consumer, f"expected {accepted} as epilogue, found {consumer.name}")
             elementwise = Elementwise(consumer) if computes(consumer) else None
-        c_tile = consumer.operands[len(consumer.operands) - 1]
+        c_tile = consumer.operands[len(consumer.operands) - 1] if elementwise is None else elementwise.outputs[0]
         found.append(Epilogue(store, consumer, tile, c_tile, accumulates, elementwise))
     return found
 

@@ -43,8 +43,9 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
             row, column = list(store.operands)[_INDICES:]
             with ir.InsertionPoint(found.call), store.location:
                 position = Position(arith.subi(row, found.row), arith.subi(column, found.column))
-                value = found.elementwise.compute(store.operands[_VALUE], position)
-                memory.store_vector(value, found.c, position.row, position.column)
+                results = found.elementwise.compute(store.operands[_VALUE], position)
+                for value, output in zip(results, found.outputs):
+                    memory.store_vector(value, output, position.row, position.column)
             computed += 1
         rewriter.erase_op(store)
     if not computed:

@@ -1,7 +1,7 @@
 """`tc.direct_store_epilogue`: stores the accumulators from registers to C."""
 
 from stepladder.extension.lib import epilogue, fragment_order, launches, memory
-from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.arithmetic import add, index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Position
@@ -44,7 +44,7 @@ def _write(value: ir.Value, found: Epilogue, c_tile: ir.Value, row: ir.Value, co
         old = ir.Operation.create(
             f"{dialect}.load", results=[value.type], operands=[c_tile, row, column], attributes=attributes
         ).results[0]
-        value = arith.addf(old, value)
+        value = add(old, value)
     ir.Operation.create(f"{dialect}.store", operands=[value, c_tile, row, column], attributes=attributes)
 
 
@@ -82,23 +82,26 @@ def _store_at(
     """
     if _rows_take_pairs(found.c_tile):
         with create_if_below(column, columns):
-            _write(_computed(fragment.pair(*position), found, row, column), found, found.c_tile, row, column)
+            for value, tile in _computed(fragment.pair(*position), found, row, column):
+                _write(value, found, tile, row, column)
         return
     for side in range(PAIR):
         own = arith.addi(column, index(side)) if side else column
         with create_if_below(own, columns):
             pair = fragment.pair(*position)
             element = memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
-            element = _computed(element, found, row, own)
-            if transposed is None:
-                _write(element, found, found.c_tile, row, own)
-            else:
-                _write(element, found, transposed, own, row)
+            for value, tile in _computed(element, found, row, own):
+                if transposed is None:
+                    _write(value, found, tile, row, own)
+                else:
+                    _write(value, found, transposed, own, row)
 
 
-def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> ir.Value:
-    """Returns what is stored for a pair or one element of the accumulator."""
-    return value if found.elementwise is None else found.elementwise.compute(value, Position(row, column))
+def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
+    """Returns what is stored for a pair or one element of the accumulator, each with the tile that it goes to."""
+    if found.elementwise is None:
+        return [(value, found.c_tile)]
+    return list(zip(found.elementwise.compute(value, Position(row, column)), found.elementwise.outputs))
 
 
 def _store_in_fragment_order(found: Epilogue) -> None:

@@ -49,7 +49,8 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
             row = arith.divui(number, per_row)
             column = arith.muli(arith.remui(number, per_row), index(width))
             value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
-            value = found.elementwise.compute(value, Position(row, column))
-            memory.store_vector(value, found.c, row, column)
+            computed = found.elementwise.compute(value, Position(row, column))
+            for result, output in zip(computed, found.outputs):
+                memory.store_vector(result, output, row, column)
             affine.yield_([])
     found.erase(rewriter)

@@ -1,22 +1,25 @@
 """`tc.normalize_consumer`: brings the elementwise op on a product to the form that the epilogues compute."""
 
+from dataclasses import dataclass
+
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_named_op
-from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
 
 
 class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
-    """Brings the one `linalg.generic` that consumes a matmul, or a batch, to the form that the epilogues compute.
+    """Brings the `linalg.generic` ops that consume a matmul, or a batch, to the form that the epilogues compute.
 
-    In this form the product is its first operand, its destination is C, and what C held before is read from the
-    destination. A product that starts from a tensor instead of zeros starts from zeros, and the consumer adds the
+    In this form one op makes all results: the product is its first operand, its destinations are C and the results
+    beside it, and what C held before is read from the destination. Ops that two results, or an op and C, are made of
+    are computed once. A product that starts from a tensor instead of zeros starts from zeros, and the consumer adds the
     tensor: the epilogue reads each of its elements once, as it does the other operands.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
-    Refuses: elementwise ops that were not fused into one.
+    Refuses: ops between the product and the results that are not elementwise.
     """
 
     target: Handle
@@ -50,11 +53,11 @@ class _Consumer:
 
     Args:
         sums: the product.
-        c: C's tensor.
+        destinations: the tensors of C and of the results beside it.
     """
 
-    def __init__(self, sums: ir.Value, c: ir.Value) -> None:
-        self.c = c
+    def __init__(self, sums: ir.Value, destinations: list[ir.Value]) -> None:
+        self.destinations = destinations
         self.identity = ir.AffineMap.get_identity(ir.ShapedType(sums.type).rank)
         self.operands = [sums]
         self.maps = [self.identity]
@@ -62,7 +65,7 @@ class _Consumer:
     def place(self, operand: ir.Value, map_: ir.AffineMap) -> int | None:
         """Returns which input an operand is; None for C, which is read from the destination."""
         buffer = _buffer_of(operand)
-        if buffer is not None and buffer == defining_op(self.c).operands[0] and map_ == self.identity:
+        if buffer is not None and buffer == defining_op(self.destinations[0]).operands[0] and map_ == self.identity:
             return None
         for place, (known, known_map) in enumerate(zip(self.operands, self.maps)):
             if known == operand and known_map == map_:
@@ -74,15 +77,15 @@ class _Consumer:
     def create(self) -> tuple[ir.Operation, ir.Block]:
         """Returns the op, at the insertion point, and the block of its body, which is empty."""
         iterator = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        maps = [ir.AffineMapAttr.get(map_) for map_ in (*self.maps, self.identity)]
+        maps = [ir.AffineMapAttr.get(map_) for map_ in (*self.maps, *[self.identity] * len(self.destinations))]
         generic = ir.Operation.create(
             "linalg.generic",
-            results=[self.c.type],
-            operands=[*self.operands, self.c],
+            results=[destination.type for destination in self.destinations],
+            operands=[*self.operands, *self.destinations],
             attributes={
                 "indexing_maps": ir.ArrayAttr.get(maps),
                 "iterator_types": ir.ArrayAttr.get([iterator] * self.identity.n_dims),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(self.operands), 1]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(self.operands), len(self.destinations)]),
             },
             regions=1,
         )
@@ -91,31 +94,138 @@ class _Consumer:
         return generic, block
 
 
+def _composed(map_: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:
+    """Returns the map of an operand of an op, of which the map of the result is `outer`."""
+    results = [outer.results[item.position] if isinstance(item, ir.AffineDimExpr) else item for item in map_.results]
+    return ir.AffineMap.get(outer.n_dims, 0, results)
+
+
+@dataclass
+class _Inlined:
+    """An old consumer as it is read, by `map_`, in the new one.
+
+    Attributes:
+        op: the old consumer.
+        reads: by number of an argument of its body, the new input, what another op makes, or None for C.
+    """
+
+    op: ir.Operation
+    reads: "dict[int, int | _Inlined | None]"
+
+
+class _Inliner:
+    """Puts the bodies of the old consumers into that of the new one, each as often as it is read by another map.
+
+    Args:
+        consumer: the new one.
+        old: the old ones.
+    """
+
+    def __init__(self, consumer: _Consumer, old: list[ir.Operation]) -> None:
+        self.consumer = consumer
+        self.old = old
+        self._inlined: dict[tuple[ir.Operation, str], _Inlined] = {}
+        self._made: dict[int, ir.Value] = {}
+
+    def read(self, value: ir.Value, map_: ir.AffineMap) -> int | _Inlined | None:
+        """Returns what a tensor is in the new consumer."""
+        op = producer(value)
+        if op is None or op not in self.old:
+            return self.consumer.place(value, map_)
+        key = op, str(map_)
+        if key not in self._inlined:
+            maps = [_composed(ir.AffineMapAttr(item).value, map_) for item in op.attributes["indexing_maps"]]
+            self._inlined[key] = _Inlined(
+                op,
+                {
+                    argument.arg_number: self.read(operand, operand_map)
+                    for argument, operand, operand_map in zip(op.regions[0].blocks[0].arguments, op.operands, maps)
+                    if list(argument.uses)
+                },
+            )
+        return self._inlined[key]
+
+    def emit(self, read: int | _Inlined | None, arguments: dict[int | None, ir.Value]) -> ir.Value:
+        """Creates the ops that make a value, at the insertion point; returns it.
+
+        Args:
+            read: what it is.
+            arguments: of the new body, by number of the input; C's is None's.
+        """
+        if not isinstance(read, _Inlined):
+            return arguments[read]
+        if id(read) in self._made:
+            return self._made[id(read)]
+        values: dict[ir.Value, ir.Value] = {}
+        body = read.op.regions[0].blocks[0]
+        for argument in body.arguments:
+            if argument.arg_number in read.reads:
+                values[argument] = self.emit(read.reads[argument.arg_number], arguments)
+        *inner, end = operations_of(body)
+        for op in inner:
+            copy = ir.Operation.create(
+                op.name,
+                results=[result.type for result in op.results],
+                operands=[values.get(operand, operand) for operand in op.operands],
+                attributes=attributes_of(op),
+                loc=op.location,
+            )
+            values |= zip(op.results, copy.results)
+        self._made[id(read)] = values.get(end.operands[0], end.operands[0])
+        return self._made[id(read)]
+
+
+def _stores(payload: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops that store the results: that of C, whose buffer is read or is the first argument, first."""
+    stores = walk(payload, "bufferization.materialize_in_destination")
+    stores.sort(key=lambda store: ir.BlockArgument(_argument_of(store.operands[1])).arg_number)
+    if len(stores) < 2:
+        return stores
+    return sorted(stores, key=lambda store: not _is_read(_argument_of(store.operands[1])))
+
+
+def _argument_of(buffer: ir.Value) -> ir.Value:
+    """Returns the argument that a buffer is a view of."""
+    view = producer(buffer)
+    while view is not None:
+        buffer = view.operands[0]
+        view = producer(buffer)
+    return buffer
+
+
+def _is_read(buffer: ir.Value) -> bool:
+    """Tells whether a tensor of a buffer is more than what results start from."""
+    return any(_is_read_by(use) for op in users_of(buffer) for result in op.results for use in result.uses)
+
+
+def _is_read_by(use: ir.OpOperand) -> bool:
+    op = use.owner.operation
+    if op.name in MATMULS:
+        return True
+    if op.name == "bufferization.to_tensor" or op.name.startswith("memref."):
+        return any(_is_read_by(inner) for result in op.results for inner in result.uses)
+    return op.name == "linalg.generic" and bool(list(op.regions[0].blocks[0].arguments[use.operand_number].uses))
+
+
 @transform_op(NormalizeConsumer)
 def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: Rewriter) -> None:
-    """Rewrites the consumer of the one matmul below `payload`; see the op."""
+    """Rewrites the consumers of the one matmul below `payload`; see the op."""
     matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
-    if len(matmuls) != 1 or not generics:
+    stores = _stores(payload)
+    if len(matmuls) != 1 or not (generics or len(stores) > 1):
         return
-    if len(generics) != 1:
-        raise Refusal(
-            generics[0], f"{len(generics)} elementwise ops are left of those on the product: they must fuse into one"
-        )
-    (matmul,), (old,) = matmuls, generics
-    store = walk(payload, "bufferization.materialize_in_destination")[0]
+    (matmul,) = matmuls
     sums = matmul.results[0]
-    if sums not in list(old.operands) or store.operands[0] != old.results[0]:
-        raise Refusal(old, f"expected one elementwise op between {matmul.name} and C")
+    last = walk(payload, "bufferization.materialize_in_destination")[-1] if len(stores) > 1 else generics[-1]
+    for store in stores:
+        maker = producer(store.operands[0])
+        if maker is None or (maker not in generics and maker != matmul):
+            raise Refusal(store, f"expected elementwise ops between {matmul.name} and what is stored")
 
-    # Which input of the new consumer, or C (None), each argument of the old body is.
-    consumer = _Consumer(sums, _destination_tensor(old, store.operands[1]))
-    body = old.regions[0].blocks[0]
-    maps = [ir.AffineMapAttr(attribute).value for attribute in old.attributes["indexing_maps"]]
-    places = {
-        argument.arg_number: consumer.place(operand, map_)
-        for argument, operand, map_ in zip(body.arguments, old.operands, maps)
-        if list(argument.uses)
-    }
+    # Which input of the new consumer, or C (None), each argument of the old bodies is.
+    consumer = _Consumer(sums, [_destination_tensor(last, store.operands[1]) for store in stores])
+    inliner = _Inliner(consumer, generics)
+    reads = [inliner.read(store.operands[0], consumer.identity) for store in stores]
     start = matmul.operands[2]
     begins = producer(start)
     is_from_zeros = begins is not None and begins.name == "linalg.fill"
@@ -124,19 +234,19 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
         with ir.InsertionPoint(matmul), matmul.location:
             matmul.operands[2] = _zeros(matmul)
 
-    with ir.InsertionPoint(old), old.location:
+    with ir.InsertionPoint(last), last.location:
         generic, block = consumer.create()
-    arguments: list[ir.Value] = list(block.arguments)
-    values = dict(enumerate(arguments))
-    if not is_from_zeros:
-        with ir.InsertionPoint(block), old.location:
-            add = arith.addi if isinstance(arguments[0].type, ir.IntegerType) else arith.addf
-            values[0] = add(arguments[0], arguments[-1 if summand is None else summand])
-    for argument in body.arguments:
-        if argument.arg_number in places:
-            place = places[argument.arg_number]
-            argument.replace_all_uses_with(arguments[-1] if place is None else values[place])
-    for inner in operations_of(body):
-        block.append(inner)
-    old.results[0].replace_all_uses_with(generic.results[0])
-    rewriter.erase_op(old)
+    values: dict[int | None, ir.Value] = dict(enumerate(block.arguments))
+    values[None] = block.arguments[len(consumer.operands)]
+    with ir.InsertionPoint(block), last.location:
+        if not is_from_zeros:
+            add = arith.addi if isinstance(values[0].type, ir.IntegerType) else arith.addf
+            values[0] = add(values[0], values[summand])
+        made = [inliner.emit(read, values) for read in reads]
+        ir.Operation.create("linalg.yield", operands=made)
+    for place, store in reversed(list(enumerate(stores))):
+        store.operands[0] = generic.results[place]
+        if len(stores) > 1:
+            store.move_after(generic)
+    for old in reversed(generics):
+        rewriter.erase_op(old)

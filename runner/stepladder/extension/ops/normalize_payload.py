@@ -9,8 +9,8 @@ from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 class NormalizePayload(Tc.Operation, name="normalize_payload"):
     """Converts a matmul function to memref arguments and linalg ops on tensors.
 
-    The op accepts a function on memrefs, whose `linalg.matmul` writes C in place; a function on tensors with a result,
-    which is written to the argument that the accumulator is initialized from, or to a new last argument if there is
+    The op accepts a function on memrefs, whose `linalg.matmul` writes C in place; a function on tensors with results,
+    which are written to the argument that the accumulator is initialized from, or to new last arguments if there is
     none; and the normal form: `bufferization.to_tensor` of memref arguments, ops on tensors, and
     `bufferization.materialize_in_destination`. Arguments of the normal form may be tensors too, which become buffers.
 
@@ -106,9 +106,12 @@ def _bufferize_boundary(func: ir.Operation) -> None:
     if not returned and not any(isinstance(a.type, ir.RankedTensorType) for a in body.arguments):
         return
     stores = walk(func, "bufferization.materialize_in_destination")
-    if [isinstance(value.type, ir.RankedTensorType) for value in returned] != ([] if stores else [True]):
-        raise Refusal(func, "a function on tensors returns one tensor, the product")
-    origin = _initial_value(returned[0]) if returned else None
+    are_tensors = all(isinstance(value.type, ir.RankedTensorType) for value in returned)
+    if len(returned) > 1 and any(producer(value) is None for value in returned):
+        raise Refusal(func, "a function on tensors returns an argument beside another tensor")
+    if not are_tensors or bool(returned) == bool(stores):
+        raise Refusal(func, "a function on tensors returns tensors, which are made of the product")
+    origin = _initial_value(returned[0]) if len(returned) == 1 else None
 
     arguments = list(body.arguments)
     destination: ir.Value | None = None
@@ -123,12 +126,14 @@ def _bufferize_boundary(func: ir.Operation) -> None:
         argument.replace_all_uses_except(tensor, defining_op(tensor))
         if written:
             destination = argument
-    if destination is None and returned:
-        type_ = ir.RankedTensorType(returned[0].type)
-        destination = body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type), func.location)
-    if returned and destination is not None:
+    destinations = [] if destination is None else [destination]
+    for value in returned[len(destinations) :]:
+        type_ = ir.RankedTensorType(value.type)
+        destinations.append(body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type), func.location))
+    if returned:
         with ir.InsertionPoint(terminator), terminator.location:
-            _materialize(terminator.operands[0], destination)
+            for value, buffer in zip(list(terminator.operands), destinations):
+                _materialize(value, buffer)
             ir.Operation.create("func.return")
         terminator.operation.erase()
     for name, count in (("arg_attrs", len(body.arguments)), ("res_attrs", 0)):

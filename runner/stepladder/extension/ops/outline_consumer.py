@@ -13,9 +13,9 @@ class OutlineConsumer(Tc.Operation, name="outline_consumer"):
     """Moves the `linalg.generic` that consumes a warp's product to a private function, and calls it in its place.
 
     The function takes the block's tile of the product and the row and the column at which the warp's begins, and then
-    the other operands of the op, and returns the last, C's tile. In the launch, the tile has no view, behind which
-    upstream's hoisting of transfers expects accesses to the accumulators, and no arithmetic on numbers, at which
-    `convert-vector-to-gpu` fails.
+    the other operands of the op, and returns the last, the tiles that the op writes. In the launch, the tile has no
+    view, behind which upstream's hoisting of transfers expects accesses to the accumulators, and no arithmetic on
+    numbers, at which `convert-vector-to-gpu` fails.
     `tc.compute_on_fragments` and `tc.map_consumer_to_lanes` replace the call.
 
     Operands: a handle to the module.
@@ -43,13 +43,14 @@ def outline_consumer(payload: ir.Operation, op: OutlineConsumer, rewriter: Rewri
     operands = [tile.results[0], *begin, *list(generic.operands)[1:]]
     name = memory.unique_symbol(payload, "consumer")
     types = [operand.type for operand in operands]
+    outputs = len(generic.regions[0].blocks[0].operations[-1].operands)
     with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), generic.location:
         function = ir.Operation.create(
             "func.func",
             attributes={
                 "sym_name": ir.StringAttr.get(name),
                 "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, types[-1:])),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, types[-outputs:])),
                 MARK: ir.UnitAttr.get(),
             },
             regions=1,
@@ -61,11 +62,11 @@ def outline_consumer(payload: ir.Operation, op: OutlineConsumer, rewriter: Rewri
             part = memory.subview(own, [row, column], extents)
             # C's tile, as the op would return on tensors: `erase_dead_alloc_and_stores` takes a call without a result
             # for one that does not read its operands.
-            end = ir.Operation.create("func.return", operands=others[-1:])
+            end = ir.Operation.create("func.return", operands=others[-outputs:])
     with ir.InsertionPoint(generic), generic.location:
         ir.Operation.create(
             "func.call",
-            results=types[-1:],
+            results=types[-outputs:],
             operands=operands,
             attributes={"callee": ir.FlatSymbolRefAttr.get(name), MARK: ir.UnitAttr.get()},
         )

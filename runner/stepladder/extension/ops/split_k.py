@@ -1,7 +1,7 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
 from stepladder.extension.lib import launches, memory, threads
-from stepladder.extension.lib.arithmetic import apply, index
+from stepladder.extension.lib.arithmetic import add, apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Elementwise, Position, computes
@@ -108,7 +108,8 @@ def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
             element_type = ir.MemRefType(accumulator.type).element_type
-            create_named_op("linalg.fill", [arith.constant(element_type, 0.0)], accumulator)
+            zero = 0 if isinstance(element_type, ir.IntegerType) else 0.0
+            create_named_op("linalg.fill", [arith.constant(element_type, zero)], accumulator)
         rewriter.erase_op(copy)
     return bool(copies)
 
@@ -118,7 +119,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
     writer = _writer_of_c(accumulator)
     elementwise = Elementwise(writer) if writer.name == "linalg.generic" and computes(writer) else None
     accumulates = _initialize_to_zero(accumulator, rewriter)
-    c_tile = writer.operands[len(writer.operands) - 1]
+    c_tile = writer.operands[len(writer.operands) - 1] if elementwise is None else elementwise.outputs[0]
     rows, columns = ir.MemRefType(accumulator.type).shape
     pitch, step = ir.MemRefType(c_tile.type).get_strides_and_offset()[0]
     if step == 1 and pitch % WIDTH:
@@ -152,8 +153,11 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
                         continue
                     with create_if_below(column, columns_of_c):
                         if elementwise is not None:
-                            own = elementwise.compute(own, Position(row, column))
-                        _write(own, c_tile, row, column, accumulates)
+                            computed = elementwise.compute(own, Position(row, column))
+                            for result, output in zip(computed, elementwise.outputs):
+                                _write(result, output, row, column, accumulates)
+                        else:
+                            _write(own, c_tile, row, column, accumulates)
             scf.yield_([])
         workspace.release()
     rewriter.erase_op(writer)
@@ -163,7 +167,7 @@ def _sum(values: list[ir.Value]) -> ir.Value:
     """Returns the sum of vectors, in order."""
     total, *others = values
     for value in others:
-        total = arith.addf(total, value)
+        total = add(total, value)
     return total
 
 
@@ -181,7 +185,7 @@ def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
 def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, accumulates: bool) -> None:
     """Writes a vector to C, or adds it to C."""
     if accumulates:
-        value = arith.addf(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
+        value = add(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
     memory.store_vector(value, c_tile, row, column)
 
 
@@ -204,5 +208,5 @@ def _write_column(
             element = memory.extract(value, [number], type_.element_type)
             if accumulates:
                 old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, own, row])
-                element = arith.addf(old.results[0], element)
+                element = add(old.results[0], element)
             ir.Operation.create("memref.store", operands=[element, c, own, row])

@@ -1,5 +1,7 @@
 """`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
+from collections.abc import Callable
+
 from stepladder.extension.lib import epilogue, launches, memory, threads, tma
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if, enclosing_loops
@@ -20,6 +22,7 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     Each warpgroup has `stages` buffers of one box. It writes the elements of a box to a buffer, swizzled as TMA
     expects, 16-bit elements by `stmatrix`. One thread issues the TMA store, or the TMA reduction that adds to C, and
     the next box is written to the next buffer while TMA reads this one. TMA leaves out elements beyond the edges of C.
+    Several results of an elementwise op are stored one after the other, C last, each from buffers of its own.
     An elementwise op on the product is computed on pairs in registers, before they are written to the buffer; beyond
     the edges it reads its operands at the last row and column of C, so that no address leaves them.
     The last stores are waited for before the block exits, not before the next tile.
@@ -48,18 +51,22 @@ class _Store:
         launch: the `gpu.launch`.
         stages: buffers of each warpgroup.
         warpgroups: that store.
+        result: which result of the elementwise op is stored; 0 is C.
     """
 
-    def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int) -> None:
+    def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, result: int = 0) -> None:
         self.found = found
+        self.result = result
+        self.c_tile = found.c_tile if found.elementwise is None else found.elementwise.outputs[result]
+        self.c_type = ir.MemRefType(self.c_tile.type).element_type
         self.rows, self.columns = found.shape
         self.stages = stages
-        self.bytes = types.byte_width(found.c_type)
+        self.bytes = types.byte_width(self.c_type)
         swizzle = tma.row_swizzle(self.columns * self.bytes)
         if swizzle is None:
             raise Refusal(
                 found.consumer,
-                f"rows of the tile of C are {self.columns} x {found.c_type}, and TMA stores "
+                f"rows of the tile of C are {self.columns} x {self.c_type}, and TMA stores "
                 f"multiples of {min(tma.SWIZZLES) // self.bytes}",
             )
         self.swizzle = swizzle
@@ -69,19 +76,28 @@ class _Store:
                 found.consumer, f"a warpgroup's {self.rows} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
             )
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            self.origin = tma.global_tile(found.consumer, found.c_tile)
-        tma.check_buffer(found.consumer, self.origin.buffer, "C")
-        type_ = types.tensor_map(self.rows, self.width, found.c_type, swizzle, rank=self.origin.rank)
+            self.origin = tma.global_tile(found.consumer, self.c_tile)
+        tma.check_buffer(found.consumer, self.origin.buffer, "C" if result == 0 else "a result")
+        type_ = types.tensor_map(self.rows, self.width, self.c_type, swizzle, rank=self.origin.rank)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.rows, self.width)
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
             shape = [warpgroups, stages, self.rows, self.width]
             space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
-            self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, found.c_type, memory_space=space), [], [])
+            self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, self.c_type, memory_space=space), [], [])
             defining_op(self.buffers).attributes["operand_c"] = ir.UnitAttr.get()
 
-    def create(self) -> None:
-        """Creates the stores of all boxes, at the current insertion point."""
+    @property
+    def boxes(self) -> int:
+        """How many boxes a warpgroup stores for a tile."""
+        return self.columns // self.width
+
+    def create(self, in_flight: "Callable[[_Store, int], int]") -> None:
+        """Creates the stores of all boxes, at the current insertion point.
+
+        Args:
+            in_flight: tells how many stores were issued after the previous one from the buffer that a box uses.
+        """
         i32 = ir.IntegerType.get_signless(32)
         fragment = self.found.fragment()
         warpgroup = threads.warpgroup_id()
@@ -90,10 +106,10 @@ class _Store:
         thread_count = integer(WARPGROUP, 32)
         row = arith.addi(self.origin.row, self.found.first_row())
         coordinates = self._coordinates()
-        for number in range(self.columns // self.width):
+        for number in range(self.boxes):
             box = self._box(warpgroup, number, 2)
             with create_if(is_leader):  # TMA has read what the buffer held before
-                nvvm.cp_async_bulk_wait_group(self._stores_in_flight(number), read=True)
+                nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
             nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
             self._write(fragment, box, number, coordinates)
             nvvm.fence_proxy(
@@ -117,18 +133,6 @@ class _Store:
         """Returns the buffer of store `number` as a view of a rank, whose outer dimensions are 1."""
         sizes = [1, 1, self.rows, self.width]
         return memory.subview(self.buffers, [warpgroup, number % self.stages, 0, 0], sizes, drop=4 - rank)
-
-    def _stores_in_flight(self, number: int) -> int:
-        """Returns how many stores were issued after the previous store from the buffer that store `number` uses.
-
-        The buffers are used in turn, so that this is one less than their number. Where the number of boxes is not a
-        multiple of it, the last store of a tile and the first of the next may use the same buffer, and it is less.
-        """
-        boxes = self.columns // self.width
-        if number >= self.stages:
-            return self.stages - 1
-        last = number + (boxes - 1 - number) // self.stages * self.stages  # store of the previous tile, same buffer
-        return boxes - 1 - last + number
 
     def create_final_wait(self) -> None:
         """Creates the wait for the last stores, at the current insertion point."""
@@ -178,7 +182,7 @@ class _Store:
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
-        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found)
+        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found, self.result)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
                 if self.bytes == 4:
@@ -199,10 +203,11 @@ class _Computed:
     Args:
         fragment: of the accumulator.
         found: the epilogue, with an elementwise op.
+        result: which of its results.
     """
 
-    def __init__(self, fragment: AccumulatorFragment, found: Epilogue) -> None:
-        self.fragment, self.found = fragment, found
+    def __init__(self, fragment: AccumulatorFragment, found: Epilogue, result: int) -> None:
+        self.fragment, self.found, self.result = fragment, found, result
         whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
         self.extents = epilogue.extents_of(found.c_tile, whole)
         self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
@@ -214,7 +219,8 @@ class _Computed:
         row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
         column = arith.addi(self.first_column, index(MATRIX * matrix))
         position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
-        return self.found.elementwise.compute(self.fragment.pair(block, matrix, half), position)
+        pair = self.fragment.pair(block, matrix, half)
+        return self.found.elementwise.compute(pair, position, [self.result])[0]
 
 
 def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
@@ -242,15 +248,40 @@ def _store_matrices(box: ir.Value, row: ir.Value, column: ir.Value, pairs: list[
     )
 
 
+def _in_flight(stores: list[_Store]) -> Callable[[_Store, int], int]:
+    """Returns a function that tells how many stores were issued after the previous store from a box's buffer.
+
+    The boxes of all results are stored in turn, tile by tile. Each result uses its buffers in turn. Where the number of
+    its boxes is no multiple of that of its buffers, the last store of a tile and the first of the next may use the same
+    buffer.
+    """
+    order = [(store, number, number % store.stages) for store in stores for number in range(store.boxes)]
+
+    def count(store: _Store, number: int) -> int:
+        own = next(place for place, (other, box, _) in enumerate(order) if other is store and box == number)
+        for distance in range(1, len(order) + 1):
+            other, _, buffer = order[own - distance]  # of the tile before where it is negative
+            if other is store and buffer == number % store.stages:
+                return distance - 1
+        raise AssertionError("a box uses its own buffer a tile before")
+
+    return count
+
+
 @transform_op(TmaStoreEpilogue)
 def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Rewriter) -> None:
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     for found in epilogue.find_epilogues(launch):
-        store = _Store(found, launch, op.stages.value, op.warpgroups.value)
+        outputs = 1 if found.elementwise is None else len(found.elementwise.outputs)
+        # C last: the other results may be computed from what it held.
+        stores = [
+            _Store(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(range(outputs))
+        ]
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            store.create()
+            for store in stores:
+                store.create(_in_flight(stores))
         with ir.InsertionPoint.after(loops[0] if loops else found.consumer), found.consumer.location:
-            store.create_final_wait()
+            stores[-1].create_final_wait()
         found.erase(rewriter)

@@ -71,7 +71,7 @@ class _Checker:
     def wrong(self, enqueue: Callable[[], None]) -> str:
         """Returns what is wrong with a kernel's result, or an empty text. Raises StepladderError as a launch does."""
         executor = _Recorder(self._buffers, enqueue)
-        if self._initial is None or self._right is None or self._buffers.problem.consumers:
+        if self._initial is None or self._right is None or self._buffers.problem.has_epilogue:
             report = check_exact(self._buffers.problem, self._reference, executor, _SEED, self._buffers.device.ordinal)
             if not report.passed:
                 return report.describe()

@@ -182,7 +182,8 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0",
-    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 or n * c_bits % 128 or c_layout == 'column'",
+    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 or n * c_bits % 128 or c_layout == 'column' "
+    "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)",
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",

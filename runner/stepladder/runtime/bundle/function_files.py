@@ -24,7 +24,7 @@ from stepladder.runtime.bundle.function import (
 from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
 from stepladder.runtime.bundle.reading import contents_of, listed_files, read_bundle, read_fields, text_of
 from stepladder.runtime.bundle.several import check_launch
-from stepladder.runtime.bundle.writing import bundle_files, write_files
+from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import ELEMENT_TYPES
 from stepladder.runtime.reference import REFERENCE, from_text
 
@@ -65,7 +65,7 @@ def write_function(
             files = {CUBIN: kernel.cubin, PTX: kernel.ptx.encode()}
             files |= {f"ir/{name}": text.encode() for name, text in kernel.ir.items()}
         contents |= {f"{folder}/{name}": content for name, content in files.items()}
-    write_files(path, bundle.manifest.to_json(), contents)
+    write_contents(path, bundle.manifest.to_json(), contents)
 
 
 def read_function(path: str | os.PathLike[str]) -> FunctionBundle:

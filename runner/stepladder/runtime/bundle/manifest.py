@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.problem import Operand, Problem, epilogue_role
+from stepladder.runtime.problem import Operand, Problem, epilogue_role, result_role
 from stepladder.runtime.reference import REFERENCE, Program, matmul_program
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ SCHEMA_VERSION_SEVERAL = 2
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
+SPIRV = "kernel.spv"
+SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.spirv`)
 
 # Operands of the matmul, which every kernel has, and of the elementwise ops after it.
 MATMUL_ROLES = ("a", "b", "c")
 EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
-ROLES = MATMUL_ROLES + EPILOGUE_ROLES
+# Results beside C.
+RESULT_ROLES = tuple(result_role(number) for number in range(3))
+ROLES = MATMUL_ROLES + EPILOGUE_ROLES + RESULT_ROLES
 # Buffers that a launcher allocates: one kernel writes them, and a later one reads them.
 WORKSPACE_ROLES = tuple(f"w{number}" for number in range(2))
 ACCESSES = ("read", "write", "readwrite")
@@ -42,14 +46,23 @@ OOB_FILLS = ("zero", "nan")
 TMA_DIMENSIONS = 5
 
 
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Returns a problem as JSON data."""
+    data = asdict(problem)
+    for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
+        if not data[name]:
+            del data[name]
+    return data
+
+
 @dataclass(frozen=True)
 class Argument:
     """One kernel parameter that stands for a row-major buffer in global memory: a bare pointer or a TMA descriptor.
 
     Attributes:
         name: the parameter's name, for messages.
-        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `w0`
-            and so on of the workspaces.
+        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `r0`
+            and so on of results beside C, `w0` and so on of the workspaces.
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
@@ -206,9 +219,7 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
-        for name in ("consumers", "epilogue_operands"):  # came later: only problems that have them say so
-            if not data["problem"][name]:
-                del data["problem"][name]
+        data["problem"] = problem_json(self.problem)
         for name in ("front", "workspaces"):  # likewise
             if not data[name]:
                 del data[name]

@@ -21,9 +21,11 @@ from stepladder.runtime.bundle.manifest import (
     MANIFEST,
     OOB_FILLS,
     PTX,
+    RESULT_ROLES,
     ROLES,
     SCHEMA_VERSION,
     SCHEMA_VERSION_SEVERAL,
+    SPIRV_FORMAT,
     SWIZZLES,
     TMA_DIMENSIONS,
     WORKSPACE_ROLES,
@@ -35,7 +37,7 @@ from stepladder.runtime.bundle.manifest import (
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import EpilogueOperand, Problem
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem
 from stepladder.runtime.reference import REFERENCE, Program, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -75,6 +77,19 @@ def contents_of(path: Path, files: Mapping[str, str]) -> dict[str, bytes]:
         StepladderError: a file is missing, or of another digest.
     """
     return {name: _read_verified(path, name, digest) for name, digest in files.items()}
+
+
+def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
+    """Returns the content of every file that a manifest lists, by path relative to the bundle, verified.
+
+    Args:
+        fields: of the manifest.
+        path: of the bundle.
+
+    Raises:
+        StepladderError: a file is missing or was edited, or the field `files` is of the wrong type.
+    """
+    return contents_of(path, listed_files(fields))
 
 
 def text_of(contents: Mapping[str, bytes], name: str, path: Path) -> str:
@@ -198,6 +213,12 @@ def parse_manifest(text: str, location: str) -> Manifest:
 
 
 def _parse_manifest(fields: Fields) -> Manifest:
+    if fields.data.get("format") == SPIRV_FORMAT:
+        target = fields.string("target")
+        raise fields.error(
+            "format",
+            f"is '{SPIRV_FORMAT}': the kernel is for '{target}', and kernels of NVIDIA's GPUs are launched here",
+        )
     version = fields.integer("schema_version")
     if version not in (SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL):
         raise fields.error(
@@ -315,6 +336,7 @@ def _parse_problem(fields: Fields) -> Problem:
         b_is_a=fields.boolean("b_is_a", default=False),
         consumers=fields.strings("consumers") if "consumers" in fields.data else (),
         epilogue_operands=_parse_epilogue(fields),
+        results=_parse_results(fields),
     )
 
 
@@ -324,3 +346,11 @@ def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
     if len(items) > len(EPILOGUE_ROLES):
         raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
     return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
+
+
+def _parse_results(fields: Fields) -> tuple[FurtherResult, ...]:
+    """Returns a problem's results beside C; bundles without the field have none."""
+    items = fields.objects("results") if "results" in fields.data else []
+    if len(items) > len(RESULT_ROLES):
+        raise fields.error("results", f"must have at most {len(RESULT_ROLES)} entries, got {len(items)}")
+    return tuple(FurtherResult(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)

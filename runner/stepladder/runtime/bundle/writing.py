@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, Manifest
+from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, SPIRV, Manifest
 from stepladder.runtime.bundle.reading import listed_files, read_fields
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.reference import REFERENCE, Program
@@ -46,7 +46,9 @@ def write_bundle(
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
             bundle's manifest does not list has the name of one to write.
     """
-    write_files(path, manifest.to_json(), bundle_files(manifest, cubin, ptx, ir, others or {}, reference, data or {}))
+    write_contents(
+        path, manifest.to_json(), bundle_files(manifest, cubin, ptx, ir, others or {}, reference, data or {})
+    )
 
 
 def bundle_files(
@@ -77,13 +79,13 @@ def _manifest_file(fields: Mapping[str, Any], contents: Mapping[str, bytes]) -> 
     return (json.dumps({**fields, "files": digests}, indent=2) + "\n").encode()
 
 
-def write_files(path: str | os.PathLike[str], manifest: Mapping[str, Any], contents: Mapping[str, bytes]) -> None:
-    """Writes the files of a bundle, all or nothing, as `write_bundle`.
+def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], contents: Mapping[str, bytes]) -> None:
+    """Writes a manifest, and the files that it lists, all or nothing, over the bundle at `path` if there is one.
 
     Args:
         path: the folder to make.
-        manifest: fields of the manifest; `files` is computed here.
-        contents: of all files beside the manifest, by path relative to the bundle.
+        manifest: as JSON data; `files` is computed here.
+        contents: of the files, by path relative to the bundle.
 
     Raises:
         StepladderError: as `write_bundle`.
@@ -150,7 +152,7 @@ def _listed(named: Path, path: Path) -> set[str]:
         files = listed_files(fields)
     except StepladderError as error:
         raise StepladderError(refusal, notes=[error.render()]) from None
-    if CUBIN not in files and not any(name.startswith("kernels/") for name in files):
+    if CUBIN not in files and SPIRV not in files and not any(name.startswith("kernels/") for name in files):
         raise StepladderError(refusal, notes=[f"{path / MANIFEST}: field 'files' does not list '{CUBIN}'"])
     return {MANIFEST, *(str(PurePosixPath(name)) for name in files)}
 

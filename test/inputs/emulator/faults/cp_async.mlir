@@ -1,15 +1,15 @@
-// Y = X + 1 of 8 tiles by a ring of three stages in shared memory; each thread reads what another one copied.
+// Y = X + 1 of 8 tiles through a three-stage circular buffer in shared memory; each thread reads what another thread copied.
 // launch: grid=1 block=64
 // arguments: 8x256xi32,8x64xi32=out
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @ring(%x: memref<8x256xi32>, %y: memref<8x64xi32>)
+    gpu.func @pipelined(%x: memref<8x256xi32>, %y: memref<8x64xi32>)
         workgroup(%s: memref<3x256xi32, #gpu.address_space<workgroup>>) kernel {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c2 = arith.constant 2 : index
-      //! ring of two stages: race|in-flight: 3 : => 2 :
-      //! ring of four stages: out-of-bounds: 3 : => 4 :
+      //! pipeline of two stages: race|in-flight: 3 : => 2 :
+      //! pipeline of four stages: out-of-bounds: 3 : => 4 :
       %c3 = arith.constant 3 : index
       %c4 = arith.constant 4 : index
       %c7 = arith.constant 7 : index

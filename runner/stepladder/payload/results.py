@@ -1,0 +1,76 @@
+"""The results of a payload: what is made of the product and stored, and which of them is C."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from stepladder.mlir.bindings import ir
+from stepladder.payload.refusal import refuse
+from stepladder.runtime.problem import FurtherResult, result_role
+
+RESULT_TYPES = ("f16", "bf16", "f32", "i32")
+MOST_RESULTS = 3  # beside C: those that the manifest of a kernel has roles for
+
+
+@dataclass
+class Results:
+    """What is stored of the product, by number of the argument that it is stored in, or of a new argument.
+
+    Attributes:
+        values: the value or the buffer.
+        makers: the op that returns or writes it.
+    """
+
+    values: dict[int, ir.Value] = field(default_factory=dict)
+    makers: dict[int, ir.Operation] = field(default_factory=dict)
+
+    def note(self, number: int, value: ir.Value, op: ir.Operation) -> None:
+        """Notes that an argument, or a new argument, holds a result."""
+        self.values[number], self.makers[number] = value, op
+
+    def choose_c(self, read: Container[int | None]) -> int:
+        """Returns which result is C: the one whose buffer is read too, or else the first.
+
+        Args:
+            read: numbers of the arguments that are read.
+
+        Raises:
+            StepladderError: several results whose buffers are read.
+        """
+        both = [number for number in self.values if number in read]
+        if len(both) > 1:
+            op = self.makers[both[1]]
+            raise refuse(
+                op,
+                f"{op.name} makes a second result, argument {both[1]}, that is read too",
+                "accepted: several results, of which what one held before is read",
+            )
+        return both[0] if both else min(self.values)
+
+    def further(self, c: int, roles: dict[int, str]) -> tuple[FurtherResult, ...]:
+        """Gives the results beside C their roles; returns what they are.
+
+        Args:
+            c: number of C.
+            roles: by number of the argument; grows.
+
+        Raises:
+            StepladderError: too many, or one that overwrites an operand.
+        """
+        numbers = sorted(number for number in self.values if number != c)
+        if len(numbers) > MOST_RESULTS:
+            op = self.makers[numbers[MOST_RESULTS]]
+            raise refuse(op, f"{1 + len(numbers)} results of one product are stored; the most is {1 + MOST_RESULTS}")
+        found = []
+        for place, number in enumerate(numbers):
+            if number in roles:
+                text = f"the result overwrites argument {number}, which is {roles[number].upper()}"
+                raise refuse(self.makers[number], f"{text}; a result must be another argument")
+            type_ = ir.ShapedType(self.values[number].type)
+            if str(type_.element_type) not in RESULT_TYPES:
+                accepted = f"accepted as elements of a result: {', '.join(RESULT_TYPES)}"
+                raise refuse(self.makers[number], f"a result of {type_.element_type}", accepted)
+            roles[number] = result_role(place)
+            found.append(FurtherResult(str(type_.element_type), tuple(type_.shape)))
+        return tuple(found)

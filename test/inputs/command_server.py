@@ -1,0 +1,111 @@
+"""Runs the project's commands for the lit suite in processes forked from one that has imported MLIR's bindings.
+
+The suite runs several hundred commands, and half of the time of a short one is the import. `command_client.py` sends a
+command line, its folder, its environment and its standard streams over a Unix socket; a forked process runs the command
+as `python -m` would, and its exit status goes back. The server ends when its standard input ends: with the process that
+started it.
+
+As a script: command_server.py. Prints the path of its socket when it accepts commands; imports at the first of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import marshal
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+
+# Program: the function of `stepladder.cli.entry` that it calls.
+PROGRAMS = {"stepladder": "stepladder", "stepladder-opt": "stepladder_opt"}
+START = "import sys; from stepladder.cli import entry; sys.exit(entry.{}())"
+MODULES = ("stepladder.cli.opt", "stepladder.cli.main", "stepladder.extension", "stepladder.pipeline.run", "numpy")
+DIALECTS = ("arith", "func", "gpu", "linalg", "llvm", "memref", "nvgpu", "nvvm", "scf", "vector")
+
+
+def preload() -> bool:
+    """Imports what most commands import; returns whether a forked process can use it, which lacks other threads."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
+    for module in MODULES:
+        importlib.import_module(module)
+    commands = importlib.import_module("stepladder.cli.commands")
+    for command in pkgutil.iter_modules(commands.__path__):
+        importlib.import_module(f"{commands.__name__}.{command.name}")
+    for dialect in DIALECTS:
+        importlib.import_module(f"torch_mlir.dialects.{dialect}")
+    gc.collect()
+    gc.freeze()
+    return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
+
+
+def serve(listening: socket.socket) -> tuple[str, list[str]] | None:
+    """Accepts commands until standard input ends.
+
+    Returns:
+        None at the end; in a process that is forked for a command, the program and its arguments.
+    """
+    is_preloaded: bool | None = None
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that answer
+    while True:
+        ready, _, _ = select.select([listening, 0], [], [])
+        if listening not in ready:
+            return None
+        connection, _ = listening.accept()
+        if is_preloaded is None:
+            is_preloaded = preload()
+        if os.fork():
+            connection.close()
+            continue
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        listening.close()
+        command = _receive(connection)
+        if (child := os.fork()) == 0:
+            if not is_preloaded:
+                os.execv(sys.executable, [sys.executable, "-c", START.format(PROGRAMS[command[0]]), *command[1]])
+            return command
+        _, status = os.waitpid(child, 0)
+        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+
+
+def _receive(connection: socket.socket) -> tuple[str, list[str]]:
+    """Takes the folder, the environment and the standard streams of a command; returns its program and arguments."""
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("rb") as file:
+        program, arguments, folder, environment = marshal.load(file)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    tempfile.tempdir = None  # TMPDIR is read again
+    os.environ.clear()
+    os.environ.update(environment)
+    return program, arguments
+
+
+def main() -> None:
+    """Serves; ends as the command does in a process that is forked for one."""
+    # A path below the tests may be too long for a socket.
+    folder = tempfile.mkdtemp(prefix="stepladder-lit-")
+    path = os.path.join(folder, "commands")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(path)
+    listening.listen(64)
+    print(path, flush=True)
+    command = serve(listening)
+    if command is None:
+        shutil.rmtree(folder)
+        return
+    program, arguments = command
+    sys.argv = [program, *arguments]
+    sys.exit(getattr(importlib.import_module("stepladder.cli.entry"), PROGRAMS[program])())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Several results of one product: stored by one kernel, on every pipeline, and handled by all that runs kernels.
+
+STEPLADDER_TEST_PROFILE=random draws ten times as many.
+"""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import sample
+from epilogue_payloads import results_payload
+from stepladder.cli.main import main
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
+from test_epilogues import PIPELINES, SIZES, SPLIT, TILES, check
+
+WHERE = {**PIPELINES, "wgmma, split-K": ("wgmma", SPLIT), "ping-pong": ("wgmma", {**TILES, "schedule": "pingpong"})}
+
+
+@pytest.mark.parametrize("where, stored", sample(list(itertools.product(WHERE, range(4))), 5))
+def test_right_on_every_pipeline(where, stored) -> None:
+    pipeline, knobs = WHERE[where]
+    drawn = random.Random(stored)
+    types = [drawn.choice(["f32", "f16", "bf16"]) for _ in range(2 + stored % 2)]
+    size = SIZES[pipeline] if "split" not in where else (72, 40, 80)
+    check(results_payload(*size, types, batch=3 if stored == 3 else None), pipeline, knobs, levels="last")
+
+
+IN_PLACE = """#id = affine_map<(i, j) -> (i, j)>
+func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %D: memref<64x64xf16>, %C: memref<64x64xf32>) {
+  linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = math.tanh %x : f32
+    %v = arith.truncf %t : f32 to f16
+    linalg.yield %v : f16
+  }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%C : memref<64x64xf32>) outs(%C : memref<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %v = arith.mulf %x, %x : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("where", PIPELINES)
+def test_c_that_is_read_beside_a_result(where) -> None:
+    check(IN_PLACE, *PIPELINES[where], levels="last")
+    with mlir_context():
+        problem = find_matmul(parse_payload(IN_PLACE, "payload.mlir")).problem
+    assert problem.accumulate and problem.describe().endswith("also stores R0 (64x64xf16)")
+
+
+def test_the_kernel_is_called_for_all_results(tmp_path, capsys) -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+    file = tmp_path / "two.mlir"
+    file.write_text(results_payload(64, 32, 32, ["f32", "f16"]))
+    kernel = stepladder.compile(file, device="emulator", pipeline="mma_sync", target="sm_90a")
+    draw = np.random.default_rng(0)
+    a, b = (draw.standard_normal(shape).astype(np.float16) for shape in ((64, 32), (32, 32)))
+    bias = draw.standard_normal(32).astype(np.float32)
+    sums, relu = kernel(a, b, bias)
+    wanted = a.astype(np.float64) @ b.astype(np.float64) + bias
+    assert np.abs(sums - wanted).max() < 1e-4 and np.abs(relu - np.maximum(wanted, 0)).max() < 1e-2
+    assert (sums.dtype, relu.dtype) == (np.float32, np.float16)
+    held = np.zeros_like(sums), np.zeros_like(relu)
+    assert kernel(a, b, bias, out=held)[1] is held[1] and (held[1] == relu).all()
+    with pytest.raises(stepladder.ArgumentError, match="a sequence of 2 arrays"):
+        kernel(a, b, bias, out=sums)
+    bundle = str(tmp_path / "two.bundle")
+    kernel.save(bundle)
+    assert [item.role for item in kernel.manifest.arguments if item.access == "write"] == ["c", "r0"]
+    assert main(["run", bundle, "--backend", "emulator"]) == 0
+    assert main(["emulate", f"{bundle}/kernel.ptx"]) == 0
+    assert "PASS" in capsys.readouterr().out
+
+
+REFUSED = {
+    "the same twice": (results_payload(64, 64, 64, ["f32", "f32"], same=True), "a value that is a result already"),
+    "five": (results_payload(64, 64, 64, ["f32"] * 5), "5 results of one product are stored; the most is 4"),
+    "read too": (
+        IN_PLACE.replace("ins(%C : memref<64x64xf32>) outs(%D", "ins(%C : memref<64x64xf32>) outs(%D").replace(
+            "%v = arith.truncf %t : f32 to f16", "%w = arith.truncf %t : f32 to f16\n    %v = arith.addf %w, %y : f16"
+        ),
+        "makes a second result, argument 2, that is read too|makes a second result, argument 3, that is read too",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_one_message(name) -> None:
+    text, message = REFUSED[name]
+    with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert raised.value.location.startswith("payload.mlir:")
+
+
+def test_swapped_operands_are_refused() -> None:
+    knobs = {**TILES, "epilogue": "registers", "swap_operands": True}
+    with mlir_context(), pytest.raises(StepladderError, match="elementwise ops on the product must be left out"):
+        run_pipeline(results_payload(64, 64, 64, ["f32", "f32"]), "payload.mlir", Request("wgmma", knobs))
