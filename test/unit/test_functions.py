@@ -208,6 +208,43 @@ def test_refusals(text: str, location: str, message: str) -> None:
     assert "raised" not in caught.value.message
 
 
+JAX = """module @jit_layer attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<16x32xf16>, %arg1: tensor<32x24xf16>, %arg2: tensor<24xf16>,
+      %arg3: tensor<24x16xf16>) -> (tensor<16x16xf16> {jax.result_info = "result"}) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]
+      : (tensor<16x32xf16>, tensor<32x24xf16>) -> tensor<16x24xf32>
+    %1 = stablehlo.convert %0 : (tensor<16x24xf32>) -> tensor<16x24xf16>
+    %2 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<24xf16>) -> tensor<16x24xf16>
+    %3 = stablehlo.add %1, %2 : tensor<16x24xf16>
+    %4 = call @relu(%3) : (tensor<16x24xf16>) -> tensor<16x24xf16>
+    %5 = stablehlo.dot_general %4, %arg3, contracting_dims = [1] x [0]
+      : (tensor<16x24xf16>, tensor<24x16xf16>) -> tensor<16x16xf32>
+    %6 = stablehlo.convert %5 : (tensor<16x16xf32>) -> tensor<16x16xf16>
+    return %6 : tensor<16x16xf16>
+  }
+  func.func private @relu(%arg0: tensor<16x24xf16>) -> tensor<16x24xf16> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f16>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f16>) -> tensor<16x24xf16>
+    %1 = stablehlo.maximum %arg0, %0 : tensor<16x24xf16>
+    return %1 : tensor<16x24xf16>
+  }
+}
+"""
+
+
+def test_stablehlo_as_jax_writes_it() -> None:
+    function = stepladder.compile(JAX, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["main_matmul_0", "main_matmul_1"]
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    x, w, bias, v = (array.astype(np.float64) for array in arrays)
+    assert np.abs(function(*arrays) - np.maximum(x @ w + bias, 0) @ v).max() < 2e-2
+    broken = JAX.replace("dot_general %4", "dot_generous %4")
+    with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
+        stepladder.compile(broken, device="emulator", target="sm_90a")
+
+
 def test_called_from_python(tmp_path: Path) -> None:
     text = text_of("odd_sizes")
     function = stepladder.compile(text, device="emulator", target="sm_90a")

@@ -65,6 +65,11 @@ def compile(
         name = type(source).__name__
     else:
         text, name = building.source_text(source)
+        if "stablehlo." in text:
+            from stepladder.mlir import stablehlo
+
+            with building.exclusive:
+                text = stablehlo.lowered(text, name)
     job = Job(
         text,
         name,

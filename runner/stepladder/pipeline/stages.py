@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stepladder.extension.lib.stages import is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
@@ -56,7 +57,7 @@ def stage_texts(run: Run) -> dict[str, str]:
     outlined = parse_payload(next(step.text for step in run.steps if step.name == _OUTLINED), _OUTLINED)
     texts = {}
     for function in walk(outlined, "func.func"):
-        if "sym_visibility" not in function.attributes:
+        if not is_private(function):
             continue
         name = ir.StringAttr(function.attributes["sym_name"]).value
         with function.location:
@@ -162,7 +163,7 @@ class Plan:
     """
 
     def __init__(self, run: Run, selection: Selection, arguments: int) -> None:
-        function = next(op for op in walk(run.module, "func.func") if "sym_visibility" not in op.attributes)
+        function = next(op for op in walk(run.module, "func.func") if not is_private(op))
         self.block = function.regions[0].blocks[0]
         self.constants = selection.constants
         self.arguments = arguments

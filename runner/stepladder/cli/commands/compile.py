@@ -140,6 +140,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
         from stepladder.extension import plugins
+        from stepladder.mlir import stablehlo
         from stepladder.pipeline import functions, library, spirv_build
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
@@ -161,7 +162,7 @@ def main(args: argparse.Namespace) -> int:
         function=args.function,
     )
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         if args.pipeline != "auto" and spirv_build.is_for_xe(args.pipeline):
             return _compile_spirv(args, text, name, request)
         built = functions.build_any(text, name, request, use_cache=not args.no_cache)

@@ -16,13 +16,19 @@ STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
 VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
 
+def is_private(function: ir.Operation) -> bool:
+    """Tells whether a function is called by others of its module alone: a stage."""
+    attributes = function.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
+
+
 def one_function(payload: ir.Operation) -> ir.Operation:
     """Returns the one function of a module that is called from outside, of one block.
 
     Raises:
         Refusal: there is none, or several, or it has several blocks.
     """
-    functions = [op for op in walk(payload, "func.func") if "sym_visibility" not in op.attributes]
+    functions = [op for op in walk(payload, "func.func") if not is_private(op)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
         raise Refusal(payload, f"expected one public function of one block, found {len(functions)} public functions")
     return functions[0]
