@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +208,18 @@ def test_refusals(text: str, location: str, message: str) -> None:
     assert re.search(message, caught.value.message), caught.value.render()
     assert re.search(location, caught.value.location or ""), caught.value.render()
     assert "raised" not in caught.value.message
+
+
+def test_the_benchmark_runs_dry(tmp_path: Path) -> None:
+    root = INPUTS.parents[2]
+    if not (root / "benchmarks").is_dir():
+        pytest.skip("not a checkout")
+    out = tmp_path / "functions.json"
+    command = [sys.executable, "benchmarks/functions.py", "--dry-run", "--kinds", "gated_mlp", "--tokens", "1"]
+    done = subprocess.run([*command, "--json", str(out)], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(out.read_text())["cases"]
+    assert case["passed"] and case["matmuls"] == len(case["kernels"]) == 3
 
 
 JAX = """module @jit_layer attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
