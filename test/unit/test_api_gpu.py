@@ -57,6 +57,30 @@ def test_layouts_types_and_batches(torch) -> None:
     close(torch, stepladder.matmul(x, b), product(x, b))
 
 
+def test_odd_row_pitches_on_streams_and_in_a_graph(torch) -> None:
+    """Kernels in front copy the operands to workspaces, one for each stream, and for each stream of a capture."""
+    pairs = [(random(torch, 301, 173), random(torch, 173, 269)) for _ in range(3)]
+    streams = [torch.cuda.Stream() for _ in pairs]
+    results = [torch.empty(301, 269, device="cuda", dtype=torch.float32) for _ in pairs]
+    torch.cuda.synchronize()
+    for _ in range(20):
+        for stream, (a, b), out in zip(streams, pairs, results):
+            stepladder.matmul(a, b, out=out, stream=stream)
+    torch.cuda.synchronize()
+    for (a, b), out in zip(pairs, results):
+        close(torch, out, product(a, b), 1e-5)
+    (a, b), out = pairs[0], results[0]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        stepladder.matmul(a, b, out=out)
+    for _ in range(100):
+        a.normal_()
+        graph.replay()
+        stepladder.matmul(*pairs[1], out=results[1], stream=streams[1])
+    torch.cuda.synchronize()
+    close(torch, out, product(a, b), 1e-5)
+
+
 def test_epilogues(torch) -> None:
     a, b = random(torch, M, K), random(torch, K, N)
     bias, residual = random(torch, N, dtype=torch.float32), random(torch, M, N)

@@ -1149,13 +1149,14 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: a value is stored or returned twice, and each result must be another value
   return %p, %p : tensor<32x64xf32>, tensor<32x64xf32>
 }
 
 // -----
 
 // the sums and their activation
+// computes: C = f(AB), 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), f: maximumf, also stores R0 (32x64xf32); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>, tensor<32x64xf32>) {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1163,7 +1164,6 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   %e1 = tensor.empty() : tensor<32x64xf32>
   %r1 = linalg.max ins(%p, %start : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e1 : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
   return %p, %r1 : tensor<32x64xf32>, tensor<32x64xf32>
 }
 
@@ -1175,7 +1175,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x96xf16>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: result 0 of 2 begins in argument 0
   return %A, %p : tensor<32x96xf16>, tensor<32x64xf32>
 }
 
@@ -1187,7 +1187,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (f32, tensor<32x64
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: the function returns a value of type f32: it must return tensors
   return %zero, %p : f32, tensor<32x64xf32>
 }
 

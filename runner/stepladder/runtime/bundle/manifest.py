@@ -216,6 +216,12 @@ class Manifest:
             return Operand(workspace.element_type, workspace.shape, "read")
         return self.problem.operand(role)
 
+    @property
+    def operands(self) -> tuple[Argument, ...]:
+        """The arguments of all kernels that lie in memory of the caller's, one for each role: all but workspaces."""
+        arguments = [*(argument for item in self.front for argument in item.arguments), *self.arguments]
+        return tuple({item.role: item for item in arguments if item.role not in WORKSPACE_ROLES}.values())
+
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
