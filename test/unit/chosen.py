@@ -10,10 +10,11 @@ from stepladder.pipeline.request import Request
 
 
 def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
-    """Returns the steps of a pipeline that run with these knobs where none is left out, in the current MLIR context."""
+    """Returns the steps of a pipeline that run with these knobs where none is left out and tiles divide the problem,
+    in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    scope = Scope({**{step.name: True for step in pipeline.steps}, **knobs}, pipeline.derived)
+    scope = Scope({**{step.name: True for step in pipeline.steps}, "is_sized": 0, **knobs}, pipeline.derived)
     return [
         step
         for step in pipeline.steps

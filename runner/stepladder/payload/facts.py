@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.xetile.tile_type import read_tile
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.runtime.problem import Problem
@@ -21,6 +22,7 @@ FACTS = (
     "form",
     "batched",
     "batch",
+    "is_sized",
     "a_matrices",
     "b_matrices",
     "m",
@@ -51,6 +53,7 @@ def problem_facts(problem: Problem) -> Facts:
         "batch": problem.matmuls,
         "a_matrices": 1 if problem.a_broadcast else problem.matmuls,
         "b_matrices": 1 if problem.b_broadcast else problem.matmuls,
+        "is_sized": 1,
         "m": problem.m,
         "n": problem.n,
         "k": problem.k,
@@ -70,9 +73,23 @@ def problem_facts(problem: Problem) -> Facts:
     return facts
 
 
+def _tile_facts(module: ir.Module) -> Facts:
+    """Returns types and widths of the product of a XeTile program, or those of its first tile where it has none."""
+    facts: Facts = {}
+    types = [
+        [str(ir.ShapedType(value.type).element_type) for value in (*list(product.operands)[:2], product.results[0])]
+        for product in walk(module, "xetile.tile_mma")[:1]
+    ] or [[str(read_tile(init.results[0].type).element)] * 3 for init in walk(module, "xetile.init_tile")[:1]]
+    for names in types:
+        for role, name in zip("abc", names):
+            facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name), f"{role}_layout": "row"}
+        facts |= {"acc_type": facts["c_type"], "acc_bits": facts["c_bits"]}
+    return facts
+
+
 def type_facts(module: ir.Module) -> Facts:
     """Returns types, widths and layouts of the matmul in a dump, whole or tiled, as far as one is left, and whether it
-    is a batch.
+    is a batch; and its sizes, as far as they are known (`is_sized`).
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
     """
@@ -81,6 +98,7 @@ def type_facts(module: ir.Module) -> Facts:
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "batched": 0,
+        **_noted(module),
         "results": 1,
         "result_bits": 32,
     }
@@ -90,7 +108,7 @@ def type_facts(module: ir.Module) -> Facts:
         facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
-        return facts
+        return facts | _tile_facts(module)
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)
@@ -108,7 +126,30 @@ def type_facts(module: ir.Module) -> Facts:
             outer = ir.AffineMapAttr(maps[number]).value.results[-2]
             rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
+    parent = matmuls[0].parent
+    if not facts["is_sized"] and parent is not None and parent.name == "func.func":  # not tiled
+        a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
+        facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+# Attributes of a function by the facts that the step `prepare_edges` notes in them.
+_NOTED = {
+    "m": "size_m",
+    "n": "size_n",
+    "k": "size_k",
+    "a_bits": "operand_bits",
+    "a_layout": "a_layout",
+    "b_layout": "b_layout",
+}
+
+
+def _noted(module: ir.Module) -> Facts:
+    """Returns what the step `prepare_edges` has noted of the problem of a dump, if it ran."""
+    for function in walk(module, "func.func"):
+        if "size_m" in function.attributes:
+            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in _NOTED.items()}}
+    return {"is_sized": 0}
 
 
 def _inputs(op: ir.Operation) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS
+from stepladder.emulator.core import processes
 from stepladder.emulator.core.fibers import Stopped
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
@@ -17,6 +20,7 @@ from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.hardware.counters import Counters
 
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
+_DEPTH = 100  # of calls on the host: each takes several of Python
 _SPINS = 1000
 
 
@@ -44,6 +49,7 @@ class Machine:
         current: the fiber that executes, or did last.
         stopped: whether the program has ended before its end, as `abort` does.
         reverses_blocks: whether the blocks of a launch begin with the last.
+        processes: that may run the blocks of a launch at once.
     """
 
     def __init__(
@@ -53,13 +59,15 @@ class Machine:
         sanitize: bool = True,
         counters: Counters | None = None,
         max_steps: int = MAX_STEPS,
-        granule: int = 2,
+        granularity: Granularity | None = None,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
         timeline: Timeline | None = None,
         reverses_blocks: bool = False,
+        parts: int = 1,
     ) -> None:
         self.program = program
+        self.processes = parts
         self.reverses_blocks = reverses_blocks
         self.timeline = timeline
         self.heap = Heap()
@@ -69,10 +77,12 @@ class Machine:
         self.current: Fiber | None = None
         self.findings = Findings(explain=Places(self).notes)
         self.sanitize = sanitize
-        self.granule = granule
+        self.granularity = granularity or Granularity()
         self.counters = counters
         self.max_steps = max_steps
         self.steps = 0
+        self._depth = 0  # of calls on the host
+        self._begun = 0  # blocks
         self.progress = progress
         self.output: list[str] = []
         self.unfinished: list[Group] = []
@@ -90,7 +100,7 @@ class Machine:
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
         """Returns what checks the accesses of a new group."""
         return (
-            Sanitizer(self.findings, self.program.instructions, granule=self.granule)
+            Sanitizer(self.findings, self.program.instructions, granularity=self.granularity)
             if self.sanitize
             else NoSanitizer()
         )
@@ -106,13 +116,21 @@ class Machine:
             Stopped: the program ended itself, as `abort` does.
             StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
         """
+        if self._depth == _DEPTH:
+            raise StepladderError(
+                f"calls are nested more than {_DEPTH} deep, at @{function.name}: does it call itself endlessly?",
+                location=function.location,
+                status=FAILED,
+            )
         group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
             env[slot] = value
         group.start(function.code, env)
+        self._depth += 1
         with np.errstate(all="ignore"):
             group.run()
+        self._depth -= 1
         if not group.is_done:
             self._deadlock([group])
         if self.stopped:
@@ -167,12 +185,20 @@ class Machine:
         waiting = len(active)
         first = self._launches if active else 0
         self._launches = first + total
-        for number in range(total):
+        several = not active and processes.can_part(self, code)
+
+        def start(number: int) -> Group:
             which = total - 1 - number if self.reverses_blocks else number
-            active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp))
+            group = self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp)
             if is_dependent:
-                active[-1].sanitizer.begin_before_launch()
-            active[-1].start(code, env_of(active[-1]))
+                group.sanitizer.begin_before_launch()
+            group.start(code, env_of(group))
+            self._count_block(code)
+            return group
+
+        for number in range(total):
+            began = time.process_time()
+            active.append(start(number))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:
                 active = [group for group in active if not group.is_done]
@@ -180,11 +206,27 @@ class Machine:
             if number + 1 < total and sum(group.blocks for group in active) >= most:
                 self._report_residency(active, most)
                 most = math.inf
+            several = several and not active
+            if several and (total - 1 - number) * (time.process_time() - began) > processes.WORTH:
+                several = False
+                if processes.run_parts(self, range(number + 1, total), start):
+                    break
             if self.progress:
                 self.progress(max(0, number + 1 + waiting - len(active)), total)
         self.unfinished = active
         if not asynchronously or not active:
             self.finish_launches()
+
+    def _count_block(self, code: list[Instruction]) -> None:
+        """Holds the blocks that have begun against `max_steps` too: those of an empty kernel take time as well."""
+        self._begun += 1
+        if self._begun > self.max_steps:
+            raise StepladderError(
+                f"stopped when {self.max_steps} blocks had begun: is the grid too large?",
+                location=code[0].location if code else "",
+                status=FAILED,
+                notes=["--max-steps allows more"],
+            )
 
     def finish_launches(self) -> None:
         """Waits for all launches: blocks that cannot end are a deadlock. Later accesses are after all of them."""
