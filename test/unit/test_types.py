@@ -63,6 +63,13 @@ def test_f32_has_the_accuracy_of_f32(distribution) -> None:
     assert errors[False] <= limit < errors[True] / 100
 
 
+def test_f64_arrays() -> None:
+    a, b = np.random.default_rng(SEED).standard_normal((2, 32, 32))
+    got = stepladder.matmul(a, b, device="emulator", **{**WARPS, "block_k": 16})
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, a @ b, rtol=0, atol=1e-12)
+
+
 def test_f32_arrays() -> None:
     a, b = np.random.default_rng(SEED).standard_normal((2, 64, 64), np.float32)
     assert norm_error(stepladder.matmul(a, b, device="emulator", **WARPS), a, b) < 2.0**-20

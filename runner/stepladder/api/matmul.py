@@ -27,7 +27,7 @@ _KEPT = 2048
 
 # The type of the result, where it is not that of the operands.
 _RESULTS = {"i8": "i32", "f8E4M3FN": "f32", "f8E5M2": "f32"}
-_TYPES = ("f16", "bf16", "f32", "i8", "f8E4M3FN", "f8E5M2")
+_TYPES = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def matmul(
     Args:
         a: m x k, or a batch of such matrices, or a vector of k elements, as for `np.matmul`. Row- or column-major
             (`x.T`), dense; an array of NumPy, or one on a GPU with DLPack or `__cuda_array_interface__`, of float16,
-            bfloat16, float32, int8, float8_e4m3fn or float8_e5m2. float32 is multiplied with the accuracy of
+            bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2. float32 is multiplied with the accuracy of
             float32; allow_tf32=True is faster, and keeps 10 of 23 bits of the fraction.
         b: k x n, or a batch, or a vector, of the same element type.
         c: added to the product: m x n, or a row (n,) or (1, n), a column (m, 1), one element. If it is `out`, the
@@ -233,7 +233,7 @@ def _shapes(a: View, b: View) -> Shapes:
 
 
 def _sums(type_: str) -> str:
-    return "i32" if type_.startswith("i") else "f32"
+    return "i32" if type_.startswith("i") else "f64" if type_ == "f64" else "f32"
 
 
 def _trace(
