@@ -137,6 +137,7 @@ _NOTED = {
     "a_bits": "operand_bits",
     "a_layout": "a_layout",
     "b_layout": "b_layout",
+    "has_consumer": "has_consumer",
 }
 
 
@@ -144,7 +145,8 @@ def _noted(module: ir.Module) -> Facts:
     """Returns what the step `prepare_edges` has noted of the problem of a dump, if it ran."""
     for function in walk(module, "func.func"):
         if "size_m" in function.attributes:
-            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in _NOTED.items()}}
+            noted = {fact: name for fact, name in _NOTED.items() if name in function.attributes}
+            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in noted.items()}}
     return {"is_sized": 0}
 
 

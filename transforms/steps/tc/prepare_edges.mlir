@@ -32,6 +32,8 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %func "size_k" = %k : !transform.any_op, !transform.param<i64>
     %bits = transform.param.constant 16 : i64 {knobs = {value = "a_bits"}} -> !transform.param<i64>
     transform.annotate %func "operand_bits" = %bits : !transform.any_op, !transform.param<i64>
+    %consumer = transform.param.constant 0 : i64 {knobs = {value = "has_consumer"}} -> !transform.param<i64>
+    transform.annotate %func "has_consumer" = %consumer : !transform.any_op, !transform.param<i64>
     %a_layout = transform.param.constant "row" {knobs = {value = "a_layout"}} -> !transform.any_param
     transform.annotate %func "a_layout" = %a_layout : !transform.any_op, !transform.any_param
     %b_layout = transform.param.constant "row" {knobs = {value = "b_layout"}} -> !transform.any_param
