@@ -120,8 +120,10 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
 
         return _operands(problem, seed, uniform, uniform, summand)
 
+    dtype = np.float64 if problem.a_type == "f64" else np.float32
+
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
-        return generator.standard_normal(count, np.float32)
+        return generator.standard_normal(count, dtype)
 
     a, b, c = _operands(problem, seed, normal, normal, normal)
     return *_scaled(problem, a, b), c
