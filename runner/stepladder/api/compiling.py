@@ -66,7 +66,7 @@ def compile(
     else:
         text, name = building.source_text(source)
         if "stablehlo." in text:
-            from stepladder.mlir import stablehlo
+            from stepladder.payload import stablehlo
 
             with building.exclusive:
                 text = stablehlo.lowered(text, name)

@@ -140,7 +140,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
         from stepladder.extension import plugins
-        from stepladder.mlir import stablehlo
+        from stepladder.payload import stablehlo
         from stepladder.pipeline import functions, library, spirv_build
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
