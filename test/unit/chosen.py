@@ -13,7 +13,8 @@ def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
     """Returns the steps of a pipeline that run with these knobs where none is left out, in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    scope = Scope({**{step.name: True for step in pipeline.steps}, **knobs}, pipeline.derived)
+    facts = {"approximates": 0}
+    scope = Scope({**{step.name: True for step in pipeline.steps}, **facts, **knobs}, pipeline.derived)
     return [
         step
         for step in pipeline.steps

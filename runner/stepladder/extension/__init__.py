@@ -17,11 +17,13 @@ from stepladder.extension.lib.dialect import (
     transform_op,
 )
 from stepladder.extension.ops import (
+    approximate_math,
     compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
     distribute_tiles,
     enable_dependent_launch,
+    flush_denormals,
     form_clusters,
     hoist_prefetch,
     insert_barrier,
