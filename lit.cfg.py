@@ -85,3 +85,8 @@ nvdisasm = found[0] if found else shutil.which("nvdisasm")
 if nvdisasm:
     config.available_features.add("nvdisasm")
     config.substitutions.append(("%nvdisasm", nvdisasm))
+
+# The validator of SPIR-V, from its pip package or from PATH.
+found = [tool for folder in sys.path for tool in glob.glob(os.path.join(folder, "cmeel.prefix", "bin", "spirv-val"))]
+if found or shutil.which("spirv-val"):
+    config.available_features.add("spirv-val")

@@ -183,6 +183,7 @@ class _Bindings:
 def run_python(path: Path) -> tuple[list[dict], bool]:
     """Runs a test in Python; returns the findings, and whether it ended without an exception."""
     given = _Bindings()
+    bindings.import_dialects()
     sys.meta_path.insert(0, given)
     sys.path.insert(0, str(path.parent))
     os.environ.setdefault("SUPPORT_LIB", str(path))

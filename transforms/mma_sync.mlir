@@ -4,8 +4,8 @@
 // padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step ahead of
 // their products, across the barrier too, and blocks are rasterized for the L2 cache.
 //
-// f16 and bf16 with f32 accumulators, f16 with f16 accumulators, f32 multiplied as tf32, i8 with i32 accumulators; A
-// and B each row- or column-major. Elementwise ops on the product are computed in registers.
+// f16 and bf16 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, i8 with i32
+// accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -54,7 +54,7 @@ module attributes {transform.with_named_sequence} {
       {description = "blocks that must fit on a multiprocessor, which bounds registers; 0 leaves registers to ptxas"}
       -> !transform.param<i64>
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
-      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
+      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and 1 + tanh approximated where all results have 16 bits; libdevice: never"}
@@ -118,6 +118,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @bypass_l1 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()

@@ -4,9 +4,9 @@
 // The third Hopper pipeline, and the one that products on an H100 or H200 are compiled by. It adds to
 // `wgmma_multistage` a persistent tile loop, warp specialization with cooperative or ping-pong consumers, clusters with
 // multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch. Any m, n and k, with
-// kernels in front that repack operands for TMA where rows are no multiples of 16 bytes; C = AB and C = AB + C, A and B
-// each row- or column-major, f16, bf16, tf32 and fp8 operands, f32 accumulators (f16: also f16), rounded to C's type in
-// the epilogue.
+// kernels in front that repack operands for TMA where rows are no multiples of 16 bytes, and transpose those of 8 and
+// 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands, f32
+// accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
@@ -142,6 +142,7 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @swap_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.include @transpose_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @repack_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()

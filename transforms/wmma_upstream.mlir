@@ -68,7 +68,7 @@ module attributes {transform.with_named_sequence} {
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8}
       {description = "elements added to each row of a shared tile"} -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 2 from options = [1, 2]
-      {description = "places for each tile: 1 is the two-barrier form"} -> !transform.param<i64>
+      {description = "stages of the shared-memory pipeline: 1 is CC'22's two-barrier form"} -> !transform.param<i64>
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param

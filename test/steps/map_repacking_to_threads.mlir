@@ -61,6 +61,50 @@ func.func @batch(%A: memref<3x10x5xf16>) {
 
 // -----
 
+// A transpose of bytes: 4 bytes of 32 rows each, which become 32 bytes of 4 rows; the last 4 rows one by one.
+// CHECK-LABEL: func.func @transpose(
+// CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c4,
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-COUNT-32: vector.load %A{{.*}} {alignment = 4 : i64} : memref<100x40xi8>, vector<4xi8>
+// CHECK-NOT: vector.load
+// CHECK: [[V:%.+]] = vector.from_elements {{.*}} : vector<16xi8>
+// CHECK-COUNT-8: vector.store {{.*}} {alignment = 16 : i64} : memref<40x128xi8>, vector<16xi8>
+// CHECK-NOT: vector.store
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK-NEXT: vector.load %A
+// CHECK-COUNT-4: memref.store {{.*}} : memref<40x128xi8>
+// CHECK-NOT: memref.transpose
+func.func @transpose(%A: memref<100x40xi8>) {
+  %t = memref.transpose %A (k, n) -> (n, k) : memref<100x40xi8> to memref<40x100xi8, strided<[1, 40]>>
+  %w = memref.alloc() {workspace} : memref<40x128xi8>
+  %v = memref.subview %w[0, 0] [40, 100] [1, 1] : memref<40x128xi8> to memref<40x100xi8, strided<[128, 1]>>
+  memref.copy %t, %v {workspace} : memref<40x100xi8, strided<[1, 40]>> to memref<40x100xi8, strided<[128, 1]>>
+  return
+}
+
+// -----
+
+// The matrices of a batch are transposed each for itself: two blocks of 8 rows of f32 for each of three.
+// CHECK-LABEL: func.func @transposed_batch(
+// CHECK: memref.collapse_shape %A {{\[\[}}0, 1], [2]] : memref<3x16x5xf32> into memref<48x5xf32>
+// CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c6,
+// CHECK-COUNT-8: memref.load
+// CHECK-NOT: memref.load
+// CHECK-COUNT-2: vector.store {{.*}} : memref<15x32xf32>, vector<4xf32>
+func.func @transposed_batch(%A: memref<3x16x5xf32>) {
+  %t = memref.transpose %A (b, k, n) -> (b, n, k) : memref<3x16x5xf32> to memref<3x5x16xf32, strided<[80, 1, 5]>>
+  %w = memref.alloc() {workspace} : memref<3x5x32xf32>
+  %v = memref.subview %w[0, 0, 0] [3, 5, 16] [1, 1, 1]
+      : memref<3x5x32xf32> to memref<3x5x16xf32, strided<[160, 32, 1]>>
+  memref.copy %t, %v {workspace}
+      : memref<3x5x16xf32, strided<[80, 1, 5]>> to memref<3x5x16xf32, strided<[160, 32, 1]>>
+  return
+}
+
+// -----
+
 // Other copies stay.
 // CHECK-LABEL: func.func @others(
 // CHECK: memref.copy %A, %B : memref<8xf16> to memref<8xf16>

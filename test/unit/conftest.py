@@ -70,6 +70,14 @@ def pytest_collection_modifyitems(items) -> None:
             item.add_marker(skip)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Idle workers take over tests of busy ones: a few tests take as long as a hundred others."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 def pytest_configure(config) -> None:
     config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
 

@@ -66,6 +66,14 @@ EXPECTED = {
     "cp_async_pipeline.ptx": lambda x, y: x + 1,
     "bulk.ptx": lambda x, y: x + 1,
     "flag.ptx": lambda x, t, f, y: 2 * x + 1,
+    "wgmma.ptx": lambda a, b, d: a.astype(np.float32) @ b.astype(np.float32).T,
+    "multicast.ptx": lambda x, y: np.stack([x, x + 1]),
+    "named.ptx": lambda x, y: x[:, ::-1],
+    "tickets.mlir": lambda x, count, y: 3 * x,
+    "proxies.ptx": lambda x, t, y: 2 * x.sum(axis=0),
+    "handshake.mlir": lambda x, t, f, y: x + 1,
+    "remote.ptx": lambda x, y: x.reshape(2, 128)[:, ::-1].ravel(),
+    "rows.mlir": lambda x, y: x.max(axis=1),
     "stencil.mlir": lambda x, y: _neighbours(x),
 }
 

@@ -1,5 +1,7 @@
 """Launches from Python without a GPU: what is asked of the driver, by the fake of `fake_cuda`."""
 
+import ctypes
+import itertools
 import threading
 from types import SimpleNamespace
 
@@ -14,6 +16,10 @@ from stepladder.api.gpu import LoadedKernel, open_gpu
 from stepladder.api.kernel import Kernel
 from stepladder.api.results import stream_of
 from stepladder.api.views import View, row_major
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.reference import matmul_program
 
@@ -139,6 +145,31 @@ def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake) -> None:
         loaded.launch((16, 32, 48), STREAM)
         assert len(fake.called("load")) == loads
     assert len(launches(fake)) == 6
+
+
+def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_path) -> None:
+    """A and B of odd pitches are copied to workspaces, which the TMA descriptors of the matmul are of."""
+    knobs = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "epilogue": "registers"}
+    with mlir_context():
+        build(matmul_text(67, 33, 29, accumulate=False), "odd.mlir", Request("wgmma", knobs)).write(tmp_path / "odd")
+    kernel = Kernel(Built(read_bundle(tmp_path / "odd"), None, None))
+    fake.addresses = itertools.count(0x100000, 0x10000)
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    kernel.run([a, b], out, STREAM)
+    kernel.run([a, b], out, STREAM)
+    kernel.run([a, b], out, STREAM + 1)
+
+    def addresses(launch) -> list[int]:
+        places = ctypes.cast(launch[2], ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))
+        return [places[0][0], places[1][0]]
+
+    workspaces = [item["address"] for item in fake.driver.encoded]
+    assert len(set(workspaces)) == 4 and not {0, 0x1000, 0x8000, 0x20000} & set(workspaces)
+    for first, (of_b, of_a) in ((0, workspaces[:2]), (3, workspaces[:2]), (6, workspaces[2:])):
+        copy_a, copy_b, last = launches(fake)[first : first + 3]
+        assert {*addresses(copy_a), *addresses(copy_b)} == {0x1000, 0x8000, of_a, of_b}
+        assert copy_a[0].hStream == copy_b[0].hStream == last[0].hStream == STREAM + first // 6
+        assert not hasattr(copy_a[0], "numAttrs") and last[0].numAttrs == 1  # a copy waits for all work before it
 
 
 def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:

@@ -10,6 +10,7 @@ import pytest
 import stepladder
 from stepladder import functions as F
 from stepladder.api import building
+from stepladder.api.spec import MatmulSpec
 from stepladder.pipeline.codegen import toolchain
 
 M, N, K = 64, 72, 40
@@ -49,6 +50,15 @@ def test_layouts_types_and_the_result() -> None:
     out = np.empty((M, N), np.float32)
     assert run(a, b, out=out) is out
     close(out, wide(a) @ wide(b))
+
+
+def test_odd_row_pitches() -> None:
+    """Kernels in front of that of the matmul copy A and B, whose rows are no multiple of 16 bytes."""
+    a, b = random(37, 29), random(29, 43, seed=1)
+    kernel = stepladder.compile(MatmulSpec(37, 43, 29, c_type="f32"), device="emulator", target="sm_90a")
+    assert kernel.manifest.front
+    close(kernel(a, b), wide(a) @ wide(b))
+    close(run(a, b, dtype="f32", target="sm_90a"), wide(a) @ wide(b))
 
 
 def test_a_batch_with_one_b_is_one_matmul() -> None:

@@ -105,13 +105,12 @@ def test_is_refused_where_it_stands(name) -> None:
         assert caught.value.status == BAD_INPUT
 
 
-@pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
-def test_f32_keeps_its_bits_unless_a_knob_says_otherwise(pipeline) -> None:
+def test_f32_keeps_its_bits_unless_a_knob_says_otherwise() -> None:
     text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", b_layout="column")
-    asked = request(pipeline, "f32")
+    asked = request("wgmma", "f32")
     with mlir_context(), pytest.raises(StepladderError, match="f32 must be allowed to lose bits") as caught:
         run_pipeline(text, "payload.mlir", asked)
     assert "with allow_tf32 = True it would hold" in caught.value.notes
     with mlir_context():
-        allowed = run_pipeline(text, "payload.mlir", Request(pipeline, {**asked.settings, "allow_tf32": "true"}))
+        allowed = run_pipeline(text, "payload.mlir", Request("wgmma", {**asked.settings, "allow_tf32": "true"}))
     assert allowed.matmul.problem.compute_type == "tf32"

@@ -344,9 +344,14 @@ def bound(text: str, arguments: list[str], launch: Launch) -> None:
             ["4xf32"] * 2,
             Launch((1, 1, 1), (2048, 1, 1)),
             "",
-            "has at most 1024 threads a block, as all kernels, got 2048",
+            "cannot be launched: a block of 2048 x 1 x 1: 1 to 1024 threads are possible along x",
         ),
-        (["4xf32"] * 2, Launch((1, 1, 1), (32, 1, 1), (1, 1, 1), 2**20), "", "and sm_90a has 232448"),
+        (
+            ["4xf32"] * 2,
+            Launch((1, 1, 1), (32, 1, 1), (1, 1, 1), 2**20),
+            "",
+            "1048576 bytes of shared memory a block, of which 232448 are possible on sm_90a",
+        ),
     ],
 )
 def test_launches_that_do_not_fit(arguments, launch, directive, message) -> None:

@@ -13,7 +13,6 @@ from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-from stepladder.runtime.resources import transforms_dir
 from xetile_programs import PROGRAMS, program, run_both
 
 # One tile, several ragged ones, and fewer elements than a tile has.
@@ -225,7 +224,7 @@ def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
 )
 def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, settings) -> None:
     reports = []
-    request = Request(str(transforms_dir() / "xetile" / "xetile.mlir"), settings, tuned=False)
+    request = Request("xetile", settings, tuned=False)
     with mlir_context():
         matmul.check_steps(matmul.payload_of(problem), "payload", request, reports.append)
     checked = [report for report in reports if not report.is_unchanged]
@@ -239,6 +238,8 @@ def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, set
         "outline_subgroups",
         "block_to_instructions",
         "distribute_to_lanes",
+        "lower_to_xevm",
+        "lower_xevm_to_llvm",
     ]
     assert all(report.passed for report in checked), [(report.step, report.notes()) for report in checked]
 
@@ -252,7 +253,7 @@ def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, set
     ids=str,
 )
 def test_what_is_not_distributed_to_lanes_ends_in_blocks_of_instructions(problem, reason) -> None:
-    name, reports = str(transforms_dir() / "xetile" / "xetile.mlir"), []
+    name, reports = "xetile", []
     settings = {"sg_m": 16, "block_m": 128, "block_n": 128}
     text = matmul.payload_of(problem)
     with mlir_context():

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.runtime.buffers import Borrowed
-from stepladder.runtime.bundle import Argument, Bundle
+from stepladder.runtime.buffers import Borrowed, Buffer
+from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import Cuda, import_cuda, not_executed
 from stepladder.runtime.element_types import element_type
@@ -100,6 +100,14 @@ def open_gpu(ordinal: int | None = None, cuda: Cuda | None = None) -> OpenGpu:
         return _gpus[number]
 
 
+@dataclass(frozen=True)
+class _Copy:
+    """A loaded kernel, those in front of it, and their workspaces by role."""
+
+    kernel: Kernel
+    workspaces: dict[str, Buffer]
+
+
 class LoadedKernel:
     """A kernel on a GPU.
 
@@ -118,17 +126,16 @@ class LoadedKernel:
         self._lock = threading.RLock()
         self._prepared: OrderedDict[tuple[object, ...], Callable[[], None]] = OrderedDict()
         # A kernel with a workspace has one copy for each stream, and for each stream of each capture.
-        self._has_workspace = _WORKSPACE.search(bundle.ptx) is not None
-        self._copies: dict[object, Kernel] = {}
+        self._has_workspace = bool(bundle.manifest.workspaces) or _WORKSPACE.search(bundle.ptx) is not None
+        self._copies: dict[object, _Copy] = {}
         self._constants = self._upload_constants()
-        self._kernel(None)
+        self._copy(None)
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
         """Enqueues a launch.
 
         Args:
-            addresses: of the buffers of the kernel's arguments, in the manifest's order; those of constants are not
-                looked at.
+            addresses: of `manifest.operands`, in order; those of constants are not looked at.
             stream: handle of the stream.
 
         Raises:
@@ -151,30 +158,57 @@ class LoadedKernel:
             found = self._prepared.get(key)
             if found is not None:
                 return found
-            manifest = self.bundle.manifest
-            parameters = [self._parameter(item, address) for item, address in zip(manifest.arguments, addresses)]
-            kernel = self._kernel((stream, capture) if self._has_workspace else None)
-            found = kernel.prepared(manifest.grid, manifest.block, parameters, stream, manifest.dependent_launch)
+            copy = self._copy((stream, capture) if self._has_workspace else None)
+            found = self._launches(copy, addresses, stream)
             self._prepared[key] = found
             while len(self._prepared) > _KEPT:
                 self._prepared.popitem(last=False)
             return found
 
-    def _kernel(self, user: object) -> Kernel:
+    def _launches(self, copy: _Copy, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+        """Returns a function that enqueues the kernels in front, in order, and that of the matmul."""
+        manifest = self.bundle.manifest
+        memory = dict(zip((item.role for item in manifest.operands), addresses))
+        memory |= {role: buffer.address for role, buffer in copy.workspaces.items()}
+
+        def parameters(arguments: Sequence[Argument]) -> list[int | TensorMap]:
+            return [self._parameter(item, memory[item.role]) for item in arguments]
+
+        last = copy.kernel.prepared(
+            manifest.grid, manifest.block, parameters(manifest.arguments), stream, manifest.dependent_launch
+        )
+        first = [
+            kernel.prepared(item.grid, item.block, parameters(item.arguments), stream)
+            for kernel, item in zip(copy.kernel.front, manifest.front, strict=True)
+        ]
+        if not first:
+            return last
+
+        def enqueue() -> None:
+            for launch in (*first, last):
+                launch()
+
+        return enqueue
+
+    def _copy(self, user: object) -> _Copy:
         """Returns the copy of the kernel for a stream: its own, because two streams may not share a workspace."""
         if user not in self._copies:
             spare = self._copies.pop(None, None) if user is not None else None
             self._copies[user] = spare or self._load()
         return self._copies[user]
 
-    def _load(self) -> Kernel:
-        """Loads the kernel, also while a stream of this thread is captured."""
+    def _load(self) -> _Copy:
+        """Loads the kernel and allocates its workspaces, also while a stream of this thread is captured."""
         cuda = self.gpu.cuda
         with self.gpu.current():
             relaxed = cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
             before = cuda.query("cuThreadExchangeStreamCaptureMode", relaxed)
             try:
-                return self.gpu.device.load(self.bundle)
+                workspaces = {
+                    role: self.gpu.device.allocate(math.prod(item.shape) * element_type(item.element_type).bytes)
+                    for role, item in zip(WORKSPACE_ROLES, self.bundle.manifest.workspaces)
+                }
+                return _Copy(self.gpu.device.load(self.bundle), workspaces)
             finally:
                 cuda.query("cuThreadExchangeStreamCaptureMode", before)
 
@@ -222,7 +256,7 @@ class LoadedKernel:
                 for role, array in arrays.items():
                     buffers[role] = device.allocate(array.nbytes)
                     buffers[role].upload(np.ascontiguousarray(array))
-                arguments = self.bundle.manifest.arguments
+                arguments = self.bundle.manifest.operands
                 self.launch(
                     tuple(buffers[item.role].address if item.data is None else 0 for item in arguments), device.stream
                 )

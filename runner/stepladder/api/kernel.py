@@ -275,7 +275,7 @@ class Kernel:
                 by_role["a"] = by_role["b"] = view.address
             elif item.role is not None and item.role != "c":
                 by_role[item.role] = view.address
-        return tuple(by_role.get(item.role, 0) for item in self.manifest.arguments)
+        return tuple(by_role.get(item.role, 0) for item in self.manifest.operands)
 
     def _load(self, device: int) -> LoadedKernel:
         from stepladder.api.gpu import LoadedKernel, open_gpu
@@ -287,7 +287,7 @@ class Kernel:
 
     def _run_on_host(self, views: Sequence[View], out: View, further: Sequence[View]) -> None:
         """Runs the kernel on arrays in host memory: on copies on the GPU, or on the emulator."""
-        shapes = {item.role: item.shape for item in self.manifest.arguments}
+        shapes = {item.role: item.shape for item in self.manifest.operands}
         arrays: dict[str, np.ndarray] = {}
         for item, view in zip(self.signature.inputs, views):
             role = "a" if item.role == "ab" else item.role

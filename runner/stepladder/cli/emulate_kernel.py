@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepladder.cli import kernel_options
-from stepladder.cli.emulate_bundle import bound_front, new_timeline, run_exact
+from stepladder.cli.emulate_bundle import bound_front, run_exact
+from stepladder.cli.emulated_run import run_checked
 from stepladder.cli.emulation_checks import Checks
-from stepladder.cli.emulation_output import Run, finish, load_array
+from stepladder.cli.emulation_output import load_array
 from stepladder.cli.guard import imports
 from stepladder.runtime.errors import StepladderError
 
@@ -120,9 +121,6 @@ def _run(
     module: ir.Module | None,
 ) -> int:
     """Runs a kernel on given or random inputs, compares what is expected, and returns the exit status."""
-    from stepladder.cli.progress import LaunchProgress
-    from stepladder.emulator.core.expected import written_arguments
-
     reference = checks.reference(module, name)
     if args.inputs:
         inputs = bound.check_inputs([load_array(path) for path in args.inputs.split(",")])
@@ -130,16 +128,4 @@ def _run(
         inputs = bound.random_inputs(args.seed)
         for number, array in arrays.items():
             inputs[number] = array
-    timeline = new_timeline(args)
-    with LaunchProgress() as progress:
-        outcome = bound.run(
-            inputs,
-            sanitize=not args.no_sanitize,
-            max_steps=args.max_steps,
-            progress=progress,
-            timeline=timeline,
-            reverses_blocks=args.reverse_blocks,
-        )
-    written = written_arguments(inputs, outcome)
-    outcome.findings += checks.compare(outcome, bound, reference, inputs)
-    return finish(args, Run(name, bound.function.name, outcome, written=written, timeline=timeline))
+    return run_checked(args, name, bound, inputs, checks, reference)

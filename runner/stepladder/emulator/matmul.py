@@ -20,7 +20,7 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
-from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.knobs import choose_knobs, with_products
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import Bundle
@@ -202,7 +202,8 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
     """Returns a payload's problem, what it computes, and the function alone."""
     module = select(parse_payload(text, name), request.function).module
     found = find_matmul(module)
-    return found.problem, reference_export.export(module, found.roles), text_of(module)
+    problem = with_products(found.problem, choose_knobs(library.load(request.pipeline), request))
+    return problem, reference_export.export(module, found.roles), text_of(module)
 
 
 def check_steps(

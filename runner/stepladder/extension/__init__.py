@@ -25,6 +25,7 @@ from stepladder.extension.ops import (
     enable_dependent_launch,
     flush_denormals,
     form_clusters,
+    hoist_allocas,
     hoist_prefetch,
     insert_barrier,
     interleave_copies,
@@ -37,6 +38,7 @@ from stepladder.extension.ops import (
     matmul_to_tiles,
     merge_ldmatrix,
     multicast_tiles,
+    multiply_as_3xtf32,
     multistage_loads,
     normalize_consumer,
     normalize_payload,
@@ -44,6 +46,7 @@ from stepladder.extension.ops import (
     outline_consumer,
     pack_shared_memory,
     pass_descriptors_by_value,
+    pass_pointers,
     pingpong_consumers,
     pipeline_wgmma,
     prefetch_tiles,
@@ -60,6 +63,7 @@ from stepladder.extension.ops import (
     swap_operands,
     tiles_to_xegpu,
     tma_store_epilogue,
+    transpose_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

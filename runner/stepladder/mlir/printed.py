@@ -60,6 +60,11 @@ def chip_of(targets: ir.Attribute | str) -> str | None:
     return found[1] if found else None
 
 
+def chips_of(targets: ir.Attribute | str) -> tuple[str, ...]:
+    """Returns all GPUs that the targets of a `gpu.module` name."""
+    return tuple(_CHIP.findall(str(targets)))
+
+
 def memory_space(attribute: ir.Attribute | None) -> str:
     """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none."""
     text = "" if attribute is None else str(attribute)

@@ -315,7 +315,7 @@ class Flow:
         if content.kind not in PRODUCT:
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
         if value in self.results.values.values():
-            raise refuse(op, "a value that is a result already is stored in a second place; each result is another")
+            raise refuse(op, "a value is stored or returned twice, and each result must be another value")
         if content.argument not in (None, c):
             raise refuse(
                 op, f"the result begins in argument {content.argument} and ends in another place; both must be C"

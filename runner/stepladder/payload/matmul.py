@@ -44,8 +44,6 @@ class PayloadMatmul:
 def find_matmul(module: ir.Module) -> PayloadMatmul:
     """Returns the one matmul of a payload, which holds nothing else (`payload.rule`), or what the front makes of it.
 
-    An f32 problem is multiplied on tensor cores in tf32, which pipelines do only where a knob allows it.
-
     Args:
         module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
 
@@ -152,7 +150,6 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         accumulate=form.accumulates,
         a_layout=a_map.layout,
         b_layout=b_map.layout,
-        compute_type="tf32" if a_type == "f32" else None,
         batch=batch[0] if batch else None,
         a_broadcast=a_map.is_broadcast,
         b_broadcast=b_map.is_broadcast,

@@ -19,7 +19,7 @@ from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
-from stepladder.runtime import bundle
+from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
@@ -48,9 +48,8 @@ class Build:
     def data(self) -> dict[str, bytes]:
         """Returns the content of the bundle's further files, by their names: constants of the payload, and the code of
         the kernels in front."""
-        constants = self.run.selection.constants if self.run.selection is not None else {}
         return {
-            **{_data_file(number): constant.data for number, constant in constants.items()},
+            **data_of(self.run),
             **{item.cubin: code.cubin for item, code in zip(self.manifest.front, self.front)},
             **{item.ptx: code.ptx.encode() for item, code in zip(self.manifest.front, self.front)},
         }
@@ -70,6 +69,24 @@ class Build:
             reference=self.reference,
             data=self.data(),
         )
+
+
+def data_of(run: Run) -> dict[str, bytes]:
+    """Returns the content of the files of a bundle with the constants of a payload, by their names."""
+    constants = run.selection.constants if run.selection is not None else {}
+    return {_data_file(number): constant.data for number, constant in constants.items()}
+
+
+def argument_of(run: Run, role: str, problem: Problem, number: int) -> bundle.Argument:
+    """Returns the description of a kernel's parameter that is a pointer.
+
+    Args:
+        run: of the pipeline.
+        role: of the operand.
+        problem: that has the operand.
+        number: of the function's argument.
+    """
+    return _argument(role, problem, None, _constant_file(run, number))
 
 
 def _data_file(number: int) -> str:
@@ -148,8 +165,8 @@ def _front(
         cubin=f"front/{kernel.name}.cubin",
         ptx=f"front/{kernel.name}.ptx",
         arguments=tuple(arguments),
-        grid=_triple(kernel.grid),
-        block=_triple(kernel.block),
+        grid=triple(kernel.grid),
+        block=triple(kernel.block),
         static_shared_memory=code.static_shared_memory,
         registers=code.registers,
         spills={"stores": code.spill_stores, "loads": code.spill_loads},
@@ -193,9 +210,9 @@ def _manifest(
         arguments=tuple(arguments),
         tma_descriptors=tuple(descriptors),
         problem=matmul.problem,
-        grid=_triple(kernel.grid),
-        block=_triple(kernel.block),
-        cluster=_triple(kernel.cluster),
+        grid=triple(kernel.grid),
+        block=triple(kernel.block),
+        cluster=triple(kernel.cluster),
         static_shared_memory=code.static_shared_memory,
         dynamic_shared_memory=kernel.dynamic_shared_memory,
         registers=code.registers,
@@ -214,7 +231,8 @@ def _manifest(
     )
 
 
-def _triple(extents: Sequence[int]) -> tuple[int, int, int]:
+def triple(extents: Sequence[int]) -> tuple[int, int, int]:
+    """Returns extents x, y, z."""
     x, y, z = extents
     return x, y, z
 
@@ -270,6 +288,11 @@ def build(
     matmul = run.matmul
     assert matmul is not None  # of every run that begins with the payload
     program = find_program(run.module)
+    if program.kernel.target in targets.XE_TARGETS:
+        raise StepladderError(
+            f"pipeline '{run.pipeline.name}' is for {program.kernel.target}: `stepladder compile` writes its kernel as "
+            "SPIR-V, and nothing here launches it"
+        )
     kernels = (*program.front, program.kernel)
     codes = [generate(kernel, use_cache=use_cache) for kernel in kernels]
     for kernel, code in zip(kernels, codes):

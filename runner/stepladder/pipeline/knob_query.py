@@ -14,11 +14,18 @@ from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.expressions import Value
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
-from stepladder.pipeline.knobs import changes_facts, changing_steps, choose_knobs, evaluation_scope
+from stepladder.pipeline.knobs import (
+    changes_facts,
+    changing_steps,
+    choose_knobs,
+    evaluation_scope,
+    with_products,
+)
 from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
+from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 
 
@@ -81,13 +88,13 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
         pipeline,
         request.without,
         fixed,
-        matmul.problem,
+        with_products(matmul.problem, knobs),
         facts,
         str(knobs.get("target", "")),
         find_measured(pipeline),
         request.gpu,
         matmul.location,
-        changes_facts(pipeline, scope, request.without),
+        changes_facts(pipeline, knobs, matmul.facts(), request.without),
         _alternatives(pipeline, request, knobs, fixed, matmul),
     )
 
@@ -126,8 +133,19 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             f"pipeline '{pipeline.name}' has no knob 'target', the GPU that its kernels are for",
             location=str(pipeline.path),
         )
+    if _is_for_xe(pipeline):
+        raise StepladderError(
+            f"pipeline '{pipeline.name}' is for {' and '.join(targets.XE_TARGETS)}, and times are predicted for "
+            "NVIDIA's GPUs only",
+            location=str(pipeline.path),
+        )
     selection = select_function(parse_payload(text, name), name, request)
     return make_query(pipeline, request, selection.module, locate_matmul(selection, name))
+
+
+def _is_for_xe(pipeline: Pipeline) -> bool:
+    """Returns whether a pipeline's kernels are for Intel's GPUs, of which nothing is measured or modelled."""
+    return pipeline.knobs["target"].default in targets.XE_TARGETS
 
 
 def complete_request(
@@ -148,7 +166,7 @@ def complete_request(
     Raises:
         StepladderError: settings that the pipeline does not accept.
     """
-    if not request.tuned or matmul is None or "target" not in pipeline.knobs:
+    if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
     query = make_query(pipeline, request, module, matmul)
     for choice in choices(query, request.database):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, value_text
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.problem import Problem
 
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
@@ -59,14 +61,25 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
     known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
     known |= facts
     if "target" in knobs:
-        target = targets.find(str(knobs["target"]))
+        target = targets.find_limits(str(knobs["target"]))
         known["shared_memory_limit"] = target.shared_memory
         known["max_threads_per_sm"] = target.threads_per_sm
     scope = Scope({**known, **knobs}, pipeline.derived)
     for step in changing_steps(pipeline, without):
         if set(step.facts) <= set(facts) and _runs(step, scope):
-            scope = scope.replace(**{name: evaluate(text, scope) for name, text in step.facts.items()})
+            scope = scope.replace(**_changed(step, scope))
     return scope
+
+
+def _changed(step: Step, scope: Scope) -> dict[str, Value]:
+    return {name: evaluate(text, scope) for name, text in step.facts.items()}
+
+
+def with_products(problem: Problem, knobs: Mapping[str, KnobValue]) -> Problem:
+    """Returns a payload's problem as a pipeline computes it: products of f32 are of tf32 where `allow_tf32` is true."""
+    if problem.a_type == "f32" and knobs.get("allow_tf32"):
+        return replace(problem, compute_type="tf32")
+    return problem
 
 
 def changing_steps(pipeline: Pipeline, without: tuple[str, ...]) -> list[Step]:
@@ -74,9 +87,19 @@ def changing_steps(pipeline: Pipeline, without: tuple[str, ...]) -> list[Step]:
     return [step for step in pipeline.steps if step.facts and step.name not in without]
 
 
-def changes_facts(pipeline: Pipeline, scope: Scope, without: tuple[str, ...]) -> bool:
-    """Returns whether a step that runs changes facts of the payload."""
-    return any(_runs(step, scope) for step in changing_steps(pipeline, without))
+def changes_facts(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value], without: tuple[str, ...]) -> bool:
+    """Returns whether a step that runs changes facts of the payload. One that always runs counts where it changes any.
+
+    Args:
+        pipeline, knobs, facts, without: as for `evaluation_scope`.
+    """
+    scope = evaluation_scope(pipeline, knobs, facts, without)
+    for step in changing_steps(pipeline, without):
+        if step.condition is not None and _runs(step, scope):
+            return True
+        if step.condition is None and any(scope[name] != facts[name] for name in step.facts):
+            return True
+    return False
 
 
 def _runs(step: Step, scope: Scope) -> bool:

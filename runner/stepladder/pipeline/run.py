@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stepladder.extension.lib import faults
@@ -28,7 +28,7 @@ from stepladder.pipeline.expressions import Scope
 from stepladder.pipeline.interpret import interpret_step
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, Source
 from stepladder.pipeline.knob_query import complete_request, knob_sources, locate_matmul, select_function
-from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
+from stepladder.pipeline.knobs import choose_knobs, evaluation_scope, with_products
 from stepladder.pipeline.measured_knobs import Measured
 from stepladder.pipeline.reproducers import write_reproducer
 from stepladder.pipeline.request import Request
@@ -61,7 +61,7 @@ class Run:
     Attributes:
         module: the payload after the last step, which belongs to the MLIR context of the run.
         pipeline: with the knobs' values bound.
-        matmul: that of the payload; None where the run began from a dump.
+        matmul: that of the payload, with the products that the knobs choose; None where the run began from a dump.
         knobs: the value of every knob.
         scope: the values that expressions over knobs may use.
         steps: those that ran, in order.
@@ -123,6 +123,8 @@ def run_pipeline(
     given = request
     request, source, measured = complete_request(pipeline, given, module, matmul)
     knobs = choose_knobs(pipeline, request)
+    if matmul is not None:
+        matmul = replace(matmul, problem=with_products(matmul.problem, knobs))
     facts = matmul.facts() if matmul is not None else type_facts(module)
     scope = evaluation_scope(pipeline, knobs, facts, request.without)
     active = active_steps(pipeline, scope, request)

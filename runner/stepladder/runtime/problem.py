@@ -65,8 +65,8 @@ class Problem:
         accumulate: whether C is read as well as written.
         kind: always `matmul`.
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
-        compute_type: type that A and B are multiplied in: `a_type`, or `tf32` for f32 on tensor cores. None, when made,
-            stands for `a_type`.
+        compute_type: type whose accuracy the products have: `a_type`, or `tf32` for f32 that loses bits. None, when
+            made, stands for `a_type`.
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
         b_is_a: whether A and B are one buffer, each in its own layout.

@@ -1,6 +1,7 @@
 """Limits of the supported GPUs on a kernel, by target name.
 
-Source: the CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
+Sources: the CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"; for Intel's GPUs, what
+their OpenCL devices report (CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE).
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ class Target:
         shared_memory: most bytes of shared memory a block, after opting in to dynamic shared memory.
         threads_per_sm: most threads that are resident on a multiprocessor.
         cluster: most blocks of a cluster, after opting in to more than 8; 1 on targets without clusters.
+        static_shared_memory: most bytes of these that a kernel declares with a size, as ptxas 13.0 takes them.
     """
 
     name: str
     shared_memory: int
     threads_per_sm: int
     cluster: int = 1
+    static_shared_memory: int = 48 * 1024
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -53,9 +56,43 @@ TARGETS = {
         Target("sm_86", 99 * 1024, 1536),
         Target("sm_89", 99 * 1024, 1536),
         Target("sm_90", 227 * 1024, 2048, cluster=16),
-        Target("sm_90a", 227 * 1024, 2048, cluster=16),
+        Target("sm_90a", 227 * 1024, 2048, cluster=16, static_shared_memory=227 * 1024),
     )
 }
+
+
+@dataclass(frozen=True)
+class XeTarget:
+    """An Intel GPU, whose kernels are SPIR-V.
+
+    Attributes:
+        name: as `#xevm.target` names it.
+        shared_memory: most bytes of shared local memory a work-group.
+        threads_per_sm: threads of an Xe core, with sub-groups of 16: 8 vector engines of 8 hardware threads.
+    """
+
+    name: str
+    shared_memory: int
+    threads_per_sm: int
+
+
+XE_TARGETS = {
+    target.name: target
+    for target in (
+        XeTarget("pvc", 128 * 1024, 1024),
+        XeTarget("bmg", 64 * 1024, 1024),
+    )
+}
+XE_WORK_GROUP = 1024  # most threads of a work-group
+
+
+def find_limits(name: str) -> Target | XeTarget:
+    """Returns the target called `name`, of either vendor.
+
+    Raises:
+        StepladderError: the target is unknown; the message lists the known ones.
+    """
+    return XE_TARGETS[name] if name in XE_TARGETS else find(name)
 
 
 def registers_of_thread(threads: int) -> int:

@@ -45,6 +45,15 @@ class Tolerance:
     operands that are cut off, 0.3 x 2^-10 for rounded ones; 1.5 x 2^-10 is allowed, and operands rounded to bf16 have
     2.4 x 2^-10. A step adds 4 or 8 products: at 4, K/4 steps of 3 units give 6 K u sqrt(s2) in place of 5.
 
+    f32 products: one fused or rounded product each, or three of tf32 whose small terms are cut (3xTF32). Operands are
+    split to 11 bits, to nearest, and a rest of up to 2^-11, of which the tensor core cuts off 2^-23 at worst; the
+    product of two rests, up to 2^-22, is left out: a product is off by 2^-21 of itself at worst. The three products of
+    a step are summed by the tensor core from zero, which cuts 3 x 5 or 3 x 6 units of 2^-23 of the step's partial sum,
+    2^-19 at most, of signs that are independent between steps. Both are random walks: 8 deviations of 2^-20, 2^-17
+    sqrt(s2), are allowed; over the matrix their root mean square is below 2^-22, and 2^-21 is allowed. The sums of the
+    steps are added to the accumulator in f32, rounded to nearest, u = 2^-24, at most n = K of them, which is as for f16
+    accumulators: 15 u sqrt(n s2) and u sqrt(n/2). Sums that a tensor core cuts off over all of K are not within it.
+
     fp8 products, f32 accumulators. Hopper's tensor core aligns the 32 products of a step and the partial sum to the
     largest exponent among them, keeps 13 bits below its leading one, cuts the others off (towards zero), and hands on a
     sum of as many bits (DeepSeek-V3 report 2024, 3.5.2, and SageAttention2, 2024, found this by experiment; 13 is the
@@ -76,6 +85,9 @@ class Tolerance:
         if problem.compute_type == "tf32":
             truncation, cut = 2.0**-23, 2.0**-10
             return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
+        if problem.compute_type == "f32":
+            rounding = 2.0**-24 * math.sqrt(problem.k)
+            return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored)
         if problem.compute_type in FP8_TYPES and problem.acc_type == "f32":
             cut = 2.0**-FP8_BITS
             return cls(15 * cut * math.sqrt(problem.k), cut * math.sqrt(problem.k / 2) + stored, stored)

@@ -71,7 +71,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of i8
-// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
@@ -119,7 +119,7 @@ func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> 
 // -----
 
 // matmul of f32
-// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (tf32 products, f32 accumulation); on none
+// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync
 func.func @f(%A: tensor<32x96xf32>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -155,7 +155,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> 
 // -----
 
 // matmul of fp8
-// computes: C = AB, 32 x 64 x 64, f8E4M3FN x f8E4M3FN -> f32 (f32 accumulation); on none
+// computes: C = AB, 32 x 64 x 64, f8E4M3FN x f8E4M3FN -> f32 (f32 accumulation); on wgmma
 func.func @f(%A: tensor<32x64xf8E4M3FN>, %B: tensor<64x64xf8E4M3FN>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1149,13 +1149,14 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: a value is stored or returned twice, and each result must be another value
   return %p, %p : tensor<32x64xf32>, tensor<32x64xf32>
 }
 
 // -----
 
 // the sums and their activation
+// computes: C = f(AB), 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), f: maximumf, also stores R0 (32x64xf32); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>, tensor<32x64xf32>) {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1163,7 +1164,6 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   %e1 = tensor.empty() : tensor<32x64xf32>
   %r1 = linalg.max ins(%p, %start : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e1 : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
   return %p, %r1 : tensor<32x64xf32>, tensor<32x64xf32>
 }
 
@@ -1175,7 +1175,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x96xf16>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: result 0 of 2 begins in argument 0
   return %A, %p : tensor<32x96xf16>, tensor<32x64xf32>
 }
 
@@ -1187,7 +1187,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (f32, tensor<32x64
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: the function returns 2 values: it must return one tensor, the product
+  // refused: the function returns a value of type f32: it must return tensors
   return %zero, %p : f32, tensor<32x64xf32>
 }
 

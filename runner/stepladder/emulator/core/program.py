@@ -42,18 +42,8 @@ class Instruction:
     """
 
     __slots__ = (
-        "attributes",
-        "cache",
-        "execute",
-        "location",
-        "loops",
-        "name",
-        "number",
-        "operand_types",
-        "operands",
-        "regions",
-        "result_types",
-        "results",
+        *("attributes", "cache", "execute", "location", "loops", "name", "number", "operand_types", "operands"),
+        *("regions", "result_types", "results"),
     )
 
     def __init__(
@@ -97,7 +87,7 @@ class Body:
 
 @dataclass
 class Function:
-    """A function or a kernel: where its arguments go, its instructions, and its attributes."""
+    """A function or a kernel: where its arguments go, its instructions, its attributes, and the targets it is for."""
 
     name: str
     arguments: tuple[int, ...]
@@ -105,6 +95,7 @@ class Function:
     code: list[Instruction] = field(default_factory=list)
     attributes: dict = field(default_factory=dict)
     location: str = ""
+    chips: tuple[str, ...] = ()
 
 
 @dataclass
@@ -141,6 +132,7 @@ class Builder:
         self.functions: dict[str, Function] = {}
         self.globals: dict[str, dict] = {}
         self.modules: list[str] = []  # that are being lowered, from the outside in
+        self.chips: tuple[str, ...] = ()  # targets of the innermost of them that names some
         self.location = ""
         self.op: ir.Operation | None = None
         self.in_kernel = False  # whether what is lowered runs in a kernel

@@ -13,6 +13,7 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
 from stepladder.emulator.memory import pointers
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.printed import chips_of
 
 
 @executes("builtin.unrealized_conversion_cast")
@@ -59,12 +60,16 @@ def lower_schedule(builder: Builder, op: ir.Operation) -> None:
 @lowers("builtin.module", "gpu.module")
 def lower_module(builder: Builder, op: ir.Operation) -> None:
     """A module: the ops in it."""
+    outer = builder.chips
     if op.name == "gpu.module":
         builder.modules.append(op.attributes["sym_name"].value)
+        if "targets" in op.attributes:
+            builder.chips = chips_of(op.attributes["targets"])
     for inner in op.regions[0].blocks[0].operations:
         builder.lower(inner.operation)
     if op.name == "gpu.module":
         builder.modules.pop()
+    builder.chips = outer
 
 
 @lowers("ml_program.global")

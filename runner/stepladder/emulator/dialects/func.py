@@ -45,6 +45,7 @@ def define(
         tuple(builder.slot_types[slot] for slot in arguments),
         attributes=decode_attributes(op),
         location=builder.location,
+        chips=builder.chips,
     )
     function.code = control_flow.separate(builder, op.regions[0], begin)
     builder.functions[name] = function

@@ -17,7 +17,7 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import registers, synchronization
-from stepladder.emulator.hardware.launch_limits import check_launch
+from stepladder.emulator.hardware.launch_limits import Asked, check_launch, cluster_of, divides
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
@@ -189,6 +189,23 @@ def _unplaced_bytes(code: Sequence[Instruction]) -> int:
     return sum(op.result_types[0].extent * op.result_types[0].element.bytes for op in allocated if SHARED[op.name](op))
 
 
+def asked_of(
+    code: Sequence[Instruction],
+    grid: Sequence[int],
+    block: Sequence[int],
+    cluster: Sequence[int],
+    dynamic: int,
+    attributes: Mapping[str, object],
+) -> Asked:
+    """Returns what a launch of a kernel asks for: of `dynamic` bytes of shared memory, and what the code declares."""
+    static = lay_out(code, 0)[0] - _unplaced_bytes(code)
+    with_dynamic = lay_out(code, dynamic)[0] - _unplaced_bytes(code)
+    most = attributes.get("nvvm.maxnreg")
+    return Asked(
+        grid, block, cluster, max(with_dynamic, dynamic), static, registers=most if isinstance(most, int) else None
+    )
+
+
 def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
     rest = list(operands)
     parts = []
@@ -205,19 +222,25 @@ def _start(
     env_of: Callable[[Group], list],
     parts: Value,
     attributes: Mapping[str, object],
+    chips: Sequence[str] = (),
 ) -> None:
-    """Runs a grid: `parts` are the segments of a launch's operands, `attributes` those of the kernel."""
+    """Runs a grid: `parts` are the segments of a launch's operands, `attributes` and `chips` those of the kernel."""
     numbers = [int(part[0]) if part else 1 for part in parts[1:10]]
     dynamic = int(parts[10][0]) if parts[10] else 0
     window, layout = lay_out(code, dynamic)
     grid, block, cluster = numbers[:3], numbers[3:6], numbers[6:9]
+    if not parts[7]:
+        cluster = list(cluster_of(attributes) or cluster)
     machine = fiber.group.machine
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
     if machine.sanitize:
-        check_launch(machine.findings, op, grid, block, cluster, window - _unplaced_bytes(code), attributes)
+        asked = asked_of(code, grid, block, cluster, dynamic, attributes)
+        check_launch(machine.findings, op, asked, attributes, chips)
+        if not divides(grid, cluster):
+            return
     layout |= registers.of_kernel(math.prod(block), attributes)
-    if any(size % of for size, of in zip(grid, cluster)):
+    if not divides(grid, cluster):
         raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(
         code,
@@ -311,4 +334,4 @@ def launch_func(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             env[slot] = value
         return env
 
-    _start(fiber, op, kernel.code, env_of, parts, kernel.attributes)
+    _start(fiber, op, kernel.code, env_of, parts, kernel.attributes, kernel.chips)

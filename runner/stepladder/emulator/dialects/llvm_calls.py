@@ -1,7 +1,7 @@
 """llvm: functions, calls and returns. `core.control_flow` executes jumps and branches.
 
 In a kernel the instructions of a function replace its call. The emulator implements functions without a body: printf,
-assertions, and NVIDIA's library of elementary functions (libdevice).
+assertions, NVIDIA's library of elementary functions (libdevice), and built-ins of OpenCL C (`opencl`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import EXECUTED, executes, lowers
 from stepladder.emulator.core.types import Scalar, text_of
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.dialects import cf, math  # noqa: F401  (registers what is looked up)
+from stepladder.emulator.dialects import cf, math, opencl  # noqa: F401  (registers what is looked up)
 from stepladder.emulator.dialects.func import call, define, find, put_in_place
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.memory import pointers
@@ -126,6 +126,8 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
         run = _assertfail
     elif (known := _libdevice(symbol)) is not None:
         run = EXECUTED[known]
+    elif (built_in := opencl.find(symbol)) is not None:
+        run = built_in
     elif symbol in runtime.FUNCTIONS:
         run = runtime.FUNCTIONS[symbol]
     else:

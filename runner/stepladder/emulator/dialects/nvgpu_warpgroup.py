@@ -61,7 +61,7 @@ def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, d
     return Tile(address_of(view), int(box), descriptor.swizzle, _PTX_TYPES.get(element, element))
 
 
-@executes("nvgpu.warpgroup.mma.init.accumulator")
+@executes("nvgpu.warpgroup.mma.init.accumulator", "tc.warpgroup_init_accumulator")
 def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
     """AccumulatorRegisters of zero."""
     rows, columns, element = warpgroup_tile(op.result_types[0].text)

@@ -56,7 +56,7 @@ def cluster_wait(fiber: Fiber, op: Instruction) -> None:
 @executes("nvvm.bar.warp.sync")
 def warp_sync(fiber: Fiber, op: Instruction, mask: Value) -> None:
     """Lets the threads of a warp wait for each other: they run in step, so that only what they touch is in order."""
-    fiber.group.sanitizer.release(fiber.warps)
+    fiber.group.sanitizer.meet(fiber.warps)
 
 
 @executes("nvvm.fence.proxy")

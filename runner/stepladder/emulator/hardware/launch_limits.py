@@ -1,67 +1,155 @@
-"""What a launch must not ask of a GPU: more threads, blocks or shared memory than there are, or another block size."""
+"""What a launch must not ask of a GPU: more threads, blocks, memory or registers than there are.
+
+The limits are those of the target that the kernel's module names, else of the target that has most. What the kernel
+states about its launches (`promises`) must hold too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory.findings import Findings
-from stepladder.runtime.targets import BLOCK, GRID, TARGETS, THREADS
+from stepladder.runtime.targets import BLOCK, GRID, REGISTER_FILE, REGISTER_UNIT, TARGETS, THREADS, Target
 
 KIND = "launch"
 
-# Of the target that has most: a module need not say which one it is for.
 _SHARED_MEMORY = max(target.shared_memory for target in TARGETS.values())
-_MULTIPROCESSORS = 144  # of the largest of them
+_MULTIPROCESSORS = 144  # of the largest of the targets
 _BLOCKS_PER_SM = 32
 _RESERVED = 1024  # bytes of shared memory that the system takes for each block
 _WARP = 32
 _CLUSTER = max(target.cluster for target in TARGETS.values())
+_ONE = (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a launch asks for.
+
+    Attributes:
+        grid, block, cluster: blocks, threads of a block, and blocks of a cluster, along x, y, z.
+        shared_memory: bytes a block, static and dynamic; `static` those that are not dynamic.
+        registers: of a thread, that the kernel may be compiled for (`maxnreg`); None where it does not say.
+    """
+
+    grid: Sequence[int]
+    block: Sequence[int]
+    cluster: Sequence[int] = _ONE
+    shared_memory: int = 0
+    static: int = 0
+    registers: int | None = None
+
+
+def target_of(chips: Sequence[str]) -> Target | None:
+    """Returns, of the targets that a module names, the one with the most; None where one is not known, or none is."""
+    if not chips or any(chip not in TARGETS for chip in chips):
+        return None
+    return max((TARGETS[chip] for chip in chips), key=lambda target: target.shared_memory)
+
+
+def problems(asked: Asked, target: Target | None = None) -> list[str]:
+    """Returns what a target does not have of what a launch asks for; of no GPU unless a target is given."""
+    found = []
+    for name, extents, limits, unit in (
+        ("grid", asked.grid, GRID, "blocks"),
+        ("block", asked.block, BLOCK, "threads"),
+    ):
+        for axis, extent, limit in zip("xyz", extents, limits):
+            if not 0 < extent <= limit:
+                found.append(f"a {name} of {extents_text(extents)}: 1 to {limit} {unit} are possible along {axis}")
+                break
+    on = "are possible" if target is None else f"are possible on {target.name}"
+    threads = math.prod(asked.block)
+    if threads > THREADS:
+        found.append(f"a block of {threads} threads, of which {THREADS} {on}")
+    blocks, most = math.prod(asked.cluster), _CLUSTER if target is None else target.cluster
+    if blocks > most:
+        found.append(f"a cluster of {blocks} blocks, of which {most} {on}")
+    if not divides(asked.grid, asked.cluster):
+        found.append(
+            f"a grid of {extents_text(asked.grid)}, which clusters of {extents_text(asked.cluster)} do not divide"
+        )
+    bytes_, most = asked.shared_memory, _SHARED_MEMORY if target is None else target.shared_memory
+    if bytes_ > most:
+        found.append(f"{bytes_} bytes of shared memory a block, of which {most} {on}")
+    elif target is not None and asked.static > target.static_shared_memory:
+        found.append(
+            f"{asked.static} bytes of static shared memory a block, of which {target.static_shared_memory} {on}: more "
+            "must be dynamic"
+        )
+    if asked.registers is not None and threads <= THREADS:
+        each = -(-asked.registers // REGISTER_UNIT) * REGISTER_UNIT
+        whole = -(-threads // _WARP) * _WARP
+        if each * whole > REGISTER_FILE:
+            found.append(
+                f"a block of {threads} threads with up to {asked.registers} registers each (maxnreg), "
+                f"{each * whole} in all, of which {REGISTER_FILE} {on}"
+            )
+    return found
+
+
+def divides(grid: Sequence[int], cluster: Sequence[int]) -> bool:
+    """Whether a grid consists of whole clusters."""
+    return not any(size % of for size, of in zip(grid, cluster))
+
+
+def cluster_of(attributes: Mapping[str, object]) -> tuple[int, int, int] | None:
+    """Returns the cluster that a kernel is compiled for; None where its attributes do not say."""
+    for name in ("known_cluster_size", "gpu.known_cluster_size", "nvvm.cluster_dim"):
+        given = attributes.get(name)
+        if isinstance(given, Sequence):
+            x, y, z = (*map(int, given), 1, 1, 1)[:3]
+            return x, y, z
+    return None
+
+
+def broken_promises(asked: Asked, attributes: Mapping[str, object]) -> list[str]:
+    """Returns what a kernel states about its launches, in attributes by name, that does not hold for one."""
+    found = []
+    for name, given in (("block", asked.block), ("grid", asked.grid), ("cluster", asked.cluster)):
+        known = attributes.get(f"known_{name}_size", attributes.get(f"gpu.known_{name}_size"))
+        if isinstance(known, Sequence) and [int(size) for size in known] != [int(size) for size in given]:
+            found.append(
+                f"a {name} of {extents_text(given)}, and the kernel's known_{name}_size is {extents_text(list(known))}"
+            )
+    for name, given in (("reqntid", asked.block), ("cluster_dim", asked.cluster)):
+        required = attributes.get(f"nvvm.{name}")
+        if isinstance(required, Sequence) and [*required, 1, 1][: len(given)] != list(given):
+            unit = "block" if name == "reqntid" else "cluster"
+            found.append(
+                f"a {unit} of {extents_text(given)}, and the kernel's nvvm.{name} is {extents_text(list(required))}"
+            )
+    most = attributes.get("nvvm.maxntid")
+    if isinstance(most, Sequence) and math.prod(asked.block) > math.prod(most):
+        found.append(
+            f"a block of {extents_text(asked.block)}, and the kernel's nvvm.maxntid is {extents_text(list(most))}"
+        )
+    blocks = attributes.get("nvvm.cluster_max_blocks")
+    if isinstance(blocks, int) and math.prod(asked.cluster) > blocks:
+        found.append(
+            f"a cluster of {extents_text(asked.cluster)}, and the kernel's nvvm.cluster_max_blocks is {blocks}"
+        )
+    return found
 
 
 def check_launch(
-    findings: Findings,
-    op: Instruction,
-    grid: Sequence[int],
-    block: Sequence[int],
-    cluster: Sequence[int],
-    shared_memory: int,
-    attributes: Mapping[str, object],
+    findings: Findings, op: Instruction, asked: Asked, attributes: Mapping[str, object], chips: Sequence[str] = ()
 ) -> None:
-    """Adds findings about a launch that no GPU takes, or that the kernel is not compiled for.
+    """Adds findings about a launch that the targets do not take, or that the kernel is not compiled for.
 
     Args:
         findings: of the run.
         op: the launch.
-        grid, block, cluster: blocks, threads of a block, and blocks of a cluster, along x, y, z.
-        shared_memory: bytes a block, static and dynamic.
+        asked: what it asks for.
         attributes: of the kernel, by name.
+        chips: targets that the kernel's module names.
     """
-    for name, extents, limits, unit in (("grid", grid, GRID, "blocks"), ("block", block, BLOCK, "threads")):
-        for axis, extent, limit in zip("xyz", extents, limits):
-            if not 0 < extent <= limit:
-                findings.add(KIND, f"a {name} of {_text(extents)}: 1 to {limit} {unit} are possible along {axis}", op)
-                break
-    if math.prod(block) > THREADS:
-        findings.add(KIND, f"a block of {math.prod(block)} threads, of which {THREADS} are possible", op)
-    if math.prod(cluster) > _CLUSTER:
-        findings.add(KIND, f"a cluster of {math.prod(cluster)} blocks, of which {_CLUSTER} are possible", op)
-    if shared_memory > _SHARED_MEMORY:
-        findings.add(
-            KIND, f"{shared_memory} bytes of shared memory a block, of which {_SHARED_MEMORY} are possible", op
-        )
-    for name, given in (("block", block), ("grid", grid)):
-        known = attributes.get(f"known_{name}_size")
-        if isinstance(known, Sequence) and [int(size) for size in known] != [int(size) for size in given]:
-            findings.add(
-                KIND, f"a {name} of {_text(given)}, and the kernel's known_{name}_size is {_text(list(known))}", op
-            )
-    required, most = attributes.get("nvvm.reqntid"), attributes.get("nvvm.maxntid")
-    if isinstance(required, Sequence) and [*required, 1, 1][: len(block)] != list(block):
-        findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.reqntid is {_text(list(required))}", op)
-    if isinstance(most, Sequence) and math.prod(block) > math.prod(most):
-        findings.add(KIND, f"a block of {_text(block)}, and the kernel's nvvm.maxntid is {_text(list(most))}", op)
+    found = [*problems(asked, target_of(chips)), *broken_promises(asked, attributes)]
+    if found:
+        findings.add(KIND, "; ".join(found), op)
 
 
 def resident(threads: int, shared_memory: int) -> int:
@@ -77,5 +165,6 @@ def resident(threads: int, shared_memory: int) -> int:
     return _MULTIPROCESSORS * max(1, min(_BLOCKS_PER_SM, by_memory, by_threads))
 
 
-def _text(extents: Sequence[int]) -> str:
+def extents_text(extents: Sequence[int]) -> str:
+    """Returns extents as messages have them."""
     return " x ".join(str(int(extent)) for extent in extents)

@@ -69,6 +69,8 @@ class Meeting:
     telling: list[Callable[[np.ndarray], None]] = field(default_factory=list)
     telling_of: dict[int, list[Callable[[np.ndarray], None]]] = field(default_factory=dict)
     op: object = None
+    # How many threads the first that arrived says meet here, where it says so.
+    stated: int | None = None
     # Whether this is a barrier of all threads of a block, of which those that have ended count as arrived.
     is_for_all: bool = False
 
@@ -129,8 +131,14 @@ def _join(
         sanitizer.report(
             "order", f"{meeting.arrived + count} threads arrive at barrier {name}, which is for {expected}", op
         )
+    elif meeting.arrived and threads is not None and meeting.stated not in (None, threads):
+        sanitizer.report(
+            "order", f"arrives at barrier {name} for {threads} threads, and others arrived for {meeting.stated}", op
+        )
     elif before is not None and not sanitizer.knows(warps, before).all():
         sanitizer.report("order", f"arrives at barrier {name}, and nothing orders that after its previous phase", op)
+    if not meeting.arrived:
+        meeting.stated = threads
     known = sanitizer.release(warps)
     if threads is None:
         known = together(known, fiber.group.state.get(("ended", block)))

@@ -144,11 +144,14 @@ class _Box:
             self.group, self.descriptor.memory, actor, self.positions[self.inside] * self.item, self.item
         )
 
-    def in_shared(self, actor: int, block: int) -> Touch | None:
-        """Returns the Touch of it in a block's shared memory."""
+    def in_shared(self, actor: int, block: int, lane: int | None = None) -> Touch | None:
+        """Returns the Touch of it in a block's shared memory, by a lane of a warp where one is given."""
         window = self.group.shared
         units = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // self.item)]
-        return bytes_touched(self.group, window, actor, block * window.size + units, shared_memory_layouts.UNIT)
+        touch = bytes_touched(self.group, window, actor, block * window.size + units, shared_memory_layouts.UNIT)
+        if touch is not None and lane is not None:
+            touch.lanes = np.full(touch.places.shape, lane)
+        return touch
 
     def global_elements(self) -> np.ndarray:
         """Returns its elements in global memory; zeros where there are none."""
@@ -200,6 +203,8 @@ def load(
         if source is not None:
             sanitizer.begin_read(op, source)
         if written is not None:
+            own = box.in_shared(int(group.warp_of_lane[lane]), target, lane)
+            sanitizer.check_lanes(op, own)
             sanitizer.begin_write(op, written)
         landing = _Landing(box, op, target, barrier, written)
         barrier.copies.append(landing)
@@ -254,11 +259,11 @@ def store(
     if not box.fits(op):
         return
     warp, block = group.warp_of_lane[lane], int(group.block_of_lane[lane])
-    source, target = box.in_shared(warp, block), box.in_global(warp)
+    source, target = box.in_shared(warp, block, lane), box.in_global(warp)
     if source is not None:
         sanitizer.begin_read(op, source)
     if target is not None:
-        sanitizer.begin_write(op, target)
+        sanitizer.begin_write(op, target, updates=combine is not None)
     if group.counters is not None:
         group.counters.bulk(op, "shared", "load", descriptor.bytes)
         group.counters.bulk(op, "global", "store", descriptor.bytes)
@@ -277,6 +282,6 @@ def store(
         typed[places] = values if combine is None else combine(typed[places], values)
         initialized.note(descriptor.memory, descriptor.element.bytes, places)
         if target is not None:
-            sanitizer.end_write(op, target)
+            sanitizer.end_write(op, target, updates=combine is not None)
 
     asynchronous.store_in_bulk(fiber, lane, BulkStore(op, read, write))

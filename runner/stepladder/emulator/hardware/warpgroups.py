@@ -117,8 +117,9 @@ def multiply(
     group = warpgroup.group
     item = np.dtype(TYPES[a.type]).itemsize
     k = STEP_BYTES // item
-    if not sums.products and not warpgroup.is_fenced and keeps:
-        group.sanitizer.report("order", "no wgmma.fence is between it and what wrote its sums", op)
+    if not sums.products and not warpgroup.is_fenced:
+        before = "what wrote its sums" if keeps else "what used the registers of its sums"
+        group.sanitizer.report("order", f"no wgmma.fence is between it and {before}", op)
     values, touches = [], []
     for operand, rows in ((a, ROWS), (b, columns)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:

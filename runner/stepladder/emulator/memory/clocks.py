@@ -8,17 +8,19 @@ which barriers, mbarriers, releases and waits have ordered x before w: an access
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepladder.emulator.memory.shadow import SharedShadow, joined
+from stepladder.emulator.memory.shadow import SharedShadow, joined, together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 _AGENTS = 8  # room for clocks grows by so many
+_LEARNED = 16  # entries of another group, before those that all warps know become one
 
 
 class Clocks:
@@ -29,8 +31,10 @@ class Clocks:
         actors: number of warps and agents; `clocks` may have room for more.
         clocks: int array (actors, actors).
         fenced: when each warp last made its writes to shared memory visible to the async proxy.
+        met: for each actor, its time when it last learned of others: what the threads of a warp have done since then
+            is in no order among them.
         fenced_global: the same for global memory, where a fence is for what the warp knows of others' writes too.
-        known: by group, the clocks of its actors that this one has been told of.
+        learned: by another group, what warps of this one have learned of its actors.
         told: by group, the warp that was told last, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
     """
@@ -41,8 +45,9 @@ class Clocks:
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
         self.fenced = np.zeros(0, np.int32)
+        self.met = np.zeros(0, np.int32)
         self.fenced_global = np.zeros(0, np.int32)
-        self.known: dict[int, np.ndarray] = {}
+        self.learned: dict[int, list[_Learned]] = {}
         self.told: dict[int, tuple[int, int]] = {}
         self.launch_before: int | None = None
 
@@ -58,7 +63,7 @@ class Clocks:
         old = len(self.clocks)
         clocks[:old, :old] = self.clocks
         self.clocks = clocks
-        for name in ("fenced", "fenced_global"):
+        for name in ("fenced", "fenced_global", "met"):
             fenced = np.zeros(room, np.int32)
             fenced[:old] = getattr(self, name)
             setattr(self, name, fenced)
@@ -90,6 +95,12 @@ class Clocks:
         self.clocks[actors, actors] += 1
         return known
 
+    def meet(self, warps: Sequence[int] | np.ndarray) -> None:
+        """Orders what the threads of each warp did before they meet before what they do later."""
+        warps = np.asarray(warps)
+        self.clocks[warps, warps] += 1
+        self.met[warps] = self.clocks[warps, warps]
+
     def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
         """Tells actors of a past that `release` returned.
 
@@ -104,6 +115,7 @@ class Clocks:
         own = self.clocks[actors, actors]
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
         self.clocks[actors, actors] = own
+        self.met[actors] = own
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past."""
@@ -123,16 +135,72 @@ class Clocks:
         self.clocks[warps, warps] += 1
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
-        """Tells this group of what others, by group, had released to the whole GPU when this warp acquired it.
+        """Tells a warp what others, by group, had released to the whole GPU when it acquired that.
+
+        Other warps of the block know it once they have met this one, at a barrier for example.
 
         Args:
             warp: number of the warp that acquired.
             known: by number of a group, the clocks of its actors.
         """
         self.clocks[warp, warp] += 1  # fences before this are none behind it
+        time = int(self.clocks[warp, warp])
+        self.group.machine.blocks_meet = True
         for group, clocks in known.items():
-            before = self.known.get(group)
+            learned = self.learned.setdefault(group, [])
+            all_ = functools.reduce(together, [entry.clocks for entry in learned], None)
+            if all_ is None or not np.array_equal(joined(all_, clocks), all_):
+                self.told[group] = warp, time
+            before = self._known_by(group, warp)
             more = clocks if before is None else joined(before, clocks)
             if before is None or not np.array_equal(more, before):
-                self.known[group] = more
-                self.told[group] = warp, self.clocks[warp, warp]
+                learned.append(_Learned(warp, time, more))
+            if len(learned) > _LEARNED:
+                self._forget_doubles(learned)
+
+    def _forget_doubles(self, learned: list[_Learned]) -> None:
+        """Keeps one of those entries that all warps know."""
+        warps = np.arange(self.group.warps)
+        common = [entry for entry in learned if entry.is_known(self.clocks, warps).all()]
+        if common:
+            clocks = functools.reduce(joined, [entry.clocks for entry in common])
+            learned[:] = [
+                _Learned(common[0].warp, common[0].time, clocks),
+                *(entry for entry in learned if not any(entry is other for other in common)),
+            ]
+
+    def _known_by(self, group: int, warp: int) -> np.ndarray | None:
+        entries = [entry.clocks for entry in self.learned.get(group, ()) if entry.is_known(self.clocks, warp)]
+        return functools.reduce(together, entries, None)
+
+    def known_by(self, warp: int) -> dict[int, np.ndarray]:
+        """Returns, by other groups, the clocks of their actors that a warp knows."""
+        found = {group: self._known_by(group, warp) for group in self.learned}
+        return {group: clocks for group, clocks in found.items() if clocks is not None}
+
+    def known_of(self, group: int, actors: np.ndarray, readers: np.ndarray | int) -> np.ndarray:
+        """Returns the times up to which readers know the actors of another group.
+
+        Args:
+            group: number of the other group.
+            actors: of that, an int array (pairs,).
+            readers: actors of this group, an int array (pairs,), or the one of all pairs.
+        """
+        found = np.zeros(actors.shape, np.int32)
+        for entry in self.learned.get(group, ()):
+            size = len(entry.clocks)
+            times = np.where(actors < size, entry.clocks[np.minimum(actors, size - 1)], 0)
+            found = np.where(entry.is_known(self.clocks, readers), np.maximum(found, times), found)
+        return found
+
+
+class _Learned(NamedTuple):
+    """The clocks of another group's actors that a warp has learned, and when: who has met it since knows them too."""
+
+    warp: int
+    time: int
+    clocks: np.ndarray
+
+    def is_known(self, clocks: np.ndarray, actors: np.ndarray | int) -> np.ndarray:
+        """Returns whether actors with these clocks know it."""
+        return (np.asarray(actors) == self.warp) | (clocks[actors, self.warp] >= self.time)

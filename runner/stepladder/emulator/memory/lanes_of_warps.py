@@ -1,7 +1,7 @@
 """Races between the threads of a warp: which lane wrote and read each granule of shared memory.
 
-The threads of a warp are one actor of the sanitizer, whose clock goes on at each barrier and `bar.warp.sync`. What one
-of them wrote at the clock's present time, another one may not read or write.
+The threads of a warp are one actor of the sanitizer. What one of them has written since they last met at a barrier or a
+`bar.warp.sync` (`Clocks.met`), another one may not read or write, nor let TMA read or write.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     lanes = touch.lanes
     if lanes is None or (writes and (lanes == SEVERAL).any()):
         return
-    now = sanitizer.clocks[touch.actors, touch.actors]
+    met = sanitizer.met[touch.actors]
     other = shadow.writing_lane[touch.index]
     verb = "writes" if writes else "reads"
     wrong = (other != SEVERAL) & (other != lanes)
     if wrong.any():
-        wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] == now)
+        wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] >= met)
         wrong &= shadow.busy_writing[touch.index] < 0
         _report(
             sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
@@ -62,7 +62,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         other = shadow.reading_lane[touch.index]
         wrong = (other != SEVERAL) & (other != lanes)
         if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.index] == now
+            wrong &= shadow.read_at[touch.actors, touch.index] >= met
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 

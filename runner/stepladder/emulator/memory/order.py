@@ -77,7 +77,7 @@ def release(
         known, fence_scope = last
         scope = SCOPES[min(SCOPES.index(scope), SCOPES.index(fence_scope))]
     else:
-        known = group.sanitizer.known | {group.number: group.sanitizer.release([warp])}
+        known = group.sanitizer.known_by(warp) | {group.number: group.sanitizer.release([warp])}
     notes.setdefault(key, []).append(Release(known, scope, group.number, block))
 
 
@@ -118,5 +118,5 @@ def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = T
                 narrow = SCOPES[min(SCOPES.index(scope), SCOPES.index(read_scope))]
                 _learn(group, int(warp), block, known, narrow)
         if releases:
-            known = group.sanitizer.known | {group.number: group.sanitizer.release(np.array([warp]))}
+            known = group.sanitizer.known_by(int(warp)) | {group.number: group.sanitizer.release(np.array([warp]))}
             group.state["fenced", int(warp)] = known, scope

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import initialized, lanes_of_warps
+from stepladder.emulator.memory import initialized, lanes_of_warps, proxies
 from stepladder.emulator.memory.reports import Reports
 from stepladder.emulator.memory.shadow import (
     SEVERAL,
@@ -148,7 +148,8 @@ class Sanitizer(Reports):
         assert isinstance(shadow, SharedShadow)
         return shadow
 
-    def _global(self, memory: Allocation) -> GlobalShadow:
+    def global_shadow(self, memory: Allocation) -> GlobalShadow:
+        """Returns what is known of global memory."""
         shadow = self._shadow(memory)
         assert isinstance(shadow, GlobalShadow)
         return shadow
@@ -194,6 +195,11 @@ class Sanitizer(Reports):
         if writes:
             self._check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def check_lanes(self, op: Instruction, touch: Touch | None) -> None:
+        """Checks what a thread is about to let a copy write against what others of its warp did."""
+        if touch is not None:
+            lanes_of_warps.check(self, op, touch, self._shared(touch.memory), writes=True)
 
     def _check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
         """Adds a finding about an array that the launch before may still write, or read."""
@@ -251,10 +257,8 @@ class Sanitizer(Reports):
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
-                known = self.known.get(int(number), np.zeros(1, np.int32))
-                actor = last["actor"][touch.index]
-                told = np.where(actor < len(known), known[np.minimum(actor, len(known) - 1)], 0)
-                late = (group == number) & (last["at"][touch.index] > told)
+                known = self.known_of(int(number), last["actor"][touch.index], touch.actors)
+                late = (group == number) & (last["at"][touch.index] > known)
                 if late.any():
                     place = int(touch.places[late.argmax()])
                     self.add(
@@ -309,21 +313,34 @@ class Sanitizer(Reports):
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
-    def begin_write(self, op: Instruction, touch: Touch) -> None:
-        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes."""
-        self.check(op, touch, writes=True)
+    def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False) -> None:
+        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes.
+
+        With `updates` it combines what it brings with what global memory holds: it is in no race with other updates.
+        """
+        if updates:
+            after_update = self.global_shadow(touch.memory).atomically[touch.index]
+            rest, updated = touch.where(~after_update), touch.where(after_update)
+            if rest.places.size:
+                self.check(op, rest, writes=True)
+            if updated.places.size:
+                self._check_global(op, updated, self.global_shadow(touch.memory).read, True, "read")
+        else:
+            self.check(op, touch, writes=True)
         if touch.memory.space == "global":
-            self._check_proxy(op, touch, "writes")
+            proxies.check_global(self, op, touch, "writes")
         else:
             self._shared(touch.memory).busy_writing[touch.index] = op.number
 
-    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
-        """An asynchronous copy has written: for those who are told of the actors of `touch`."""
+    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
+        """An asynchronous copy has written: for those who are told of the actors of `touch`; `updates` as above."""
         if touch.memory.space != "global":
             self._shared(touch.memory).busy_writing[touch.index] = -1
         else:
             self.through_proxy.add(op.number)
         self.note(op, touch, writes=True, asynchronously=proxy)
+        if updates:
+            self._shadow(touch.memory).atomically[touch.index] = True
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.
@@ -333,7 +350,7 @@ class Sanitizer(Reports):
         self.check(op, touch, writes=False)
         if touch.memory.space == "global":
             initialized.check_touch(self, op, touch)
-            self._check_proxy(op, touch, "reads")
+            proxies.check_global(self, op, touch, "reads")
             self.note(op, touch, writes=False)
             return
         shadow = self._shared(touch.memory)
@@ -358,33 +375,3 @@ class Sanitizer(Reports):
         if touch.memory.space != "global":
             self._shared(touch.memory).readers[touch.index] -= 1
             self.note(op, touch, writes=False)
-
-    def _check_proxy(self, op: Instruction, touch: Touch, verb: str) -> None:
-        """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
-        last = self._global(touch.memory).write
-        groups = last["group"][touch.index]
-        own = groups == self.group.number
-        if own.any():
-            actor = np.where(own, last["actor"][touch.index], 0)
-            unseen = own & (last["at"][touch.index] > self.fenced_global[actor])
-            unseen[unseen] = ~np.isin(last["by"][touch.index][unseen], list(self.through_proxy))
-            if unseen.any():
-                place = int(touch.places[unseen.argmax()])
-                self.add(
-                    "proxy",
-                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async for global memory is after the write of it",
-                    op,
-                    int(last["by"][place]),
-                )
-                return
-        for number, (warp, time) in self.told.items():
-            theirs = groups == number
-            if theirs.any() and self.fenced_global[warp] < time:
-                place = int(touch.places[theirs.argmax()])
-                self.add(
-                    "proxy",
-                    f"{verb} {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async is after the wait for the block that wrote it",
-                    op,
-                )

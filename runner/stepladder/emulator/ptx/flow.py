@@ -142,6 +142,9 @@ class Flow:
         """
         if outputs is None and not self.parts[-1].ends:
             self._statement(syntax.Statement(("ret",)), Scope(self.slots))
+        self.read = set[str]().union(
+            *(line.statement.names_read() for part in self.parts for line in [*part.lines, part.branch] if line)
+        )
         successors = [self._successors(number) for number in range(len(self.parts))]
         graph = Graph([*successors, []])
         order = sorted(number for number in graph.order() if number < len(self.parts))
@@ -211,6 +214,7 @@ class Flow:
             if family is None:
                 raise UnknownOp(self.name(statement), self.builder.location)
             site = Site(self.builder, statement, line.scope, family.name, name=self.name(statement), spin=line.spin)
+            site.is_ignored = self._is_ignored(statement)
             family.decode(site)
             if site.rest:
                 raise site.error(f"with .{site.rest[0]}")
@@ -320,6 +324,11 @@ class Flow:
             if part.branch is not None and part.branch.statement.guard is not None:
                 early |= {part.branch.statement.guard.name.text} - written
         return bool(early & written)
+
+    def _is_ignored(self, statement: syntax.Statement) -> bool:
+        """Whether no instruction reads what a statement writes first, which is no output of inline PTX either."""
+        written = str(statement.operands[0]) if statement.operands else "$"
+        return not written.startswith("$") and written not in self.read
 
     def _reset(self, spins: list[tuple[object, set[int]]], entered: Sequence[int]) -> None:
         """Emits that loops that wait begin anew, where some parts are entered from outside of them."""

@@ -11,6 +11,7 @@ import numpy as np
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
 from stepladder.emulator.hardware import registers
+from stepladder.emulator.hardware.launch_limits import Asked, extents_text, problems
 from stepladder.emulator.ptx import instructions, syntax, types
 from stepladder.emulator.ptx.arguments import Argument
 from stepladder.emulator.ptx.flow import Flow
@@ -100,21 +101,22 @@ class Kernel:
             raise self._refused(f"has at most {math.prod(directives['maxntid'])} threads a block, got {threads}")
         if "reqntid" in directives and threads != math.prod(directives["reqntid"]):
             raise self._refused(f"has {math.prod(directives['reqntid'])} threads a block, got {threads}")
-        if threads > targets.THREADS:
-            raise self._refused(f"has at most {targets.THREADS} threads a block, as all kernels, got {threads}")
         cluster = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
         if "reqnctapercluster" in directives and cluster != tuple(launch.cluster):
-            raise self._refused(f"is compiled for clusters of {_extents(cluster)}, got {_extents(launch.cluster)}")
-        if any(size % of for size, of in zip(launch.grid, launch.cluster)):
             raise self._refused(
-                f"has a grid of {_extents(launch.grid)}, which clusters of {_extents(launch.cluster)} do not divide"
+                f"is compiled for clusters of {extents_text(cluster)}, got {extents_text(launch.cluster)}"
             )
-        target = targets.TARGETS.get(self.module.target)
+        (rank,) = directives.get("maxclusterrank", (None,))
+        if rank is not None and math.prod(launch.cluster) > rank:
+            raise self._refused(f"has clusters of at most {rank} blocks, got {extents_text(launch.cluster)}")
+        wrong = problems(self._asked(launch), targets.TARGETS.get(self.module.target))
+        if wrong:
+            raise self._refused(f"cannot be launched: {wrong[0]}")
+
+    def _asked(self, launch: Launch) -> Asked:
+        (most,) = self.function.directives.get("maxnreg", (None,))
         window = self.window(launch)
-        if target is not None and window > target.shared_memory:
-            raise self._refused(
-                f"takes {window} bytes of shared memory a block, and {target.name} has {target.shared_memory}"
-            )
+        return Asked(launch.grid, launch.block, launch.cluster, window, window - launch.dynamic, registers=most)
 
     def _refused(self, text: str) -> StepladderError:
         return StepladderError(f"kernel {self.name} {text}", location=self.location)
@@ -223,7 +225,3 @@ def _granule(block: syntax.Block) -> int:
             if not any(part in _UNSEEN for part in item.opcode):
                 smallest = min([smallest, *(type_.bytes for type_ in found if type_ is not None and type_.bits > 1)])
     return smallest
-
-
-def _extents(sizes: Sequence[int]) -> str:
-    return " x ".join(map(str, sizes))

@@ -33,6 +33,7 @@ class Site:
         statement: the instruction.
         scope: the names around it.
         spin: what the loop that waits for its answer is known by; None where there is none (`flow`).
+        is_ignored: whether no instruction reads what it writes first.
         rest: modifiers that nobody has taken.
         name: of what it emits, for messages.
     """
@@ -52,6 +53,7 @@ class Site:
         self.scope = scope
         self.family = family
         self.spin = spin
+        self.is_ignored = False
         self.name = name or statement.mnemonic
         self.rest = list(statement.opcode[family.count(".") + 1 :])
 

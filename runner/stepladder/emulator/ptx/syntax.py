@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+
+_NAME = re.compile(r"[%$\w]+")
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,12 @@ class Statement:
     def mnemonic(self) -> str:
         """The opcode as text."""
         return ".".join(self.opcode)
+
+    def names_read(self) -> set[str]:
+        """Returns the names of the registers that it may read, those of its addresses among them."""
+        first = str(self.operands[0]) if self.operands and not isinstance(self.operands[0], Name) else ""
+        text = " ".join([str(self.guard or ""), first, *map(str, self.operands[1:])])
+        return set(_NAME.findall(text))
 
     def __str__(self) -> str:
         return f"{self.guard or ''}{self.mnemonic}{' ' if self.operands else ''}{', '.join(map(str, self.operands))};"

@@ -34,6 +34,19 @@ def times(value: ir.Value, factor: int) -> ir.Value:
     return apply(lambda x: x * factor, value)
 
 
+def zero_of(type_: ir.VectorType) -> ir.Attribute:
+    """Returns a vector of zeros as an attribute."""
+    element = type_.element_type
+    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    return ir.DenseElementsAttr.get_splat(type_, zero)
+
+
+def add(left: ir.Value, right: ir.Value) -> ir.Value:
+    """Returns the sum of two numbers, or vectors of them, of floating point or integers."""
+    element = ir.VectorType(left.type).element_type if isinstance(left.type, ir.VectorType) else left.type
+    return (arith.addi if isinstance(element, ir.IntegerType) else arith.addf)(left, right)
+
+
 def equal(left: ir.Value, right: ir.Value) -> ir.Value:
     """Returns whether two values are equal, as i1."""
     return arith.cmpi(arith.CmpIPredicate.eq, left, right)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib.arithmetic import constant_value, index
+from stepladder.extension.lib.arithmetic import constant_value, index, zero_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.tiles import SHARED_SPACE, Owned, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, gpu, ir, memref, vector
@@ -131,13 +131,6 @@ def _divided(offset: ir.Value, parts: int) -> ir.Value:
 
 def _empty(type_: ir.VectorType) -> ir.Value:
     return arith.constant(type_, zero_of(type_))
-
-
-def zero_of(type_: ir.VectorType) -> ir.Attribute:
-    """Returns a vector of zeros as an attribute."""
-    element = type_.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return ir.DenseElementsAttr.get_splat(type_, zero)
 
 
 def _slice(value: ir.Value, offsets: list[int], sizes: list[int]) -> ir.Value:

@@ -1,8 +1,8 @@
 """Warpgroup MMA ops: nvgpu's where their verifiers accept the operands, else ops of `tc` with the same form.
 
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
-A with a column-major B, stores of f32 accumulators only. `tc` has three payload ops without these restrictions, with
-the same operands, attributes and semantics. `tc.lower_warpgroup_mma` lowers both.
+A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
+these restrictions, with the same operands, attributes and semantics. `tc.lower_warpgroup_mma` lowers both.
 """
 
 import typing
@@ -20,8 +20,14 @@ class MatrixDescriptor(Tc.Operation, name="warpgroup_generate_descriptor"):
     descriptor: ext.Result[typing.Any]
 
 
+class InitAccumulator(Tc.Operation, name="warpgroup_init_accumulator"):
+    """`nvgpu.warpgroup.mma.init.accumulator` for accumulators of any element type."""
+
+    accumulator: ext.Result[typing.Any]
+
+
 class WarpgroupMma(Tc.Operation, name="warpgroup_mma"):
-    """`nvgpu.warpgroup.mma` for operands with any layout."""
+    """`nvgpu.warpgroup.mma` for operands with any layout, and for integers."""
 
     descriptor_a: ext.Operand[typing.Any]
     descriptor_b: ext.Operand[typing.Any]
@@ -43,7 +49,7 @@ class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
 # Rows of C that one `wgmma` instruction computes.
 MMA_ROWS = 64
 
-INIT_ACCUMULATOR = "nvgpu.warpgroup.mma.init.accumulator"
+INIT_ACCUMULATORS = ("nvgpu.warpgroup.mma.init.accumulator", InitAccumulator.OPERATION_NAME)
 DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
 MMAS = ("nvgpu.warpgroup.mma", WarpgroupMma.OPERATION_NAME)
 STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
@@ -62,6 +68,17 @@ def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value) ->
     return ir.Operation.create(MatrixDescriptor.OPERATION_NAME, results=[type_], operands=[tile, tensor_map]).results[0]
 
 
+def init_accumulator(type_: ir.Type) -> ir.Value:
+    """Returns an accumulator of zeros."""
+    if not _is_integer(type_):
+        return nvgpu.warpgroup_mma_init_accumulator(type_)
+    return ir.Operation.create(InitAccumulator.OPERATION_NAME, results=[type_]).results[0]
+
+
+def _is_integer(accumulator: ir.Type) -> bool:
+    return isinstance(types.accumulator_vector(accumulator).element_type, ir.IntegerType)
+
+
 def multiply_accumulate(
     a: ir.Value, b: ir.Value, accumulator: ir.Value, *, transpose_a: bool, transpose_b: bool, in_flight: int
 ) -> ir.Value:
@@ -73,7 +90,7 @@ def multiply_accumulate(
         transpose_a, transpose_b: whether a tile is read transposed.
         in_flight: how many MMAs, the latest ones, may still run after this op.
     """
-    if not transpose_a or transpose_b:
+    if not _is_integer(accumulator.type) and (not transpose_a or transpose_b):
         return nvgpu.warpgroup_mma(
             accumulator.type,
             a,
@@ -83,12 +100,11 @@ def multiply_accumulate(
             transpose_a=transpose_a or None,
             transpose_b=transpose_b or None,
         )
-    i64 = ir.IntegerType.get_signless(64)
+    transposes = {"transposeA": transpose_a, "transposeB": transpose_b}
+    attributes: dict[str, ir.Attribute] = {name: ir.UnitAttr.get() for name, is_set in transposes.items() if is_set}
+    attributes["waitGroup"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), in_flight)
     return ir.Operation.create(
-        WarpgroupMma.OPERATION_NAME,
-        results=[accumulator.type],
-        operands=[a, b, accumulator],
-        attributes={"transposeA": ir.UnitAttr.get(), "waitGroup": ir.IntegerAttr.get(i64, in_flight)},
+        WarpgroupMma.OPERATION_NAME, results=[accumulator.type], operands=[a, b, accumulator], attributes=attributes
     ).results[0]
 
 

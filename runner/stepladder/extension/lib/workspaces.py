@@ -9,6 +9,21 @@ from stepladder.mlir.traverse import producer
 WORKSPACE = "workspace"
 COPY = "memref.copy"
 
+# Bytes that rows of a workspace are a multiple of: a line of the L2 cache, and a multiple of what TMA takes.
+_LINE = 128
+
+
+def padded_columns(columns: int, width: int) -> int:
+    """Returns the columns of a workspace for a matrix: more than it has, as a view of all columns would be folded, and
+    could not be told from a tile.
+
+    Args:
+        columns: of the matrix.
+        width: bytes of an element.
+    """
+    line = _LINE // width
+    return (columns // line + 1) * line
+
 
 def create_workspace(type_: ir.MemRefType) -> ir.Value:
     """Returns a new workspace, at the current insertion point in the host function."""

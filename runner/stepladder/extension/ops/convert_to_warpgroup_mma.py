@@ -6,7 +6,7 @@ from stepladder.extension.lib.control_flow import add_iter_args, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
-from stepladder.mlir.bindings import ir, nvgpu
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, producer, walk
 
 
@@ -26,7 +26,14 @@ class ConvertToWarpgroupMma(Tc.Operation, name="convert_to_warpgroup_mma"):
 
 
 COLUMNS_LIMIT = 256
-_ACC_TYPES = {"f16": ("f32", "f16"), "bf16": ("f32",), "f32": ("f32",), "f8E4M3FN": ("f32",), "f8E5M2": ("f32",)}
+_ACC_TYPES = {
+    "f16": ("f32", "f16"),
+    "bf16": ("f32",),
+    "f32": ("f32",),
+    "f8E4M3FN": ("f32",),
+    "f8E5M2": ("f32",),
+    "i8": ("i32",),
+}
 # wgmma reads operands of other types along k only.
 _TRANSPOSABLE = ("f16", "bf16")
 
@@ -150,7 +157,7 @@ def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, r
         raise Refusal(
             matmul,
             f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
-            f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not",
+            f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not; pipeline wgmma transposes them",
         )
 
     if _erase_initialization(tile, rewriter):
@@ -158,7 +165,7 @@ def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, r
     loop = _loop_over_k(matmul)
     with ir.InsertionPoint(loop or matmul), matmul.location:
         acc_type = ir.MemRefType(tile.type).element_type
-        accumulator = nvgpu.warpgroup_mma_init_accumulator(types.accumulator(slice_, n, acc_type))
+        accumulator = warpgroup_ops.init_accumulator(types.accumulator(slice_, n, acc_type))
     if loop is not None:
         loop, (accumulator,) = add_iter_args(loop, [accumulator], rewriter)
     with ir.InsertionPoint(matmul), matmul.location:

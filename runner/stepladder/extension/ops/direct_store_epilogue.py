@@ -1,7 +1,7 @@
 """`tc.direct_store_epilogue`: stores the accumulators from registers to C."""
 
 from stepladder.extension.lib import epilogue, fragment_order, launches, memory
-from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.arithmetic import add, index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Position
@@ -44,7 +44,7 @@ def _write(value: ir.Value, found: Epilogue, c_tile: ir.Value, row: ir.Value, co
         old = ir.Operation.create(
             f"{dialect}.load", results=[value.type], operands=[c_tile, row, column], attributes=attributes
         ).results[0]
-        value = arith.addf(old, value)
+        value = add(old, value)
     ir.Operation.create(f"{dialect}.store", operands=[value, c_tile, row, column], attributes=attributes)
 
 

@@ -4,7 +4,7 @@ from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.memory import extract, strided_metadata
-from stepladder.extension.lib.warpgroup_ops import INIT_ACCUMULATOR, MMA_ROWS, MMAS
+from stepladder.extension.lib.warpgroup_ops import INIT_ACCUMULATORS, MMA_ROWS, MMAS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from stepladder.mlir.traverse import defining_op, walk
@@ -30,18 +30,18 @@ _ADDRESS_MASK = 0x3FFFF  # of a shared address in a matrix descriptor
 _UNIT = 16  # bytes: descriptors count addresses and offsets in them
 _SWIZZLE_MODES = {128: 1, 64: 2, 32: 3}
 _SWIZZLE_BIT = 62
-_TYPES = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+_TYPES = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8", "i32": "s32"}
 
 
 def registers_type(accumulator: ir.Type) -> tuple[ir.Type, ir.Type]:
     """Returns the struct of registers that holds an accumulator, and its member for each 64 rows.
 
-    A register holds one f32 element, or two adjacent f16 elements of a row.
+    A register holds one element of f32 or i32, or two adjacent f16 elements of a row.
     """
     type_ = types.accumulator_vector(accumulator)
     rows, columns = type_.shape
-    is_f32 = types.name_of(type_.element_type) == "f32"
-    registers, register = (columns // 2, "f32") if is_f32 else (columns // 4, "i32")
+    element = types.name_of(type_.element_type)
+    registers, register = (columns // 4, "i32") if element == "f16" else (columns // 2, element)
     block = f"!llvm.struct<({', '.join([register] * registers)})>"
     inner = block.removeprefix("!llvm.")
     return ir.Type.parse(f"!llvm.struct<({', '.join([inner] * (rows // MMA_ROWS))})>"), ir.Type.parse(block)
@@ -137,7 +137,7 @@ def _lower_mma(mma: ir.Operation) -> None:
                     _attribute(f"shape<m = {MMA_ROWS}, n = {columns}, k = {step_k}>"),
                     _attribute(f"wgmma_type<{a_type}>"),
                     _attribute(f"wgmma_type<{b_type}>"),
-                    _attribute(f"wgmma_type<{acc_type}>"),
+                    _attribute(f"wgmma_type<{_TYPES.get(acc_type, acc_type)}>"),
                     _attribute("wgmma_scale_out<one>"),
                     _attribute("wgmma_scale_in<one>"),
                     _attribute("wgmma_scale_in<one>"),
@@ -179,7 +179,7 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
 @transform_op(LowerWarpgroupMma)
 def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: Rewriter) -> None:
     """Lowers all warpgroup MMA ops below `payload`; see the op."""
-    for zero in walk(payload, INIT_ACCUMULATOR):
+    for zero in walk(payload, *INIT_ACCUMULATORS):
         struct, _ = registers_type(zero.results[0].type)
         with ir.InsertionPoint(zero), zero.location:
             registers = llvm.mlir_zero(struct)

@@ -3,13 +3,13 @@
 import math
 
 from stepladder.extension.lib import memory, threads
-from stepladder.extension.lib.arithmetic import apply, index, less_than
+from stepladder.extension.lib.arithmetic import apply, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import COPY, WORKSPACE, is_matrix_of_workspace
 from stepladder.mlir import types
-from stepladder.mlir.bindings import gpu, ir, memref, scf
-from stepladder.mlir.traverse import defining_op, walk
+from stepladder.mlir.bindings import gpu, ir, memref, scf, vector
+from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
@@ -19,8 +19,11 @@ class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
     the source, of up to 16 bytes, so that all its addresses are aligned; adjacent threads have adjacent vectors. All
     loads of a thread come before its stores. Only blocks at the lower edge, whose rows are fewer, copy row by row.
 
+    A copy of a `memref.transpose` goes through registers: a thread loads up to 4 bytes of each of several rows, and
+    stores vectors of 16 bytes to the rows of the workspace that its columns become.
+
     Operands: a handle to any op; all copies below are rewritten.
-    Attributes: threads, of a block; bytes, that a thread copies.
+    Attributes: threads, of a block; bytes, that a thread copies, or writes of a row of a transpose.
     Refuses: a copy to something else than the matrix of a workspace, or of a source that is not contiguous.
     """
 
@@ -29,7 +32,8 @@ class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
     bytes: ir.IntegerAttr
 
 
-_WIDEST = 16  # bytes of a load
+_WIDEST = 16  # bytes of a load or a store
+_TURNED = 4  # bytes of a load whose elements go to different rows
 
 
 def _matrix(buffer: ir.Value) -> ir.Value:
@@ -43,49 +47,46 @@ def _matrix(buffer: ir.Value) -> ir.Value:
     return memref.collapse_shape(result, buffer, groups)
 
 
+def _check(copy: ir.Operation, source: ir.Value) -> None:
+    """Raises Refusal for a copy that is not of a contiguous buffer to the matrix of a workspace."""
+    if not is_matrix_of_workspace(defining_op(copy.operands[1])):
+        raise Refusal(copy, "expected a copy to the matrix of a workspace")
+    type_ = ir.MemRefType(source.type)
+    if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
+        raise Refusal(copy, "expected a copy of a contiguous buffer")
+
+
 class _Copy:
     """The copy of a matrix by a launch.
 
     Args:
         copy: the `memref.copy`.
-        threads: of a block.
+        block: threads of a block.
         bytes_: that a thread copies.
+
+    Attributes:
+        blocks: of the launch.
     """
 
     def __init__(self, copy: ir.Operation, block: int, bytes_: int) -> None:
         source, target = copy.operands
-        view = defining_op(target)
-        type_ = ir.MemRefType(source.type)
-        if not is_matrix_of_workspace(view):
-            raise Refusal(copy, "expected a copy to the matrix of a workspace")
-        if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
-            raise Refusal(copy, "expected a copy of a contiguous buffer")
+        _check(copy, source)
         self.block = block
-        self.source, self.target = _matrix(source), _matrix(view.operands[0])
+        self.source, self.target = _matrix(source), _matrix(defining_op(target).operands[0])
         self.rows, self.columns = ir.MemRefType(self.source.type).shape
-        self.element_type = type_.element_type
+        self.element_type = ir.MemRefType(source.type).element_type
         width = types.byte_width(self.element_type)
         self.vector = math.gcd(self.columns, _WIDEST // width)
         self.unroll = max(1, bytes_ // (self.vector * width))
         self.across = -(-self.columns // (block * self.vector))
-        self.down = -(-self.rows // self.unroll)
-
-    def load(self, row: ir.Value, column: ir.Value) -> ir.Value:
-        """Returns the thread's vector of a row, or its element."""
-        if self.vector == 1:
-            return memref.load(self.source, [row, column])
-        return memory.load_vector(ir.VectorType.get([self.vector], self.element_type), self.source, row, column)
-
-    def store(self, value: ir.Value, row: ir.Value, column: ir.Value) -> None:
-        """Stores what `load` returned."""
-        if self.vector == 1:
-            memref.store(value, self.target, [row, column])
-        else:
-            memory.store_vector(value, self.target, row, column)
+        self.blocks = self.across * -(-self.rows // self.unroll)
 
     def emit(self) -> None:
         """Creates the body of the launch, at the insertion point."""
-        block = gpu.block_id(gpu.Dimension.x)
+        self._emit_within(gpu.block_id(gpu.Dimension.x))
+
+    def _emit_within(self, block: ir.Value) -> None:
+        """Creates the copy of what a block of a matrix copies."""
         row = apply(lambda b: ir.AffineExpr.get_floor_div(b, self.across) * self.unroll, block)
         column = apply(
             lambda b, t: ir.AffineExpr.get_mod(b, self.across) * (self.block * self.vector) + t * self.vector,
@@ -105,14 +106,105 @@ class _Copy:
             with ir.InsertionPoint(branch.else_block):
                 loop = scf.ForOp(row, index(self.rows), index(1))
                 with ir.InsertionPoint(loop.body):
-                    self.store(self.load(loop.induction_variable, column), loop.induction_variable, column)
+                    self._copy_row(loop.induction_variable, column)
                     scf.yield_([])
                 scf.yield_([])
 
+    def _load(self, row: ir.Value, column: ir.Value) -> ir.Value:
+        """Returns the thread's vector of a row of the source, or its element."""
+        if self.vector == 1:
+            return memref.load(self.source, [row, column])
+        return memory.load_vector(ir.VectorType.get([self.vector], self.element_type), self.source, row, column)
+
+    def _store(self, value: ir.Value, row: ir.Value, column: ir.Value) -> None:
+        """Stores a vector or an element to the target."""
+        if isinstance(value.type, ir.VectorType):
+            memory.store_vector(value, self.target, row, column)
+        else:
+            memref.store(value, self.target, [row, column])
+
+    def _copy_row(self, row: ir.Value, column: ir.Value) -> None:
+        self._store(self._load(row, column), row, column)
+
+    def _rows(self, row: ir.Value) -> list[ir.Value]:
+        return [_plus(row, number) for number in range(self.unroll)]
+
     def _copy_all(self, row: ir.Value, column: ir.Value) -> None:
-        rows = [apply(lambda r, n=number: r + n, row) if number else row for number in range(self.unroll)]
-        for each, value in [(each, self.load(each, column)) for each in rows]:
-            self.store(value, each, column)
+        rows = self._rows(row)
+        for each, value in [(each, self._load(each, column)) for each in rows]:
+            self._store(value, each, column)
+
+
+class _TransposedCopy(_Copy):
+    """The copy of a matrix, or of each matrix of a batch, to its transpose by a launch.
+
+    A thread reads `vector` adjacent elements, of up to 4 bytes, of each of several rows, so that a warp reads whole
+    lines of the source, and writes as many bytes of `vector` rows of the target as are asked for.
+    """
+
+    def __init__(self, copy: ir.Operation, block: int, bytes_: int) -> None:
+        source = defining_op(copy.operands[0]).operands[0]
+        _check(copy, source)
+        type_ = ir.MemRefType(source.type)
+        self.block = block
+        self.source, self.target = _matrix(source), _matrix(defining_op(copy.operands[1]).operands[0])
+        *batch, self.rows, self.columns = type_.shape
+        self.element_type = type_.element_type
+        width = types.byte_width(self.element_type)
+        self.vector = math.gcd(self.columns, max(1, _TURNED // width))
+        self.unroll = bytes_ // width
+        self.wide = min(_WIDEST // width, self.unroll)
+        self.across = -(-self.columns // (block * self.vector))
+        self.down = -(-self.rows // self.unroll)
+        self.matrices = math.prod(batch)
+        self.blocks = self.across * self.down * self.matrices
+
+    def emit(self) -> None:
+        """Creates the body of the launch, at the insertion point."""
+        block = gpu.block_id(gpu.Dimension.x)
+        if self.matrices == 1:
+            self.first_row = self.first_target = None
+            within = block
+        else:
+            matrix = apply(lambda b: ir.AffineExpr.get_floor_div(b, self.across * self.down), block)
+            self.first_row, self.first_target = times(matrix, self.rows), times(matrix, self.columns)
+            within = apply(lambda b: ir.AffineExpr.get_mod(b, self.across * self.down), block)
+        self._emit_within(within)
+
+    def _load(self, row: ir.Value, column: ir.Value) -> ir.Value:
+        return super()._load(_sum(self.first_row, row), column)
+
+    def _elements(self, value: ir.Value) -> list[ir.Value]:
+        """Returns the elements of what `_load` returns."""
+        if self.vector == 1:
+            return [value]
+        return [memory.extract(value, [number], self.element_type) for number in range(self.vector)]
+
+    def _store_turned(self, values: list[ir.Value], row: ir.Value, column: ir.Value) -> None:
+        """Stores elements of a row of the source, or vectors of several, to the column `row` of the target's rows."""
+        for number, value in enumerate(values):
+            self._store(value, _sum(self.first_target, _plus(column, number)), row)
+
+    def _copy_row(self, row: ir.Value, column: ir.Value) -> None:
+        self._store_turned(self._elements(self._load(row, column)), row, column)
+
+    def _copy_all(self, row: ir.Value, column: ir.Value) -> None:
+        loaded = [self._elements(self._load(each, column)) for each in self._rows(row)]
+        type_ = ir.VectorType.get([self.wide], self.element_type)
+        for first in range(0, self.unroll, self.wide):
+            part = loaded[first : first + self.wide]
+            turned = [
+                vector.from_elements(type_, [elements[number] for elements in part]) for number in range(self.vector)
+            ]
+            self._store_turned(turned, _plus(row, first), column)
+
+
+def _plus(value: ir.Value, number: int) -> ir.Value:
+    return apply(lambda x: x + number, value) if number else value
+
+
+def _sum(first: ir.Value | None, value: ir.Value) -> ir.Value:
+    return value if first is None else apply(lambda x, y: x + y, first, value)
 
 
 def _function_of(copy: ir.Operation) -> str:
@@ -132,8 +224,10 @@ def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, r
         # The kernel of the matmul keeps its name: outlining gives launches without one that of the function.
         name = ir.FlatSymbolRefAttr.get(f"{_function_of(copy)}_repack_{number}")
         with ir.InsertionPoint(copy), copy.location:
-            found = _Copy(copy, block, op.bytes.value)
-            sizes = [index(size) for size in (found.across * found.down, 1, 1, block, 1, 1)]
+            source = producer(copy.operands[0])
+            is_turned = source is not None and source.name == "memref.transpose"
+            found = (_TransposedCopy if is_turned else _Copy)(copy, block, op.bytes.value)
+            sizes = [index(size) for size in (found.blocks, 1, 1, block, 1, 1)]
             launch = ir.Operation.create(
                 "gpu.launch",
                 operands=sizes,
@@ -150,3 +244,5 @@ def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, r
                 found.emit()
                 gpu.terminator()
         rewriter.erase_op(copy)
+        if source is not None and is_turned and not list(source.results[0].uses):
+            rewriter.erase_op(source)

@@ -1,8 +1,7 @@
 """`tc.matmul_to_tiles`: writes a matmul as a XeTile program at work-group level."""
 
-from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.arithmetic import index, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tile_exchange import zero_of
 from stepladder.extension.lib.tiles import create, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.traverse import producer, users_of, walk

@@ -2,14 +2,11 @@
 
 from stepladder.extension.lib import memory, tma
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.workspaces import create_copy, create_workspace
+from stepladder.extension.lib.workspaces import create_copy, create_workspace, is_matrix_of_workspace, padded_columns
 from stepladder.mlir import types
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.facts import MATMULS
-
-# Bytes that rows of a workspace are a multiple of: a line of the L2 cache, and a multiple of what TMA takes.
-LINE = 128
 
 
 class RepackOperands(Tc.Operation, name="repack_operands"):
@@ -17,7 +14,7 @@ class RepackOperands(Tc.Operation, name="repack_operands"):
 
     The matmul reads the view of the workspace that leaves out the padding. No element of the padding is read or
     written: TMA descriptors of the view have the extents of the matrix and the row pitch of the workspace. One buffer
-    that is A and B is copied once.
+    that is A and B is copied once. Operands that are read from a workspace stay.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
     Refuses: a function without one matmul on tensors; elements narrower than a byte.
@@ -33,9 +30,7 @@ def _repacked(matmul: ir.Operation, buffer: ir.Value) -> ir.Value:
     width = types.byte_width(type_.element_type)
     if width < 1:
         raise Refusal(matmul, f"elements of {type_.element_type} are no whole bytes")
-    line = LINE // width
-    padded = -(-columns // line) * line
-    workspace = create_workspace(ir.MemRefType.get([*outer, padded], type_.element_type))
+    workspace = create_workspace(ir.MemRefType.get([*outer, padded_columns(columns, width)], type_.element_type))
     view = memory.subview(workspace, [0] * type_.rank, [*outer, columns])
     create_copy(buffer, view)
     return view
@@ -56,7 +51,7 @@ def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewrite
         buffer = read.operands[0]
         type_ = ir.MemRefType(buffer.type)
         pitch = type_.shape[type_.rank - 1] * types.byte_width(type_.element_type)
-        if pitch % tma.PITCH_ALIGNMENT == 0:
+        if pitch % tma.PITCH_ALIGNMENT == 0 or is_matrix_of_workspace(producer(buffer)):
             continue
         with ir.InsertionPoint(read), matmul.location:
             known = next((view for source, view in copies.items() if source == buffer), None)

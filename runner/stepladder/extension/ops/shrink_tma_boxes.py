@@ -1,7 +1,7 @@
 """`tc.shrink_tma_boxes`: shrinks the TMA boxes of a matrix with fewer rows than a tile."""
 
 from stepladder.extension.lib import launches, memory, pipeline, threads, tma
-from stepladder.extension.lib.arithmetic import apply, constant_value, index
+from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir import types
@@ -62,9 +62,7 @@ def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
     before = operations[operations.index(barrier) - 1]
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:
         zero_type = ir.VectorType.get([width], type_.element_type)
-        zeros = arith.constant(
-            zero_type, ir.DenseElementsAttr.get_splat(zero_type, ir.FloatAttr.get(type_.element_type, 0.0))
-        )
+        zeros = arith.constant(zero_type, zero_of(zero_type))
         loop = scf.ForOp(threads.thread_id(), index(stages * boxes * rest * per_row), index(thread_count))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable

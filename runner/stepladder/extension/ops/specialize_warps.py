@@ -6,7 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.fragments import poison
 from stepladder.extension.lib.threads import WARPGROUP
-from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS, INIT_ACCUMULATOR, STORES
+from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS, INIT_ACCUMULATORS, STORES
 from stepladder.mlir.bindings import ir, nvvm, scf
 from stepladder.mlir.traverse import walk
 
@@ -63,7 +63,7 @@ def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
     for descriptor in walk(role, *DESCRIPTORS):
         rewriter.erase_op(descriptor)
     # Canonicalization erases the users of these ops, but not the ops, which have side effects.
-    for origin in walk(role, INIT_ACCUMULATOR, "nvvm.mapa"):
+    for origin in walk(role, *INIT_ACCUMULATORS, "nvvm.mapa"):
         with ir.InsertionPoint(origin), origin.location:
             none = poison(origin.results[0].type)
         rewriter.replace_op(origin, [none])

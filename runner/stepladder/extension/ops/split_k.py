@@ -1,7 +1,7 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
 from stepladder.extension.lib import launches, memory, threads
-from stepladder.extension.lib.arithmetic import apply, index
+from stepladder.extension.lib.arithmetic import add, apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Elementwise, Position, computes
@@ -108,7 +108,8 @@ def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
             element_type = ir.MemRefType(accumulator.type).element_type
-            create_named_op("linalg.fill", [arith.constant(element_type, 0.0)], accumulator)
+            zero = 0 if isinstance(element_type, ir.IntegerType) else 0.0
+            create_named_op("linalg.fill", [arith.constant(element_type, zero)], accumulator)
         rewriter.erase_op(copy)
     return bool(copies)
 
@@ -166,7 +167,7 @@ def _sum(values: list[ir.Value]) -> ir.Value:
     """Returns the sum of vectors, in order."""
     total, *others = values
     for value in others:
-        total = arith.addf(total, value)
+        total = add(total, value)
     return total
 
 
@@ -184,7 +185,7 @@ def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
 def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, accumulates: bool) -> None:
     """Writes a vector to C, or adds it to C."""
     if accumulates:
-        value = arith.addf(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
+        value = add(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
     memory.store_vector(value, c_tile, row, column)
 
 
@@ -207,5 +208,5 @@ def _write_column(
             element = memory.extract(value, [number], type_.element_type)
             if accumulates:
                 old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, own, row])
-                element = arith.addf(old.results[0], element)
+                element = add(old.results[0], element)
             ir.Operation.create("memref.store", operands=[element, c, own, row])

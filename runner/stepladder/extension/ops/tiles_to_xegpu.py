@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tile_exchange import zero_of
 from stepladder.extension.lib.translation import Translation
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword
@@ -35,7 +35,7 @@ _HINTS = (
     ("uncached", "cached", "cached"),
     ("cached", "cached", "cached"),
 )
-_PITCH, _LEAST_PITCH = 16, 64  # bytes
+_PITCH, _WIDTH, _LEAST_PITCH = 16, 4, 64  # bytes
 _LOWEST = {"add": 0.0, "maximumf": float("-inf"), "maxnumf": float("-inf")}
 
 
@@ -213,4 +213,11 @@ def _check_rows(op: ir.Operation, tile: TileType, base: ir.MemRefType) -> None:
             op,
             f"the rows of {base} are {size} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
             f"multiple of {_PITCH}",
+        )
+    width = base.shape[0 if tile.is_transposed else 1] * byte_width(base.element_type)
+    if width % _WIDTH or width < _LEAST_PITCH:
+        raise Refusal(
+            op,
+            f"the rows of {base} have {width} bytes, and 2D block operations need at least {_LEAST_PITCH}, a multiple "
+            f"of {_WIDTH}",
         )

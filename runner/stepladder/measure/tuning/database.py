@@ -72,14 +72,15 @@ class Entry:
 
 
 def problem_key(problem: Problem) -> str:
-    """Returns the text that stands for a problem: sizes, types, layouts, whether it accumulates, and its epilogue; of a
-    batch also what is broadcast."""
+    """Returns the text that stands for a problem: sizes, types, those of the products where they are others, layouts,
+    whether it accumulates, and its epilogue; of a batch also what is broadcast."""
     batch = "" if problem.batch is None else f"{problem.batch}x"
     broadcast = "".join(
         f" {role}-broadcast" for role, is_one in (("a", problem.a_broadcast), ("b", problem.b_broadcast)) if is_one
     )
+    products = "" if problem.compute_type == problem.a_type else f"({problem.compute_type})"
     return (
-        f"{batch}{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}->{problem.acc_type}->"
+        f"{batch}{problem.m}x{problem.n}x{problem.k} {problem.a_type}x{problem.b_type}{products}->{problem.acc_type}->"
         f"{problem.c_type} {problem.a_layout}-{problem.b_layout}{broadcast}"
         f"{' accumulate' if problem.accumulate else ''}{_epilogue_key(problem)}"
     )

@@ -145,7 +145,7 @@ def _kernel(launch: ir.Operation, module: ir.Module, workspaces: list[ir.Value])
     _check_name(name, launch)
     return Kernel(
         name,
-        chip_of(kernels[0].attributes["targets"]) or "sm_75",
+        _target(kernels[0].attributes["targets"]),
         grid,
         block,
         cluster,
@@ -153,6 +153,11 @@ def _kernel(launch: ir.Operation, module: ir.Module, workspaces: list[ir.Value])
         dynamic,
         kernels[0],
     )
+
+
+def _target(targets: ir.Attribute) -> str:
+    """Returns the GPU of a `gpu.module`; MLIR does not print the one that is the default of its vendor."""
+    return chip_of(targets) or ("bmg" if "#xevm.target" in str(targets) else "sm_75")
 
 
 def check_lowered(kernel: Kernel) -> None:

@@ -45,10 +45,17 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     return np.maximum(1.0, np.minimum(np.minimum(by_registers, by_memory), by_threads))
 
 
+# Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`.
+_F32_PRODUCTS = 3.0
+_F32_BYTES = 4
+
+
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
     mma.sync as measured, times a fitted factor."""
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
+    if size.in_bytes == _F32_BYTES:
+        rate = rate / np.where(np.asarray(knobs.column("allow_tf32", 1), bool), 1.0, _F32_PRODUCTS)
     return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
 
 

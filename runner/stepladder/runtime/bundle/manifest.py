@@ -24,6 +24,8 @@ SCHEMA_VERSION_SEVERAL = 2
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
+SPIRV = "kernel.spv"
+SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.spirv`)
 
 # Operands of the matmul, which every kernel has, and of the elementwise ops after it.
 MATMUL_ROLES = ("a", "b", "c")
@@ -42,6 +44,15 @@ OOB_FILLS = ("zero", "nan")
 
 # What a TMA descriptor can have.
 TMA_DIMENSIONS = 5
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Returns a problem as JSON data."""
+    data = asdict(problem)
+    for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
+        if not data[name]:
+            del data[name]
+    return data
 
 
 @dataclass(frozen=True)
@@ -205,12 +216,16 @@ class Manifest:
             return Operand(workspace.element_type, workspace.shape, "read")
         return self.problem.operand(role)
 
+    @property
+    def operands(self) -> tuple[Argument, ...]:
+        """The arguments of all kernels that lie in memory of the caller's, one for each role: all but workspaces."""
+        arguments = [*(argument for item in self.front for argument in item.arguments), *self.arguments]
+        return tuple({item.role: item for item in arguments if item.role not in WORKSPACE_ROLES}.values())
+
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
-        for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
-            if not data["problem"][name]:
-                del data["problem"][name]
+        data["problem"] = problem_json(self.problem)
         for name in ("front", "workspaces"):  # likewise
             if not data[name]:
                 del data[name]

@@ -25,6 +25,7 @@ from stepladder.runtime.bundle.manifest import (
     ROLES,
     SCHEMA_VERSION,
     SCHEMA_VERSION_SEVERAL,
+    SPIRV_FORMAT,
     SWIZZLES,
     TMA_DIMENSIONS,
     WORKSPACE_ROLES,
@@ -55,7 +56,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     for name in (CUBIN, PTX):
         if name not in manifest.files:
             raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
-    contents = {name: _read_verified(path, name, digest) for name, digest in manifest.files.items()}
+    contents = _read_all(path, manifest.files)
     ptx = _text(contents, PTX, path)
     front = tuple((contents[kernel.cubin], _text(contents, kernel.ptx, path)) for kernel in manifest.front)
     reference = None
@@ -63,6 +64,23 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
     data = {name: contents[name] for name in _data_files(manifest, contents, path)}
     return Bundle(path, manifest, contents[CUBIN], ptx, reference, data, front)
+
+
+def _read_all(path: Path, files: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: _read_verified(path, name, digest) for name, digest in files.items()}
+
+
+def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
+    """Returns the content of every file that a manifest lists, by path relative to the bundle, verified.
+
+    Args:
+        fields: of the manifest.
+        path: of the bundle.
+
+    Raises:
+        StepladderError: a file is missing or was edited, or the field `files` is of the wrong type.
+    """
+    return _read_all(path, listed_files(fields))
 
 
 def _text(contents: Mapping[str, bytes], name: str, path: Path) -> str:
@@ -186,6 +204,12 @@ def parse_manifest(text: str, location: str) -> Manifest:
 
 
 def _parse_manifest(fields: Fields) -> Manifest:
+    if fields.data.get("format") == SPIRV_FORMAT:
+        target = fields.string("target")
+        raise fields.error(
+            "format",
+            f"is '{SPIRV_FORMAT}': the kernel is for '{target}', and kernels of NVIDIA's GPUs are launched here",
+        )
     version = fields.integer("schema_version")
     if version not in (SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL):
         raise fields.error(

@@ -9,8 +9,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, Manifest
+from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, SPIRV, Manifest
 from stepladder.runtime.bundle.reading import listed_files, read_fields
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.reference import REFERENCE, Program
@@ -45,14 +46,28 @@ def write_bundle(
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
             bundle's manifest does not list has the name of one to write.
     """
-    named = Path(path)
-    path = _place(named)
     texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
     texts |= others or {}
     if reference is not None:
         texts[REFERENCE] = reference.to_text()
     contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data or {})
-    data = manifest.to_json()
+    write_contents(path, manifest.to_json(), contents)
+
+
+def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], contents: Mapping[str, bytes]) -> None:
+    """Writes a manifest, and the files that it lists, all or nothing, over the bundle at `path` if there is one.
+
+    Args:
+        path: the folder to make.
+        manifest: as JSON data; `files` is computed here.
+        contents: of the files, by path relative to the bundle.
+
+    Raises:
+        StepladderError: as `write_bundle`.
+    """
+    named = Path(path)
+    path = _place(named)
+    data, contents = dict(manifest), dict(contents)
     data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
     contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()
 
@@ -114,7 +129,7 @@ def _listed(named: Path, path: Path) -> set[str]:
         files = listed_files(fields)
     except StepladderError as error:
         raise StepladderError(refusal, notes=[error.render()]) from None
-    if CUBIN not in files:
+    if CUBIN not in files and SPIRV not in files:
         raise StepladderError(refusal, notes=[f"{path / MANIFEST}: field 'files' does not list '{CUBIN}'"])
     return {MANIFEST, *(str(PurePosixPath(name)) for name in files)}
 

@@ -1,6 +1,6 @@
 // A matmul becomes a loop over tiles of C with a loop over k inside; nothing depends on what the tiles divide.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step convert_to_tiles --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step convert_to_tiles --split-input-file --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 // RUN: %{opt} --set block_k=16 --set sg_m=64 | FileCheck %s --check-prefix=OTHER
 

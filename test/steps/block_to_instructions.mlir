@@ -1,6 +1,6 @@
 // Products are divided into those of the instruction, 8 x 16 x 16 of f16, and loads and stores likewise.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step block_to_instructions
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step block_to_instructions
 // RUN: %{opt} | FileCheck %s
 
 // CHECK: gpu.func @kernel(

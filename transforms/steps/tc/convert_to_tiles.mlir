@@ -25,6 +25,8 @@
 //   } {mapping = [#gpu.block<y>, #gpu.block<x>]}
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @convert_to_tiles(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "not has_consumer",

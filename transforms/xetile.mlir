@@ -2,7 +2,7 @@
 //
 // C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16 bytes and at least
 // 64; tiles need not divide them. The programming model is that of the XeTile RFC, which docs/xetile.md describes. The
-// last IR is a kernel of XeGPU in lanes, which the emulator executes.
+// last IR is a kernel of the LLVM dialect, of which LLVM's back end makes SPIR-V.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
@@ -23,7 +23,7 @@ module attributes {transform.with_named_sequence} {
       {description = "columns of the tile of C that a subgroup computes"} -> !transform.param<i64>
     %distance = transform.tune.knob<"distance"> = 3 from options = [1, 2, 3, 4]
       {description = "steps of the k loop between the prefetch of a tile and its load"} -> !transform.param<i64>
-    %chip = transform.tune.knob<"chip"> = "bmg" from options = ["pvc", "bmg"]
+    %target = transform.tune.knob<"target"> = "bmg" from options = ["pvc", "bmg"]
       {description = "Intel GPU that the kernel is for"} -> !transform.any_param
 
     // Tiles of work-groups.
@@ -38,10 +38,14 @@ module attributes {transform.with_named_sequence} {
 
     // XeGPU, of subgroups.
     transform.include @convert_to_xegpu failures(propagate) (%module) : (!transform.any_op) -> ()
-    %kernels = transform.include @outline_subgroups failures(propagate) (%module, %chip)
+    %kernels = transform.include @outline_subgroups failures(propagate) (%module, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @distribute_to_lanes failures(propagate) (%kernels) : (!transform.any_op) -> ()
+
+    // XeVM, and calls of OpenCL C built-ins.
+    transform.include @lower_to_xevm failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @lower_xevm_to_llvm failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.yield
   }
 }

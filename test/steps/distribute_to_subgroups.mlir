@@ -1,6 +1,6 @@
 // Each subgroup gets the blocks that the map gives it, in rounds along both dimensions.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step distribute_to_subgroups --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step distribute_to_subgroups --split-input-file --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 
 // CHECK-LABEL: func.func @rounds(

@@ -1,6 +1,6 @@
 // Each of 16 lanes holds a column of a block; B is packed, two rows in a register.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step distribute_to_lanes
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step distribute_to_lanes
 // RUN: %{opt} | FileCheck %s
 
 // CHECK: gpu.func @kernel(

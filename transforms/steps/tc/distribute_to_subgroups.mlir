@@ -17,6 +17,8 @@
 //   xetile.store_tile %sum, %tile : vector<32x64xf32>, !xetile.tile<vector<32x64xf32>>
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @distribute_to_subgroups(%module: !transform.any_op {transform.readonly}) {
     "tc.distribute_tiles"(%module) {slm_bytes = 65536 : i64} : (!transform.any_op) -> ()
 

@@ -16,6 +16,8 @@
 //     ...
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @prefetch_tiles(%module: !transform.any_op {transform.readonly}) attributes {optimization} {
     "tc.prefetch_tiles"(%module) {distance = 3 : i64, line_bytes = 64 : i64, knobs = {distance = "distance"}}
       : (!transform.any_op) -> ()

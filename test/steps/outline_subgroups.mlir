@@ -1,8 +1,8 @@
 // The kernel states the size of its subgroups, and its module the GPU.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step outline_subgroups
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step outline_subgroups
 // RUN: %{opt} | FileCheck %s
-// RUN: %{opt} --set chip=pvc | FileCheck %s --check-prefix=PVC
+// RUN: %{opt} --set target=pvc | FileCheck %s --check-prefix=PVC
 
 // CHECK: gpu.launch_func @launch_kernel::@launch_kernel
 // CHECK: gpu.module @launch_kernel [#xevm.target]

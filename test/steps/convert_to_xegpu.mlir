@@ -1,6 +1,6 @@
 // Tiles of subgroups become descriptors; loops carry the offsets of a tile, of which one is constant here.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step convert_to_xegpu --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step convert_to_xegpu --split-input-file --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 
 // CHECK-LABEL: func.func @loop(
@@ -122,6 +122,21 @@ func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
     // expected-error @+1 {{xetile.atomic_rmw of this kind has no XeGPU form here: init_tile, update_tile_offset, load_tile}}
     %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x24xf16, strided<[64, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{the rows of memref<64x24xf16, strided<[64, 1]>> have 48 bytes, and 2D block operations need at least 64, a multiple of 4}}
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x24xf16, strided<[64, 1]>>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
     gpu.terminator
   }
   return

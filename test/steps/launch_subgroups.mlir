@@ -1,6 +1,6 @@
 // A launch has 16 threads for each subgroup.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step launch_subgroups
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step launch_subgroups
 // RUN: %{opt} | FileCheck %s
 // RUN: %{opt} --set sg_m=64 | FileCheck %s --check-prefix=HALF
 

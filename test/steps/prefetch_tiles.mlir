@@ -1,6 +1,6 @@
 // The tiles that a loop loads are prefetched, by a map that gives each subgroup lines of its own.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline %transforms/xetile/xetile.mlir --step prefetch_tiles --split-input-file --verify-diagnostics
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline xetile --step prefetch_tiles --split-input-file --verify-diagnostics
 // RUN: %{opt} | FileCheck %s
 // RUN: %{opt} --set distance=2 | FileCheck %s --check-prefix=TWO
 

@@ -1,0 +1,129 @@
+"""Built-ins of OpenCL C that lowered XeVM calls, by their mangled names: numbers of work-items, barriers, 2D blocks,
+matrix products, and elementary functions."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.emulator.core import values
+from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import EXECUTED
+from stepladder.emulator.core.values import Value
+from stepladder.emulator.dialects.xevm import lane_product
+from stepladder.emulator.hardware import blocks2d, synchronization
+from stepladder.emulator.hardware.blocks2d import ELEMENTS, Block
+from stepladder.emulator.memory import pointers
+
+Execute = Callable[..., Value]
+
+_MANGLED = re.compile(r"_Z(\d+)(\w+)")
+_BLOCK = re.compile(
+    r"intel_sub_group_2d_block_(read|write|prefetch)(?:_(transform|transpose))?_(\d+)b_(\d+)r(\d+)x(\d+)c"
+)
+_MAD = re.compile(r"intel_sub_group_(f16|bf16|i8|u8)_(f16|bf16|i8|u8)_matrix_mad_k(\d+)")
+_KINDS = {"i8": "s8"}
+_ORDERS = {"": "plain", "transform": "packed", "transpose": "transposed"}
+_ROWS = 8  # of a matrix product
+
+# Numbers of a work-item along a dimension.
+_NUMBERS = {
+    "get_local_id": lambda group, axis: group.thread_id[axis],
+    "get_group_id": lambda group, axis: group.block_id[axis],
+    "get_local_size": lambda group, axis: group.block_dims[axis],
+    "get_num_groups": lambda group, axis: group.grid_dims[axis],
+    "get_global_id": lambda group, axis: group.block_id[axis] * group.block_dims[axis] + group.thread_id[axis],
+}
+_OF_SUBGROUPS = {
+    "get_sub_group_id": "gpu.subgroup_id",
+    "get_sub_group_size": "gpu.subgroup_size",
+    "get_num_sub_groups": "gpu.num_subgroups",
+    "get_sub_group_local_id": "gpu.lane_id",
+}
+_FUNCTIONS = {
+    "exp": "math.exp",
+    "exp2": "math.exp2",
+    "log": "math.log",
+    "log2": "math.log2",
+    "sqrt": "math.sqrt",
+    "rsqrt": "math.rsqrt",
+    "sin": "math.sin",
+    "cos": "math.cos",
+    "tanh": "math.tanh",
+}
+
+
+def find(symbol: str) -> Execute | None:
+    """Returns what executes a call of a built-in, None where the emulator does not know it.
+
+    Args:
+        symbol: the mangled name, such as `_Z12get_group_idj`.
+    """
+    found = _MANGLED.fullmatch(symbol)
+    if found is None:
+        return None
+    name = found[2][: int(found[1])]
+    if name in _NUMBERS:
+        return functools.partial(_number, name)
+    if name in _OF_SUBGROUPS:
+        return EXECUTED[_OF_SUBGROUPS[name]]
+    if name == "barrier":
+        return _barrier
+    block = _BLOCK.fullmatch(name)
+    if block is not None:
+        kind, order, bits, rows, columns, blocks = block.groups()
+        form = Block(int(bits) // 8, int(rows), int(columns), int(blocks), _ORDERS[order or ""])
+        return functools.partial(_BLOCK_OPERATIONS[kind], form)
+    mad = _MAD.fullmatch(name)
+    if mad is not None:
+        kinds = (_KINDS.get(mad[1], mad[1]), _KINDS.get(mad[2], mad[2]))
+        return functools.partial(_matrix_mad, kinds, int(mad[3]))
+    function = _FUNCTIONS.get(name.removeprefix("__spirv_ocl_").removeprefix("native_"))
+    return EXECUTED[function] if function is not None else None
+
+
+def _number(name: str, fiber: Fiber, op: Instruction, axis: Value) -> Value:
+    """A number of a work-item along a dimension."""
+    return _NUMBERS[name](fiber.group, int(fiber.first(axis)))
+
+
+def _barrier(fiber: Fiber, op: Instruction, flags: Value) -> None:
+    """A barrier of all work-items of the work-group."""
+    synchronization.synchronize(fiber, op, at_one_op=True)
+
+
+def _numbers(operands: tuple[Value, ...]) -> list[Value]:
+    """Returns the numbers of a block operation; x and y are a vector."""
+    *numbers, place = operands
+    place = np.asarray(place)
+    return [*numbers, place[..., 0], place[..., 1]]
+
+
+def _read(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Loads a block to memory of a work-item."""
+    held = blocks2d.load(fiber, op, block, _numbers(operands[:-1]))
+    pointers.write(fiber, op, operands[-1], held, ELEMENTS[block.bytes], held.shape[1:])
+
+
+def _write(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Stores a block from memory of a work-item."""
+    count = block.rows * block.columns * block.blocks // blocks2d.LANES
+    held = pointers.read(fiber, op, operands[-1], ELEMENTS[block.bytes], (count,))
+    blocks2d.store(fiber, op, block, _numbers(operands[:-1]), values.lanes(np.asarray(held), fiber.count, 1))
+
+
+def _prefetch(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Nothing but checks: caches are not modelled."""
+    blocks2d.prefetch(fiber, op, block, _numbers(operands))
+
+
+_BLOCK_OPERATIONS = {"read": _read, "write": _write, "prefetch": _prefetch}
+
+
+def _matrix_mad(kinds: tuple[str, str], depth: int, fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+    """A product of one matrix instruction, added to C."""
+    return lane_product(fiber, op, operands, kinds, (_ROWS, depth))

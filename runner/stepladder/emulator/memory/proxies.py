@@ -1,0 +1,43 @@
+"""The async proxy and global memory: fences between what threads wrote, or waited for, and what TMA does to that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.memory.sanitizer import Sanitizer
+    from stepladder.emulator.memory.shadow import Touch
+
+
+def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str) -> None:
+    """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
+    last = sanitizer.global_shadow(touch.memory).write
+    groups = last["group"][touch.index]
+    own = groups == sanitizer.group.number
+    if own.any():
+        actor = np.where(own, last["actor"][touch.index], 0)
+        unseen = own & (last["at"][touch.index] > sanitizer.fenced_global[actor])
+        unseen[unseen] = ~np.isin(last["by"][touch.index][unseen], list(sanitizer.through_proxy))
+        if unseen.any():
+            place = int(touch.places[unseen.argmax()])
+            sanitizer.add(
+                "proxy",
+                f"{verb} {sanitizer.where(touch.memory, place)} through the async proxy, and no "
+                "fence.proxy.async for global memory is after the write of it",
+                op,
+                int(last["by"][place]),
+            )
+            return
+    for number, (warp, time) in sanitizer.told.items():
+        theirs = groups == number
+        if theirs.any() and sanitizer.fenced_global[warp] < time:
+            place = int(touch.places[theirs.argmax()])
+            sanitizer.add(
+                "proxy",
+                f"{verb} {sanitizer.where(touch.memory, place)} through the async proxy, and no "
+                "fence.proxy.async is after the wait for the block that wrote it",
+                op,
+            )

@@ -1,0 +1,110 @@
+"""`tc.transpose_operands`: reads operands that wgmma cannot read as they are from transposed copies in workspaces."""
+
+from stepladder.extension.lib import memory
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.workspaces import create_copy, create_workspace, padded_columns
+from stepladder.mlir import types
+from stepladder.mlir.bindings import bufferization, ir, memref
+from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.payload.facts import MATMULS
+
+
+class TransposeOperands(Tc.Operation, name="transpose_operands"):
+    """Copies A or B, where it is not contiguous along k, to a transposed workspace; elements of 16 bits stay.
+
+    The indexing map of the operand changes with it. Rows of the workspace are multiples of 128 bytes, and the matmul
+    reads the view without the padding. One buffer that is A and B is copied once.
+
+    Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
+    Refuses: a function without one matmul on tensors.
+    """
+
+    target: Handle
+
+
+_AS_THEY_ARE = 2  # bytes of elements that wgmma reads along m and n too
+
+
+def _maps(matmul: ir.Operation) -> list[ir.AffineMap]:
+    """Returns the indexing maps of a matmul; those of row-major operands where it has none."""
+    if "indexing_maps" in matmul.attributes:
+        return [ir.AffineMapAttr(attribute).value for attribute in ir.ArrayAttr(matmul.attributes["indexing_maps"])]
+    first = int(matmul.name == "linalg.batch_matmul")
+    *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(first + 3))
+    return [ir.AffineMap.get(first + 3, 0, [*batch, *operand]) for operand in ((m, k), (k, n), (m, n))]
+
+
+def _exchanged(map_: ir.AffineMap) -> ir.AffineMap:
+    *batch, row, column = map_.results
+    return ir.AffineMap.get(map_.n_dims, 0, [*batch, column, row])
+
+
+def _transposed(buffer: ir.Value) -> ir.Value:
+    """Returns the view of a new workspace that a buffer is copied to transposed, at the current insertion point."""
+    type_ = ir.MemRefType(buffer.type)
+    *batch, rows, columns = type_.shape
+    *outer, stride, _ = type_.get_strides_and_offset()[0]
+    layout = ir.StridedLayoutAttr.get(0, [*outer, 1, stride])
+    turned = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
+    dims = [ir.AffineExpr.get_dim(number) for number in range(type_.rank)]
+    permutation = ir.AffineMap.get(type_.rank, 0, [*dims[:-2], dims[-1], dims[-2]])
+    source = memref.transpose(turned, buffer, ir.AffineMapAttr.get(permutation))
+    padded = padded_columns(rows, types.byte_width(type_.element_type))
+    workspace = create_workspace(ir.MemRefType.get([*batch, columns, padded], type_.element_type))
+    view = memory.subview(workspace, [0] * type_.rank, [*batch, columns, rows])
+    create_copy(source, view)
+    return view
+
+
+def _set_maps(matmul: ir.Operation, maps: list[ir.AffineMap], rewriter: Rewriter) -> None:
+    """Gives a matmul other indexing maps; a batch whose op has none of a broadcast column-major operand becomes a
+    `linalg.contract`, as such a payload is."""
+    attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
+    is_broadcast = len(maps[1].results) < len(maps[2].results)
+    if matmul.name != "linalg.batch_matmul" or not is_broadcast:
+        matmul.attributes["indexing_maps"] = attribute
+        return
+    with ir.InsertionPoint(matmul), matmul.location:
+        contract = ir.Operation.create(
+            "linalg.contract",
+            results=[result.type for result in matmul.results],
+            operands=list(matmul.operands),
+            attributes=attributes_of(matmul) | {"indexing_maps": attribute},
+            regions=1,
+        )
+    matmul.regions[0].blocks[0].append_to(contract.regions[0])
+    rewriter.replace_op(matmul, list(contract.results))
+
+
+@transform_op(TransposeOperands)
+def transpose_operands(payload: ir.Operation, op: TransposeOperands, rewriter: Rewriter) -> None:
+    """Rewrites the operands of the one matmul below `payload`; see the op."""
+    matmuls = walk(payload, *MATMULS)
+    if len(matmuls) != 1:
+        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
+    (matmul,) = matmuls
+    maps = _maps(matmul)
+    k = ir.AffineExpr.get_dim(maps[0].n_dims - 1)
+    copies: dict[ir.Value, ir.Value] = {}
+    for number in range(2):
+        read = producer(matmul.operands[number])
+        if read is None or read.name != "bufferization.to_tensor":
+            raise Refusal(matmul, "expected operands that are read from buffers")
+        buffer = read.operands[0]
+        width = types.byte_width(ir.MemRefType(buffer.type).element_type)
+        if maps[number].results[-1] == k or width == _AS_THEY_ARE:
+            continue
+        with ir.InsertionPoint(read), matmul.location:
+            known = next((view for source, view in copies.items() if source == buffer), None)
+            view = _transposed(buffer) if known is None else known
+            copies[buffer] = view
+            type_ = ir.MemRefType(view.type)
+            tensor = bufferization.to_tensor(
+                ir.RankedTensorType.get(type_.shape, type_.element_type), view, restrict=True
+            )
+        maps[number] = _exchanged(maps[number])
+        matmul.operands[number] = tensor
+        if not list(read.results[0].uses):
+            rewriter.erase_op(read)
+    if copies:
+        _set_maps(matmul, maps, rewriter)

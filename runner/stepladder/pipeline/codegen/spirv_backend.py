@@ -1,0 +1,76 @@
+"""LLVM IR to SPIR-V, as a process of its own.
+
+    python -m stepladder.pipeline.codegen.spirv_backend < kernel.ll > kernel.spv
+
+LLVM ends the process when it cannot select an instruction, so `spirv` runs this module in a child.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import llvmlite.binding as llvm
+
+_TRIPLE = "spirv64v1.2-unknown-unknown"  # the version that OpenCL 2.2 and Level Zero take
+_EXTENSIONS = "+SPV_INTEL_cache_controls"
+# A cache hint: the pointer that it is of, and the text that says level and control.
+_HINT = re.compile(
+    r"^(?P<indent> *)(?P<name>%[\w.]+) = (?P<call>(?:tail )?call (?P<type>ptr addrspace\(1\)) @llvm\.ptr\.annotation"
+    r"[\w.]*\((?:ptr addrspace\(1\)) (?:[a-z]+ )*)(?P<pointer>[%@][\w.]+)(?P<middle>, ptr addrspace\(1\) )"
+    r"(?P<text>@[\w.]+)(?P<rest>,.*)$",
+    re.MULTILINE,
+)
+
+
+def separated(llvm_ir: str) -> str:
+    """Returns LLVM IR in which each cache hint has a pointer of its own.
+
+    The back end decorates the pointer that a hint is of. Optimized code uses one pointer for loads and for prefetches,
+    so that its decoration would be of all of them, and there several times. spirv-val takes one decoration a pointer,
+    so that two levels of caches are two pointers; that of the first level comes last, which is what the call takes.
+    """
+    hints = {found["name"]: found for found in _HINT.finditer(llvm_ir)}
+    text_of = {name: found["text"] for name, found in hints.items()}
+    for name, found in hints.items():
+        before = found["pointer"]
+        if before in hints and hints[before]["pointer"] not in hints:  # the second of two levels
+            text_of[name], text_of[before] = text_of[before], text_of[name]
+
+    def separate(found: re.Match[str]) -> str:
+        own = f"%hinted.{found['name'][1:]}"
+        return (
+            f"{found['indent']}{own} = getelementptr i8, {found['type']} {found['pointer']}, i64 0\n"
+            f"{found['indent']}{found['name']} = {found['call']}{own}{found['middle']}{text_of[found['name']]}"
+            f"{found['rest']}"
+        )
+
+    return _HINT.sub(separate, llvm_ir)
+
+
+def to_spirv(llvm_ir: str) -> bytes:
+    """Returns the SPIR-V module of an LLVM IR module, optimized at O3.
+
+    Args:
+        llvm_ir: text of the module, without a target.
+
+    Raises:
+        RuntimeError: LLVM does not parse or verify the module.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.set_option("stepladder", f"--spirv-ext={_EXTENSIONS}")
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(opt=0)
+    header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
+    module = llvm.parse_assembly(header + llvm_ir)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # The loop over k has the instructions that a target's own compiler schedules; copies of it would be in its way.
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(llvm.parse_assembly(separated(str(module))))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(to_spirv(sys.stdin.read()))

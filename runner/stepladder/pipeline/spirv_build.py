@@ -1,0 +1,133 @@
+"""Builds a bundle with SPIR-V from a payload, by a pipeline for Intel's GPUs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stepladder.payload import reference_export
+from stepladder.payload.selection import select
+from stepladder.pipeline import library
+from stepladder.pipeline.build import argument_of, data_of, triple
+from stepladder.pipeline.codegen import spirv
+from stepladder.pipeline.codegen.kernel import find_kernel
+from stepladder.pipeline.codegen.spirv import SpirvCode
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run, StepResult, run_pipeline
+from stepladder.runtime import targets
+from stepladder.runtime.bundle.spirv import SpirvManifest, write_spirv_bundle
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import operand_of
+from stepladder.runtime.reference import Program
+
+
+@dataclass(frozen=True)
+class SpirvBuild:
+    """A finished build, before or after it is written.
+
+    Args:
+        run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
+        code: the SPIR-V module of the kernel.
+        manifest: describes the kernel and how it was made.
+        reference: what the payload computes.
+    """
+
+    run: Run
+    code: SpirvCode
+    manifest: SpirvManifest
+    reference: Program
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the bundle, with the IR after every step in `ir/`."""
+        write_spirv_bundle(
+            path,
+            self.manifest,
+            self.code.spirv,
+            self.code.llvm_ir,
+            self.run.dumps(),
+            self.reference,
+            data_of(self.run),
+        )
+
+
+def is_for_xe(pipeline: str) -> bool:
+    """Returns whether a pipeline's kernels are for Intel's GPUs, in the current MLIR context.
+
+    Args:
+        pipeline: its name, or the path of its file.
+
+    Raises:
+        StepladderError: no such pipeline, or a script that does not parse.
+    """
+    knob = library.load(pipeline).knobs.get("target")
+    return knob is not None and knob.default in targets.XE_TARGETS
+
+
+def build(
+    text: str,
+    name: str,
+    request: Request,
+    *,
+    use_cache: bool = True,
+    progress: Callable[[StepResult], None] | None = None,
+) -> SpirvBuild:
+    """Compiles a payload, in the current MLIR context (`context.mlir_context`).
+
+    Args:
+        text: the payload.
+        name: the file it came from, for messages.
+        request: pipeline and knobs; the whole pipeline runs.
+        use_cache: reuse a module made before from the same LLVM IR.
+        progress: called after each step.
+
+    Raises:
+        StepladderError: as `run_pipeline` and `spirv.generate`, or a kernel that does not fit its target.
+    """
+    if request.start is not None:
+        raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
+    run = run_pipeline(text, name, request, progress=progress)
+    matmul, selection = run.matmul, run.selection
+    assert matmul is not None and selection is not None  # of every run that begins with the payload
+    kernel = find_kernel(run.module)
+    code = spirv.generate(kernel, use_cache=use_cache)
+    target = targets.find_limits(kernel.target)
+    threads = math.prod(kernel.block)
+    if threads > targets.XE_WORK_GROUP:
+        raise StepladderError(f"a work-group has {threads} threads, and {target.name} runs {targets.XE_WORK_GROUP}")
+    if code.shared_memory > target.shared_memory:
+        raise StepladderError(
+            f"a work-group needs {code.shared_memory} bytes of shared local memory, and {target.name} has "
+            f"{target.shared_memory}"
+        )
+    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
+    if unknown:
+        raise StepladderError(
+            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
+            location=matmul.location,
+        )
+    manifest = SpirvManifest(
+        kernel_name=kernel.name,
+        target=kernel.target,
+        arguments=tuple(
+            argument_of(run, operand_of(matmul.roles[parameter.number]), matmul.problem, parameter.number)
+            for parameter in kernel.parameters
+        ),
+        problem=matmul.problem,
+        grid=triple(kernel.grid),
+        work_group=triple(kernel.block),
+        subgroup_size=code.subgroup_size,
+        shared_local_memory=code.shared_memory,
+        validated=code.validated,
+        pipeline=run.pipeline.name,
+        steps=tuple(step.name for step in run.steps),
+        without=request.without,
+        knobs=run.knobs,
+        tool_versions=spirv.tool_versions(),
+        function=selection.function or "",
+        other_functions=selection.others,
+    )
+    given = select(parse_payload(text, name), request.function).module
+    return SpirvBuild(run, code, manifest, reference_export.export(given, matmul.roles))

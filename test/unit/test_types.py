@@ -1,0 +1,133 @@
+"""Element types beside f16: what kernels compute of them on the emulator, and how far off they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import SEED, combinations
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.matmul import ROLES, EmulatedExecutor
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.problem import Problem
+from stepladder.runtime.reference import matmul_program
+from stepladder.verify.check import check_matmul
+
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+
+
+def executor_of(text: str, request: Request) -> tuple[Problem, EmulatedExecutor]:
+    """Returns what a pipeline computes of a payload, and the kernel of its last step that can be run."""
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", request)
+        emulation = Emulation(parse_payload(run.steps[-1].text, "last"), name="last")
+    assert run.matmul is not None
+    return run.matmul.problem, EmulatedExecutor(emulation, ROLES, count=False)
+
+
+def check_numbers(text: str, request: Request) -> Problem:
+    """Checks a kernel as `stepladder run` does."""
+    problem, executor = executor_of(text, request)
+    for report in check_matmul(problem, matmul_program(problem), executor, SEED):
+        assert report.passed, report.describe()
+    assert not executor.findings, executor.findings[0].render()
+    return problem
+
+
+def norm_error(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    return float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("distribution", ["standard_normal", "random"])
+def test_f32_has_the_accuracy_of_f32(distribution) -> None:
+    """At most twice as far off as NumPy's product in f32, and with allow_tf32 a thousand times as far."""
+    k = 512
+    text = matmul_text(32, 32, k, a_type="f32", b_type="f32", accumulate=False)
+    draw = getattr(np.random.default_rng(SEED), distribution)
+    a, b = draw((32, k), dtype=np.float32), draw((k, 32), dtype=np.float32)
+    errors = {}
+    for allow in (False, True):
+        problem, executor = executor_of(text, Request("mma_sync", {**WARPS, "allow_tf32": allow}))
+        assert problem.compute_type == ("tf32" if allow else "f32")
+        executor.load(a, b)
+        errors[allow] = norm_error(executor.launch(np.full((32, 32), np.nan, np.float32)), a, b)
+    # NumPy adds in several sums: one sum after the other is what a kernel without tensor cores does.
+    in_f32 = np.add.accumulate([np.multiply.outer(a[:, i], b[i]) for i in range(k)], dtype=np.float32)[-1]
+    limit = 2 * min(norm_error(in_f32, a, b), max(norm_error(a @ b, a, b), 2.0**-24))
+    assert errors[False] <= limit < errors[True] / 100
+
+
+def test_f32_arrays() -> None:
+    a, b = np.random.default_rng(SEED).standard_normal((2, 64, 64), np.float32)
+    assert norm_error(stepladder.matmul(a, b, device="emulator"), a, b) < 2.0**-20
+
+
+def test_f32_of_all_magnitudes() -> None:
+    """Numbers whose small parts are subnormal, or zero, and sums that cancel."""
+    rng = np.random.default_rng(SEED)
+    a = np.ldexp(rng.standard_normal((32, 64)), rng.integers(-130, 100, (32, 1))).astype(np.float32)
+    b = np.ldexp(rng.standard_normal((64, 32)), rng.integers(-10, 20, (1, 32))).astype(np.float32)
+    text = matmul_text(32, 32, 64, a_type="f32", b_type="f32", accumulate=False)
+    _, executor = executor_of(text, Request("mma_sync", WARPS))
+    executor.load(a, b)
+    got = executor.launch(np.zeros((32, 32), np.float32))
+    wide = a.astype(np.float64), b.astype(np.float64)
+    scale = np.sqrt(wide[0] ** 2 @ wide[1] ** 2)
+    assert (np.abs(got - wide[0] @ wide[1]) <= 2.0**-19 * scale + 64 * 2.0**-126 * np.abs(wide[1]).max()).all()
+
+
+@pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "column")])
+def test_f32_is_within_its_tolerance(a_layout, b_layout) -> None:
+    text = matmul_text(64, 32, 96, a_type="f32", b_type="f32", a_layout=a_layout, b_layout=b_layout)
+    assert check_numbers(text, Request("mma_sync", WARPS)).compute_type == "f32"
+
+
+LAYOUTS = [(a, b) for a in ("row", "column") for b in ("row", "column")]
+TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+ALONE = {"persistent_blocks": 0, "epilogue": "registers"}
+SHAPES = [(33, 72, 50), (72, 40, 96), (130, 64, 77)]
+FORMS = [
+    {},
+    {"epilogue": "registers"},
+    {**ALONE, "split_k": 2, "split_k_workspace": "memory"},
+    {"block_m": 128, "consumer_warpgroups": 2},
+]
+# Types of A and B, of the accumulators, of C.
+ON_WGMMA = [
+    ("i8", "i8", "i32", "i32"),
+    ("f8E4M3FN", "f8E4M3FN", "f32", "f16"),
+    ("f8E5M2", "f8E4M3FN", "f32", "f32"),
+    ("f32", "f32", "f32", "f32"),
+]
+
+
+def typed(m: int, n: int, k: int, types: tuple[str, ...], layouts: tuple[str, str]) -> str:
+    """Returns a matmul; A and B may be of two types, where their buffers have different extents."""
+    a_type, b_type, acc_type, c_type = types
+    text = matmul_text(
+        m,
+        n,
+        k,
+        a_type=a_type,
+        b_type=a_type,
+        acc_type=acc_type,
+        c_type=c_type,
+        a_layout=layouts[0],
+        b_layout=layouts[1],
+        accumulate=c_type == acc_type,
+    )
+    extents = f"{k}x{n}" if layouts[1] == "row" else f"{n}x{k}"
+    return text.replace(f"<{extents}x{a_type}>", f"<{extents}x{b_type}>")
+
+
+@pytest.mark.parametrize("types, layouts, shape, form", combinations(ON_WGMMA, LAYOUTS, SHAPES, FORMS))
+def test_types_in_all_layouts_on_wgmma(types, layouts, shape, form) -> None:
+    """Operands that wgmma reads along k only are transposed in front."""
+    if types[0] == "f32":
+        form = {**form, "allow_tf32": True}
+    check_numbers(typed(*shape, types, layouts), Request("wgmma", {**TILES, **form}))

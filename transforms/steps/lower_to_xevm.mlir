@@ -1,0 +1,29 @@
+// Lowers the kernel from XeGPU to XeVM, whose operations map to the built-ins of Intel's OpenCL C.
+//
+// A descriptor becomes an address with the width, the height and the pitch of its matrix in bytes, which each 2D block
+// operation takes. Vectors of lanes become those of the built-ins: integers of 16 bits for A, of 32 bits with packed
+// rows for B.
+//
+// Source: the passes xegpu-vector-linearize, convert-math-to-xevm and convert-xegpu-to-xevm of MLIR.
+//
+// Before:
+//   %b = xegpu.load_nd %desc[%k, %j] {packed} : !xegpu.tensor_desc<16x16xf16> -> vector<16xf16>
+//   %d = xegpu.dpas %a, %b, %acc : vector<8xf16>, vector<16xf16>, vector<8xf32>
+// After:
+//   %w = xevm.blockload2d %address, %width, %height, %pitch, %x, %y {elem_size_in_bits = 16, pack_register = true, ...}
+//   %b = vector.bitcast %w : vector<8xi32> to vector<16xf16>
+//   %d = xevm.mma %a, %b, %acc {shape = <m = 8, n = 16, k = 16>, types = <d = f32, a = f16, b = f16, c = f32>}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @lower_to_xevm(%module: !transform.any_op {transform.readonly}) {
+    %code = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
+    %invariant = transform.apply_registered_pass "loop-invariant-code-motion" to %code
+      : (!transform.any_op) -> !transform.any_op
+    %linear = transform.apply_registered_pass "xegpu-vector-linearize" to %invariant
+      : (!transform.any_op) -> !transform.any_op
+    %math = transform.apply_registered_pass "convert-math-to-xevm" to %linear : (!transform.any_op) -> !transform.any_op
+    %xevm = transform.apply_registered_pass "convert-xegpu-to-xevm" to %math : (!transform.any_op) -> !transform.any_op
+    %shared = transform.apply_registered_pass "cse" to %xevm : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}
