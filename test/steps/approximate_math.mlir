@@ -101,3 +101,35 @@ func.func @both(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>, %d: tensor<8x8xf16>) -
   } -> (tensor<8x8xf16>, tensor<8x8xf16>)
   return %r#0, %r#1 : tensor<8x8xf16>, tensor<8x8xf16>
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// GELU by erf: a polynomial in 1 / (1 + p |v|), times an exponential; the side is selected by the sign.
+// CHECK-LABEL: func.func @gelu_erf(
+// CHECK: [[v:%.+]] = arith.mulf [[x:%.+]], %{{.*}} fastmath<contract> : f32
+// CHECK: [[m:%.+]] = math.absf [[v]] : f32
+// CHECK: arith.divf %{{.*}}, %{{.*}} fastmath<afn> : f32
+// CHECK: math.exp2 %{{.*}} fastmath<afn> : f32
+// CHECK: arith.cmpf olt, [[v]], %{{.*}} : f32
+// CHECK: [[s:%.+]] = arith.select
+// CHECK-NEXT: arith.mulf [[x]], [[s]] fastmath<contract> : f32
+// CHECK-NOT: math.erf
+func.func @gelu_erf(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %k = arith.constant 0.707106769 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %u = arith.mulf %x, %k : f32
+    %t = math.erf %u : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.mulf %half, %x : f32
+    %g = arith.mulf %s, %h : f32
+    %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}

@@ -8,7 +8,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime.problem import Problem
 
-_FUNCTIONS = ("math.tanh", "math.exp", "math.exp2")
+_FUNCTIONS = ("math.erf", "math.tanh", "math.exp", "math.exp2")
 _TYPES = ("f16", "bf16")
 _FLAGS = ("fastmath", "fastmathFlags")
 

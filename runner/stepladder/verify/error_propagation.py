@@ -18,10 +18,10 @@ to which an op on floating-point numbers adds its own rounding: u |r|, with the 
 functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
 the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the smallest normal
 number of the type, for results that are flushed to zero. Where all results of a program have 16 bits, a kernel may
-approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, and a quotient 2
-u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is flushed to zero.
-Where a value and its error can pass the largest number of its type, or an error is not a number, nothing is known of
-the result: its error is unbounded.
+approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
+and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
+flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
+nothing is known of the result: its error is unbounded.
 """
 
 from __future__ import annotations
@@ -187,6 +187,8 @@ class BoundedOp(StructuredOp):
         """Returns how much further a result may be where the op is approximated."""
         if op.name == "math.exp":
             return abs(values[0]) * abs(result) * (2 * _UNIT)
+        if op.name == "math.erf":
+            return abs(result) * 0 + 2.0**-17
         if op.name == "arith.divf":
             return abs(result) * (2 * _UNIT) + abs(values[0]) * _SMALLEST["f32"]
         return abs(result) * 0

@@ -2,9 +2,9 @@
 //
 // libdevice computes tanh by an exponential, a polynomial and a selection between them, and a quotient with a rounding
 // that is exact. A result that is rounded to 16 bits needs neither: `1 + tanh(u)`, as GELU has it, is twice the sigmoid
-// of 2 u, which `ex2.approx` and `rcp.approx` compute without cancellation, and so is `1 / (1 + exp(-v))` of SiLU. The
-// bounds are those of `tc.approximate_math`. Kernels with a result of 32 bits are left alone, and so is everything with
-// `math = libdevice`.
+// of 2 u, which `ex2.approx` and `rcp.approx` compute without cancellation, and so is `1 / (1 + exp(-v))` of SiLU.
+// GELU by erf is such an exponential times a polynomial. The bounds are those of `tc.approximate_math`. Kernels with a
+// result of 32 bits are left alone, and so is everything with `math = libdevice`.
 //
 // Source: PTX ISA, "Floating Point Instructions" (errors of ex2.approx and rcp.approx).
 //
