@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from common import new_parser, run
 
 SEED, COUNT = 20261122, 300
+THIN_SEED, THIN_COUNT = 20261123, 100
 
 # Limits of a problem that can be measured.
 MOST_OPERATIONS = 9e12
@@ -130,6 +131,39 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
         seen.add((m, n, k))
         found.append(Drawn(kind, m, n, k, len(found) // len(KINDS) % 2 == 1))
     return found
+
+
+def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
+    """Returns `count` different problems of which one or two sides are short, none of them in `draw()`; the forms
+    alternate: few rows, few columns, a long reduction, decoding, and few tiles with ragged edges.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    seen = {problem.size for problem in draw()}
+    found: list[Drawn] = []
+    while len(found) < count:
+        size = _thin(rng, len(found) % 5)
+        if size not in seen:
+            seen.add(size)
+            found.append(Drawn("thin", *size, False))
+    return found
+
+
+def _thin(rng: random.Random, form: int) -> tuple[int, int, int]:
+    if form == 0:
+        rows = rng.choice((333, 700, _log_uniform(rng, 56, 800, 8), _log_uniform(rng, 56, 800, 8)))
+        return rows, _log_uniform(rng, 1536, 20000, 8), _log_uniform(rng, 128, 8192, 8)
+    if form == 1:
+        return _log_uniform(rng, 1024, 8192, 8), _log_uniform(rng, 48, 320, 8), _log_uniform(rng, 128, 4096, 8)
+    if form == 2:
+        side = [_log_uniform(rng, 256, 1024, 32) for _ in range(2)]
+        return side[0], side[1], _log_uniform(rng, 5120, 40960, 64)
+    if form == 3:
+        return rng.choice((8, 16, 24, 32, 48, 64, 96, 128)), rng.choice(FEED_FORWARD), rng.choice(HIDDEN)
+    return _three(rng, 320, 2560, 8)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -19,6 +19,7 @@ def evolve(
     seed: int,
     generations: int,
     population: int = 20,
+    width: float = 0.25,
 ) -> Array:
     """Returns the best numbers that were tried.
 
@@ -32,6 +33,7 @@ def evolve(
         seed: of the random numbers.
         generations: number of them.
         population: points of a generation.
+        width: standard deviation of the first generation, as a part of the bounds.
     """
     rng = np.random.default_rng(seed)
     size, parents = len(least), population // 2
@@ -44,10 +46,10 @@ def evolve(
     rank_parents = min(1 - rank_one, 2 * (mass - 2 + 1 / mass) / ((size + 2) ** 2 + mass))
     damping = 1 + 2 * max(0.0, np.sqrt((mass - 1) / (size + 1)) - 1) + width_rate
     expected = np.sqrt(size) * (1 - 1 / (4 * size) + 1 / (21 * size**2))  # length of a normal vector
-    mean, width = np.clip((start - least) / (most - least), 0.0, 1.0), 0.25
+    mean = np.clip((start - least) / (most - least), 0.0, 1.0)
     path, width_path, covariance = np.zeros(size), np.zeros(size), np.eye(size)
     lengths, axes = np.ones(size), np.eye(size)
-    best, lowest = np.array(start, float), np.inf
+    best, lowest = np.array(start, float), objective(start)
     for generation in range(generations):
         if generation % _DECOMPOSE_EVERY == 0:
             values, axes = np.linalg.eigh((covariance + covariance.T) / 2)

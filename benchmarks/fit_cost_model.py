@@ -47,6 +47,8 @@ SEED = 20261121
 # How sharply a fit tells settings apart: predicted times that differ by this part count as almost the same choice.
 SHARPNESS = 0.03
 TIME_WEIGHT = 1 / 3
+# Of the first generation of two searches, as parts of the range of a constant: the second refines the first.
+WIDTHS = (0.25, 0.05)
 FIRST = 4
 FOLDS = 4
 
@@ -193,14 +195,17 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> 
     bounds, known = CONSTANTS[family], gpu.constants.get(family, {})
     least = np.array([constant.least for constant in bounds.values()])
     most = np.array([constant.most for constant in bounds.values()])
-    values = evolve(
-        lambda values: data.objective(with_constants(gpu, family, values)),
-        least,
-        most,
-        np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()]),
-        seed,
-        generations,
-    )
+    values = np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()])
+    for width in WIDTHS:
+        values = evolve(
+            lambda values: data.objective(with_constants(gpu, family, values)),
+            least,
+            most,
+            values,
+            seed,
+            generations,
+            width=width,
+        )
     return with_constants(gpu, family, values)
 
 

@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_timing import Gpu
 from common import new_parser, run
-from draw import COUNT, Drawn, draw
+from draw import COUNT, THIN_COUNT, Drawn, draw, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
@@ -47,6 +47,8 @@ TYPES: dict[str, Types] = {
 PIPELINE, TARGET = "wgmma", "sm_90a"
 FACTOR = 1.5
 SWAPPED = 100
+EXCHANGED = 7
+THIN = "thin"
 GROUP = 30
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
@@ -135,16 +137,30 @@ def _payload(problem: Drawn, types: Types) -> str:
     )
 
 
-def plan(problem: Drawn, types: Types, everything: bool, folder: Path, swapped: bool = False) -> list[Job]:
+def plan(
+    problem: Drawn, types: Types, everything: bool, folder: Path, swapped: bool = False, forms: bool = False
+) -> list[Job]:
     """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
-    places from SWAPPED on."""
+    places from SWAPPED on; with `forms`, the first settings of either orientation, and not what `compile` takes."""
+    if forms:
+        return _forms(problem, types, folder)
     jobs = _candidates(problem, types, everything, folder)
-    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}) if swapped else []
+    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
     return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
 
 
+def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
+    straight = _candidates(problem, types, False, folder, {"swap_operands": False})
+    return [*straight, *_candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
+
+
 def _candidates(
-    problem: Drawn, types: Types, everything: bool, folder: Path, given: Mapping[str, int | str] | None = None
+    problem: Drawn,
+    types: Types,
+    everything: bool,
+    folder: Path,
+    given: Mapping[str, int | str] | None = None,
+    first: int = 0,
 ) -> list[Job]:
     """Returns the model's first settings for a problem, where some knobs are given."""
     from stepladder.pipeline import knob_choice, library
@@ -160,7 +176,7 @@ def _candidates(
     kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
     return [
         Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
-        for place, candidate in enumerate(kept if everything else candidates, SWAPPED if given else 0)
+        for place, candidate in enumerate(kept if everything else candidates, first)
     ]
 
 
@@ -231,6 +247,7 @@ class Series:
         what: description of the measurement, for the result.
         rotated_bytes: as in `choice_timing.Gpu`.
         swapped: whether settings of exchanged operands are measured too.
+        forms: whether the first settings of either orientation are measured.
     """
 
     path: Path
@@ -240,6 +257,7 @@ class Series:
     what: str = WHAT
     rotated_bytes: float = 0.0
     swapped: bool = False
+    forms: bool = False
 
 
 def measure_series(series: Series, args: argparse.Namespace) -> None:
@@ -285,7 +303,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
 
 def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
     """Builds the kernels of a group of problems; prints those that are refused."""
-    options = (series.types, series.everything, folder, series.swapped)
+    options = (series.types, series.everything, folder, series.swapped, series.forms)
     planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
     built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
     for one in built:
@@ -296,9 +314,13 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
 
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result does not have yet."""
-    wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
+    if args.part == THIN:
+        wanted = draw_thin(min(args.count, THIN_COUNT))
+    else:
+        wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
-    measure_series(Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything)), args)
+    series = Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything), forms=args.forms)
+    measure_series(series, args)
 
 
 def add_series_options(parser: argparse.ArgumentParser) -> None:
@@ -322,8 +344,12 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
     own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
     own.add_argument(
-        "--part", choices=("seen", "held-out"), default="seen", help="half of the problems (default: seen)"
+        "--part",
+        choices=("seen", "held-out", THIN),
+        default="seen",
+        help="half of the problems, or problems with short sides (default: seen)",
     )
+    own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
     own.add_argument("--everything", type=int, default=0, metavar="N", help="many settings of the first N problems")
     own.add_argument(
         "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"

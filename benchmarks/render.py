@@ -26,10 +26,11 @@ import render_hopper_checks
 import render_python
 import render_steps
 import render_warp
+import render_xetile
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
 from render_warp import measured_variants
 
-PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "python.md", "emulator.md")
+PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "python.md", "emulator.md", "xetile.md")
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -72,6 +73,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_hopper.REGIONS,
     **render_hopper_checks.REGIONS,
     **render_python.REGIONS,
+    **render_xetile.REGIONS,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from common import result, table
+from common import result, table, wrapped
 
 PIPELINES = ("wmma", "mma_sync")
 
@@ -69,6 +69,22 @@ def emulator_seconds() -> str:
     ]
     size = " x ".join(map(str, counted["size"]))
     return f"{size}, with the sanitizer, {counted['cores']} cores, {counted['date'][:10]}.\n\n" + table(rows)
+
+
+def emulator_speed() -> str:
+    """Returns how long the emulator takes for whole kernels, a small case and a host loop."""
+    measured = result("emulator_speed")
+    rows = []
+    for title, of_jobs in measured["cases"].items():
+        cells = {
+            f"CPU s, {jobs} process{'es' if jobs != '1' else ''}": f"{it['cpu']:.2f}" for jobs, it in of_jobs.items()
+        }
+        rows.append({"case": title, "CPU s, 1 process": "", "CPU s, 2 processes": "-"} | cells)
+    text = (
+        f"`{measured['pipeline']}`, f16 x f16 -> f32, with the sanitizer and counters; user and system time of the "
+        f"whole command, over all processes, {measured['date'][:10]}.\n\n"
+    )
+    return wrapped(text) + table(rows)
 
 
 def emulator_upstream() -> str:
@@ -146,6 +162,7 @@ def emulator_ptx() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     f"emulator {pipeline}": partial(emulator_table, pipeline) for pipeline in PIPELINES
 }
+REGIONS |= {"emulator speed": emulator_speed}
 REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
 
 REGIONS |= {"emulator upstream": emulator_upstream, "emulator coverage": emulator_coverage}

@@ -13,9 +13,12 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, are computed on
-        // fragments.
-        whole_tiles = "1", rounds_c = "1", normalizes = "1",
+        // Elementwise ops, the rounding to C's type among them, are computed on fragments.
+        rounds_c = "1", normalizes = "1",
+        // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
+        copies_asynchronously = "not through_registers",
+        whole_tiles = "not has_edges",
+        has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // The 16-bit type that upstream's conversion is given as f16; see `convert_to_mma_sync`.
@@ -24,10 +27,24 @@ module attributes {transform.with_named_sequence} {
         // `vectorize_copies` unrolls; cyclic mapping unrolls them itself. a_width and b_width are the row lengths of
         // the tiles as stored.
         run = "128 / a_bits",
-        a_rows = "1 if map_copies_cyclically else block_m * block_k / (threads * run)",
-        b_rows = "1 if map_copies_cyclically else block_k * block_n / (threads * run)",
+        a_rows = "1 if map_copies_cyclically or has_edges else block_m * block_k / (threads * run)",
+        b_rows = "1 if map_copies_cyclically or has_edges else block_k * block_n / (threads * run)",
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        // At the edges a vector is the widest that divides the rows of a matrix, of a_length or b_length elements.
+        a_length = "k if a_layout == 'row' else m", b_length = "n if b_layout == 'row' else k",
+        a_halves = "1 if a_length % run == 0 else 2 if a_length % (run // 2) == 0 else a_quarters",
+        a_quarters = "4 if a_length % (run // 4) == 0 else 8 if a_length % (run // 8) == 0 else 16",
+        a_run = "run // a_halves if has_edges else run",
+        b_halves = "1 if b_length % run == 0 else 2 if b_length % (run // 2) == 0 else b_quarters",
+        b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
+        b_run = "run // b_halves if has_edges else run",
+        is_narrow = "has_edges and (a_run < run or b_run < run)",
+        // cp.async copies 4 bytes at least: narrower vectors go through registers.
+        through_registers = "has_edges and (a_run * a_bits < 32 or b_run * a_bits < 32)",
+        // Registers of a thread for the vectors of one step, where they go through registers.
+        a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
+        b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, for each stage.
@@ -57,13 +74,18 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: sigmoid and 1 + tanh approximated where all results have 16 bits; libdevice: never"}
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"edges"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @prepare_edges failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"approximate_math"> selected_region = 0
         attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
@@ -72,10 +94,22 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    // Tiles that extend beyond A, B and C are padded to whole ones.
+    transform.tune.alternatives<"accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
-    transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"operands"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // Memrefs: map tiles to the grid, copies to threads, products to warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -83,15 +117,29 @@ module attributes {transform.with_named_sequence} {
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     // `map_copies_cyclically` is an optimization: without it the other mapping runs.
     transform.tune.alternatives<"copies"> selected_region = 1
-        attributes {knobs = {selected_region_attr = "map_copies_cyclically"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or map_copies_cyclically"}} {
       transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+    }
+    transform.tune.alternatives<"cyclic_copies"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "map_copies_cyclically and not has_edges"}} {
     }, {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"masked_copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @map_masked_copies failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
-      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"consumer"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    }, {
+      transform.include @map_masked_consumer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // Vectors: 16-byte copies, fragments of 16 x 8 x 16 (f16).
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -104,7 +152,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @merge_ldmatrix failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // Copies by cp.async, into swizzled tiles without bank conflicts.
-    transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"copy"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "through_registers"}} {
+      transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+    }
     transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // The kernel function.
@@ -114,11 +166,31 @@ module attributes {transform.with_named_sequence} {
     transform.include @set_min_blocks_per_sm failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Software pipelining of the main loop.
-    transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.include @bypass_l1 failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
-    transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"prefetch"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "through_registers"}} {
+      transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }, {
+      transform.include @prefetch_to_registers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
+    // Only copies of 16 bytes bypass L1.
+    transform.tune.alternatives<"bypass"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "is_narrow"}} {
+      transform.include @bypass_l1 failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }, {
+    }
+    transform.tune.alternatives<"order"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "through_registers"}} {
+      transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
+      transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }, {
+      transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"masks"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @lower_masked_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
 
     // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()

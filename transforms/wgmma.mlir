@@ -54,16 +54,18 @@ module attributes {transform.with_named_sequence} {
         // The bytes of a row of a TMA store box: the widest swizzle (128, 64 or 32 bytes) that divides a row of the
         // tile.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
-        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile.
-        // Results beside C have boxes of their own, of at most 128 bytes.
-        result_box_bytes = "box_bytes + (results - 1) * 128",
-        epilogue_bytes =
-          "consumers * epilogue_stages * (block_m / tile_warpgroups) * result_box_bytes if epilogue == 'tma' else 0",
+        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile; for a transposed C, of 64
+        // rows. Results beside C have boxes of their own, of at most 128 bytes.
+        box_tile_bytes =
+          "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
+        result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
+        epilogue_bytes = "consumers * epilogue_stages * result_tile_bytes if epilogue == 'tma' else 0",
 
-        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts;
-        // in global memory one for each tile and split.
-        cluster_workspace_bytes =
-          "block_m * (block_n * acc_bits // 8 + 32) if split_k > 1 and split_k_workspace == 'cluster' else 0",
+        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
+        // those of a transposed one by 16; in global memory one for each tile and split.
+        turned_bytes = "block_n * (block_m * acc_bits // 8 + 16)",
+        workspace_tile_bytes = "turned_bytes if c_layout == 'column' else block_m * (block_n * acc_bits // 8 + 32)",
+        cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
 
@@ -124,7 +126,7 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: sigmoid and 1 + tanh approximated where all results have 16 bits; libdevice: never"}
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param

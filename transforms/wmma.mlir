@@ -10,23 +10,34 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles divide the problem: no edge code. Elementwise ops, the rounding to C's type among them, take the
-        // product from shared memory.
-        whole_tiles = "1", rounds_c = "1", normalizes = "1",
+        // Elementwise ops, the rounding to C's type among them, take the product from shared memory.
+        rounds_c = "1", normalizes = "1",
+        // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
+        copies_asynchronously = "prefetch == 'cp_async'",
+        whole_tiles = "not has_edges",
+        has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
         // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls; cyclic mapping
         // unrolls them itself.
         cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
-        a_rows = "1 if cyclic else block_m * block_k / (threads * run)",
-        b_rows = "1 if cyclic else block_k * block_n / (threads * run)",
+        a_rows = "1 if cyclic or has_edges else block_m * block_k / (threads * run)",
+        b_rows = "1 if cyclic or has_edges else block_k * block_n / (threads * run)",
         run = "8", a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        // At the edges a vector is the widest that divides the rows of a matrix, of a_length or b_length elements.
+        a_length = "k if a_layout == 'row' else m", b_length = "n if b_layout == 'row' else k",
+        a_run = "8 if not has_edges or a_length % 8 == 0 else 4 if a_length % 4 == 0 else 2 - a_length % 2",
+        b_run = "8 if not has_edges or b_length % 8 == 0 else 4 if b_length % 4 == 0 else 2 - b_length % 2",
+        is_narrow = "has_edges and (a_run < run or b_run < run)", through_registers = "prefetch == 'registers'",
+        // Registers of a thread for the vectors of one step, where they go through registers.
+        a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
+        b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
-        // The product that elementwise ops read.
-        sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer else 0",
+        // The product that elementwise ops read, or the copy to C where tiles have edges.
+        sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer or has_edges else 0",
         // Two bytes an f16, in rows padded against bank conflicts.
         a_tile = "block_m * block_k / a_width * (a_width + padding)",
         b_tile = "block_k * block_n / b_width * (b_width + padding)",
@@ -59,7 +70,7 @@ module attributes {transform.with_named_sequence} {
       {description = "blocks that must fit on a multiprocessor, which bounds registers; 0 leaves registers to ptxas"}
       -> !transform.param<i64>
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: sigmoid and 1 + tanh approximated where all results have 16 bits; libdevice: never"}
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
@@ -67,6 +78,11 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"edges"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @prepare_edges failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"approximate_math"> selected_region = 0
         attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
@@ -75,10 +91,22 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    // Tiles that extend beyond A, B and C are padded to whole ones.
+    transform.tune.alternatives<"accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
-    transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"operands"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // Memrefs: map tiles to the grid, copies to threads, products to warps.
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -86,15 +114,29 @@ module attributes {transform.with_named_sequence} {
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     // cp.async issues the copies of a thread one by one, for which rows one pass apart are better.
     transform.tune.alternatives<"copies"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "prefetch == 'cp_async' and map_copies_cyclically"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or cyclic"}} {
       transform.include @map_copies_to_threads failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+    }
+    transform.tune.alternatives<"cyclic_copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "cyclic and not has_edges"}} {
     }, {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"masked_copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @map_masked_copies failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
-      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"consumer"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+      transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    }, {
+      transform.include @map_masked_consumer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // Vectors: 16-byte copies, fragments of 16 x 16 x 16.
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -125,6 +167,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @pipeline_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"masks"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "has_edges"}} {
+    }, {
+      transform.include @lower_masked_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
 
     // Lowering to NVVM.

@@ -165,6 +165,62 @@ func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 
 // -----
 
+// C is transposed: the tile in shared memory is as well, with 16 bytes behind each row, and a thread writes neighbours of
+// a row of C. In memory the tile is as it was, and elements are written one by one.
+// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> (s0 floordiv 16)>
+// CHECK-DAG: #[[to_column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 16) * 64)>
+// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 16) * 4)>
+// CHECK-LABEL: func.func @transposed(
+// CHECK: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<32x68xf32, #gpu.address_space<workgroup>>
+// CHECK: [[own:%.+]] = memref.subview [[parts]][0, 0] [32, 64] [1, 1]
+// CHECK-NEXT: [[turned:%.+]] = memref.transpose [[own]]
+// CHECK-NEXT: linalg.copy ins(%{{.*}}) outs([[turned]] :
+// CHECK: [[C:%.+]] = memref.subview %C[%{{.*}}, %{{.*}}] [32, 64] [1, 1]
+// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c512 step %c384 {
+// CHECK-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
+// CHECK-NEXT: [[j:%.+]] = affine.apply #[[to_column]]()[[[unit]]]
+// CHECK-NEXT: affine.apply #[[to_place]]()[[[unit]]]
+// CHECK-COUNT-3: llvm.load
+// CHECK: vector.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
+// CHECK-NOT: {{memref|vector}}.store
+// CHECK: // -----
+
+// MEMORY-LABEL: func.func @transposed(
+// MEMORY-COUNT-4: memref.store
+// MEMORY-NOT: {{memref|vector}}.store
+// MEMORY: // -----
+#space = #gpu.address_space<workgroup>
+#c_view = strided<[1, 128], offset: ?>
+func.func @transposed(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<64x128xf32> to memref<128x64xf32, strided<[1, 128]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c2, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %y = gpu.block_id y
+    %i = affine.apply affine_map<()[s0] -> (s0 * 64)>()[%y]
+    %j = affine.apply affine_map<()[s0] -> (s0 * 32)>()[%x]
+    %c = memref.subview %turned[%i, %j] [64, 32] [1, 1]
+        : memref<128x64xf32, strided<[1, 128]>> to memref<64x32xf32, #c_view>
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<64x32xf32, #space>)
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    linalg.copy {operand_c} ins(%sums : memref<64x32xf32, #space>) outs(%c : memref<64x32xf32, #c_view>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // C = AB, rounded once, at the edges: only what there is of C, so many rows, and of a row so many columns. There is one
 // row of tiles, whose number no block reads.
 // CHECK-LABEL: func.func @rounded_edges(

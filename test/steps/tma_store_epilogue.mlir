@@ -237,7 +237,124 @@ func.func @tall_f16(%C: memref<128x16xf16>) {
   return
 }
 
+// -----
+
+// Of a transposed C, rows of C are columns of the tile: a box has the 24 rows and 64 of the columns, which `stmatrix`
+// writes transposed: two matrices of 8 rows, then one; the upper and the lower half of a warp's 16 rows are neighbours.
+// CHECK-DAG: #[[first_unit:.+]] = affine_map<()[s0] -> (((s0 mod 128) floordiv 32) * 2)>
+// CHECK-DAG: #[[to_matrix:.+]] = affine_map<()[s0] -> (s0 mod 8)>
+// CHECK-DAG: #[[to_right:.+]] = affine_map<()[s0] -> (((s0 mod 32) floordiv 16) * 8)>
+// CHECK-DAG: #[[to_lower:.+]] = affine_map<()[s0] -> (((s0 mod 32) floordiv 8) mod 2)>
+// CHECK-DAG: #[[address:.+]] = affine_map<()[s0, s1, s2] -> (s0 * 2 + s1 * 128 + s2 * 16)>
+// CHECK-LABEL: func.func @transposed(
+// CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c24, %c64] :
+// CHECK-SAME: -> <tensor = memref<24x64xf16, 3>, swizzle = swizzle_128b,
+// CHECK: memref.alloc() {operand_c} : memref<2x2x24x64xf16,
+// CHECK: [[first:%.+]] = affine.apply #[[first_unit]]()
+// CHECK-NEXT: [[row:%.+]] = affine.apply #[[to_matrix]]()
+// CHECK-NEXT: [[right:%.+]] = affine.apply #[[to_right]]()
+// CHECK-NEXT: [[lower:%.+]] = affine.apply #[[to_lower]]()
+// CHECK-NEXT: [[unit:%.+]] = arith.addi [[first]], [[lower]]
+// CHECK-NEXT: [[swizzled:%.+]] = arith.xori [[unit]], [[row]]
+// CHECK-NEXT: [[column:%.+]] = arith.addi [[right]], [[row]]
+// CHECK: [[box:%.+]] = memref.subview
+// CHECK: %{{[^,]*}}, [[offset:%[^,]+]], {{.*}} = memref.extract_strided_metadata [[box]]
+// CHECK: affine.apply #[[address]]()[[[offset]], [[column]], [[swizzled]]]
+// CHECK: nvvm.stmatrix %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {
+// CHECK-SAME: layout = #nvvm.mma_layout<col>
+// CHECK: [[further:%.+]] = arith.addi [[column]], %c16
+// CHECK: affine.apply #[[address]]()[[[offset]], [[further]], [[swizzled]]]
+// CHECK: nvvm.stmatrix %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {{{.*}}layout = #nvvm.mma_layout<col>
+// CHECK-NOT: {{nvvm.stmatrix|vector.store|memref.store}}
+// CHECK: nvgpu.tma.async.store [[box]] to [[map]][%i, %c0]
+// CHECK-NOT: {{nvgpu.tma.async.store|linalg}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+#c_view = strided<[1, 128], offset: ?>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x24xf32>>
+func.func @transposed(%C: memref<24x128xf16>, %i: index) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<24x128xf16> to memref<128x24xf16, strided<[1, 128]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c = memref.subview %turned[%i, 0] [64, 24] [1, 1]
+        : memref<128x24xf16, strided<[1, 128]>> to memref<64x24xf16, #c_view>
+    %tile = memref.alloc() {operand_c} : memref<64x24xf32, #space>
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x24xf32, #space>
+    linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile : memref<64x24xf32, #space>) outs(%c : memref<64x24xf16, #c_view>) {
+    ^bb0(%sum: f32, %old: f16):
+      %rounded = arith.truncf %sum : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Elements of 32 bits are stored one by one, and 64 rows of the tile are two boxes beside each other in C, of which the
+// first two warps write one and the others the other.
+// CHECK-DAG: #[[part:.+]] = affine_map<()[s0] -> ((((s0 mod 128) floordiv 32) floordiv 2) * 8)>
+// CHECK-LABEL: func.func @transposed_f32(
+// CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c8, %c32] :
+// CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x16x32xf32,
+// CHECK: affine.apply #[[part]]()
+// CHECK-COUNT-4: memref.store
+// CHECK-NOT: memref.store
+// CHECK: [[left:%.+]] = memref.subview [[boxes]][%{{.*}}, 0, 0, 0] [1, 1, 8, 32]
+// CHECK-NEXT: nvgpu.tma.async.store [[left]] to [[map]][%c0, %c0]
+// CHECK-NEXT: [[right:%.+]] = memref.subview [[boxes]][%{{.*}}, 0, 8, 0] [1, 1, 8, 32]
+// CHECK-NEXT: nvgpu.tma.async.store [[right]] to [[map]][%c32, %c0]
+// CHECK-NEXT: nvvm.cp.async.bulk.commit.group
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+func.func @transposed_f32(%C: memref<8x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<8x64xf32> to memref<64x8xf32, strided<[1, 64]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x8xf32, #space>
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
+    linalg.copy ins(%tile : memref<64x8xf32, #space>) outs(%turned : memref<64x8xf32, strided<[1, 64]>>)
+    gpu.terminator
+  }
+  return
+}
+
 // Refused below.
+// -----
+
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+func.func @computed_transposed(%C: memref<8x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<8x64xf32> to memref<64x8xf32, strided<[1, 64]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x8xf32, #space>
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
+    // expected-error@+1 {{an elementwise op on the product of a transposed C}}
+    linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile : memref<64x8xf32, #space>) outs(%turned : memref<64x8xf32, strided<[1, 64]>>) {
+    ^bb0(%sum: f32, %old: f32):
+      %square = arith.mulf %sum, %sum : f32
+      linalg.yield %square : f32
+    }
+    gpu.terminator
+  }
+  return
+}
+
 // -----
 
 #space = #gpu.address_space<workgroup>

@@ -10,10 +10,11 @@ from stepladder.pipeline.request import Request
 
 
 def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
-    """Returns the steps of a pipeline that run with these knobs where none is left out, in the current MLIR context."""
+    """Returns the steps of a pipeline that run with these knobs where none is left out and tiles divide the problem,
+    in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    facts = {"approximates": 0}
+    facts = {"approximates": 0, "is_sized": 0}
     scope = Scope({**{step.name: True for step in pipeline.steps}, **facts, **knobs}, pipeline.derived)
     return [
         step

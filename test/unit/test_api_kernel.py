@@ -107,7 +107,7 @@ def test_a_pipeline_of_the_user() -> None:
 
 def test_refusals_have_the_messages_of_the_command_line() -> None:
     with pytest.raises(stepladder.StepladderError, match="m must be a multiple of block_m, but m = 40"):
-        stepladder.compile(stepladder.MatmulSpec(40, 64, 64), pipeline="mma_sync", target="sm_80")
+        stepladder.compile(stepladder.MatmulSpec(40, 64, 64), pipeline="wmma_upstream", target="sm_80")
     with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload") as caught:
         stepladder.compile(stepladder.MatmulSpec(40, 65, 64, a_type="f64"), target="sm_90a")
     assert [note.partition(":")[0] for note in caught.value.notes] == ["wgmma", "mma_sync", "wmma"]

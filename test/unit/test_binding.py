@@ -83,9 +83,9 @@ def test_other_functions_stay() -> None:
 
 
 def test_errors_stand_where_the_payload_has_them() -> None:
-    with mlir_context(), pytest.raises(StepladderError, match="m must be a multiple of block_m") as caught:
+    with mlir_context(), pytest.raises(StepladderError, match="must be in the form that normalize_payload") as caught:
         text = bound_text(TENSORS, "payload.mlir", {"M": 17, "N": 32, "arg2.0": 32}, None)
-        check_steps(text, "payload.mlir", Request("wmma", WARPS), lambda _: None)
+        check_steps(text, "payload.mlir", Request("wmma_upstream", WARPS), lambda _: None)
     assert caught.value.location == "payload.mlir:12:8"
 
 

@@ -132,9 +132,9 @@ def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
     """With 136 rows, the second tile of 128 is 120 rows of zeros; a box of 16 rows is as short as the matrix."""
 
     def zero_rows(m, cluster_n) -> np.ndarray:
-        tile = np.array([128.0])
+        tile, problem = np.array([128.0]), size(m, 512, 512)
         last = np.array([m - (math.ceil(m / 128) - 1) * 128.0])
-        return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), 2.0).zero_rows[0]
+        return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), problem).zero_rows[0]
 
     assert [zero_rows(136, 1), zero_rows(16, 1), zero_rows(16, 2), zero_rows(256, 1)] == [120, 0, 112, 0]
     free = replace(H200, constants={WARPGROUP: {**H200.constants[WARPGROUP], "zero_row": 0.0}})
@@ -145,8 +145,32 @@ def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
 def test_operands_along_m_or_n_have_boxes_that_divide_the_tile() -> None:
     one = np.array([1.0])
     tile, last, block_k = np.array([96.0]), np.array([8.0]), np.array([64.0])
-    found = warpgroup.loads(False, 1000, tile, tile, last, one, block_k, 2.0)
+    found = warpgroup.loads(False, 1000, tile, tile, last, one, block_k, size(512, 1000, 512))
     assert (found.row_bytes[0], found.rows[0], found.zero_rows[0]) == (64, 3 * 64, 2 * 64)
+
+
+def test_rows_that_begin_within_sectors_take_longer() -> None:
+    """Rows of 1000 elements of 16 bits are no multiple of 32 bytes, those of 1008 are; odd ones of 999 are copied."""
+    knobs = {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "stages": 8}
+    times = [predicted(size(4096, n, 4096), **knobs) for n in (1000, 1008)]
+    assert times[0]["TMA"][0] > 1.1 * times[1]["TMA"][0] and times[0]["L2"][0] > 1.1 * times[1]["L2"][0]
+    tile = np.array([64.0])
+    odd = [
+        warpgroup.loads(False, n, tile, tile, tile, np.array([1.0]), tile, size(64, n, 64)).is_odd
+        for n in (999, 1000, 1008)
+    ]
+    assert odd == [False, True, False]
+
+
+def test_a_transposed_c_is_written_by_elements_or_as_a_whole() -> None:
+    exchanged = replace(size(5952, 136, 512), c_layout="column")
+    forms = {"epilogue": ["tma", "registers"], "block_n": 136, "block_m": 64, "consumer_warpgroups": 1}
+    by_tma, direct = predicted(exchanged, **forms)["epilogue"]
+    assert direct > 1.5 * by_tma
+    shared, in_memory = predicted(
+        exchanged, **{**forms, "epilogue": "registers"}, split_k=2, split_k_workspace=["cluster", "memory"]
+    )["epilogue"]
+    assert in_memory > 1.2 * shared
 
 
 def test_an_epilogue_hides_behind_the_other_warpgroup() -> None:

@@ -34,7 +34,7 @@ def refusal(pipeline, settings, **problem) -> StepladderError:
 
 
 def test_a_refusal_says_what_must_hold_and_what_does() -> None:
-    error = refusal("wmma", {}, m=192)
+    error = refusal("wmma_upstream", {}, m=192)
     assert error.message == "step 'tile_to_blocks': m must be a multiple of block_m, but m = 192, block_m = 128"
     assert error.notes == (
         "with block_m = 16 or 32 or 64 it would hold",

@@ -6,17 +6,24 @@ import json
 
 import pytest
 
+from combinations import sample
+from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import spirv_build
 from stepladder.pipeline.codegen import spirv, spirv_backend
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_bundle
-from stepladder.runtime.bundle.spirv import read_spirv
+from stepladder.runtime.bundle.spirv import is_spirv_bundle, read_spirv_bundle
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
+from stepladder.verify import opencl
+from stepladder.verify.check import check_exact
 
 SMALL = {"block_m": 32, "block_n": 32, "sg_m": 16, "sg_n": 32}
 needs_validator = pytest.mark.skipif(spirv.find_validator() is None, reason="spirv-val is not installed")
+
+needs_opencl = pytest.mark.skipif(opencl.find_runtime() is None, reason="Intel's OpenCL runtime is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +49,23 @@ def test_each_cache_hint_has_a_pointer_of_its_own() -> None:
 
 def test_the_bundle_holds_the_module_and_how_it_is_launched(built, tmp_path) -> None:
     built.write(tmp_path / "bundle")
-    manifest, module = read_spirv(tmp_path / "bundle")
-    assert module == built.code.spirv and module[:4] == bytes.fromhex("03022307")
-    assert (manifest["target"], manifest["subgroup_size"], manifest["grid"]) == ("bmg", 16, [2, 2, 1])
-    assert [argument["role"] for argument in manifest["arguments"]] == ["a", "b", "c"]
+    found = read_spirv_bundle(tmp_path / "bundle")
+    assert is_spirv_bundle(tmp_path / "bundle") and not is_spirv_bundle(tmp_path)
+    assert found.spirv == built.code.spirv and found.spirv[:4] == bytes.fromhex("03022307")
+    assert found.manifest == built.manifest
+    assert (found.manifest.target, found.manifest.subgroup_size, found.manifest.grid) == ("bmg", 16, (2, 2, 1))
+    assert [argument.role for argument in found.manifest.arguments] == ["a", "b", "c"]
     with pytest.raises(StepladderError, match="the kernel is for 'bmg'"):
         read_bundle(tmp_path / "bundle")
-    (tmp_path / "bundle" / "kernel.spv").write_bytes(module[:-4])
+    (tmp_path / "bundle" / "kernel.spv").write_bytes(found.spirv[:-4])
     with pytest.raises(StepladderError, match=r"kernel\.spv' is truncated or was edited"):
-        read_spirv(tmp_path / "bundle")
+        read_spirv_bundle(tmp_path / "bundle")
 
 
 def test_a_bundle_of_another_format_is_refused(tmp_path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"schema_version": 1}))
     with pytest.raises(StepladderError, match="is no bundle with SPIR-V"):
-        read_spirv(tmp_path)
+        read_spirv_bundle(tmp_path)
 
 
 def test_a_kernel_that_llvm_does_not_take_is_refused() -> None:
@@ -70,3 +79,45 @@ def test_spirv_val_accepts_the_module_and_refuses_an_edited_one(built) -> None:
     spirv.validate(built.code.spirv, validator)
     with pytest.raises(StepladderError, match="spirv-val refuses the kernel"):
         spirv.validate(built.code.spirv[:-4], validator)
+
+
+def test_built_ins_that_the_library_has_no_form_of_are_refused() -> None:
+    module = b"\x05\x00_Z41intel_sub_group_2d_block_read_16b_8r16x1cPU3AS1viiiDv2_iPt\x00"
+    assert "\nREAD(intel_sub_group_2d_block_read_16b_8r16x1c, ushort, 8, 16, 1)\n" in opencl.library(module)
+    with pytest.raises(StepladderError, match="imports 'intel_sub_group_block_read_us', which the library"):
+        opencl.library(b"_Z29intel_sub_group_block_read_usPU3AS1Kt\x00")
+
+
+def executor_of(problem: Problem, settings: dict) -> tuple:
+    """Returns an executor on the CPU of a problem's kernel, and the reference program."""
+    with mlir_context():
+        built = spirv_build.build(matmul.payload_of(problem), "payload", Request("xetile", settings, tuned=False))
+    return opencl.OpenClExecutor(built.code.spirv, built.manifest, {}), built.reference
+
+
+@needs_opencl
+@pytest.mark.parametrize(
+    "problem",
+    sample(
+        [
+            Problem(40, 40, 72, "f16", "f16", "f32", "f32", True),
+            Problem(24, 72, 104, "bf16", "bf16", "f32", "f32", False),
+            Problem(72, 40, 40, "f16", "f16", "f32", "f32", False, b_layout="column"),
+        ],
+        2,
+    ),
+    ids=str,
+)
+def test_the_runtime_of_opencl_gives_the_numbers_of_the_payload(problem) -> None:
+    executor, reference = executor_of(problem, SMALL)
+    report = check_exact(problem, reference, executor, 0)
+    assert report.passed, report.describe()
+
+
+@needs_opencl
+def test_the_runtime_of_opencl_finds_a_wrong_kernel() -> None:
+    """A kernel for another product: the check can fail."""
+    problem = Problem(40, 40, 72, "f16", "f16", "f32", "f32", True)
+    executor, reference = executor_of(problem, SMALL)
+    executor.spirv = executor.spirv.replace(b"_read_16b_8r16x1c", b"_read_16b_4r16x1c")
+    assert not check_exact(problem, reference, executor, 0).passed

@@ -12,3 +12,21 @@ def test_lines_stay_whole_whatever_their_length() -> None:
     rows = out.getvalue().splitlines()
     assert len([row for row in rows if row.strip()]) == 5  # title, head, rule, two rows
     assert any(location in row and text.strip() in row for row in rows)
+
+
+def test_columns_are_aligned() -> None:
+    rows = [{"op": "store", "bytes": 5, "at": "a.mlir:1"}, {"op": "a load", "bytes": 1024, "at": ""}]
+    out, other = io.StringIO(), io.StringIO()
+    print_table(rows, title="Traffic", file=out)
+    assert out.getvalue() == (
+        "Traffic                    \n"
+        "                           \n"
+        " op       bytes   at       \n"
+        " ───────────────────────── \n"
+        " store        5   a.mlir:1 \n"
+        " a load    1024            \n"
+        "                           \n"
+    )
+    # Characters that are two columns wide are left to rich.
+    print_table([*rows, {"op": "行", "bytes": 7, "at": ""}], title="Traffic", file=other)
+    assert other.getvalue().splitlines()[:6] == out.getvalue().splitlines()[:6]

@@ -183,7 +183,7 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
             "its sequence includes the steps in another way",
         ),
         (
-            [("prefetch == 'cp_async' and map_copies_cyclically\"}}", "prefetch == 'cp_async'\"}}")],
+            [('"has_edges or cyclic"', '"cyclic"')],
             "step 'map_copies_to_threads' runs in other cases",
         ),
     ],

@@ -24,6 +24,7 @@ from stepladder.verify.check import check_matmul
 COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
 TF32 = {"block_k": 32, "allow_tf32": True}
+EXCHANGED = {"swap_operands": True, "block_m": 64, "consumer_warpgroups": 1}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
@@ -187,6 +188,22 @@ CASES = {
         {},
         {"tile_scheduler": "stream_k", "persistent_blocks": 32},
         ("pipeline_wgmma",),
+    ),
+    "exchanged": ("wgmma", (136, 1000, 512), ROUNDED | {"c_type": "f16"}, EXCHANGED | {"block_n": 72}, ()),
+    "exchanged_added": ("wgmma", (136, 1000, 512), {}, EXCHANGED | {"block_n": 136, "cluster_n": 1}, ()),
+    "exchanged_pingpong": (
+        "wgmma",
+        (333, 1000, 512),
+        ROUNDED | {"c_type": "f16", "b_layout": "column"},
+        EXCHANGED | {"block_n": 112, "schedule": "pingpong", "persistent_blocks": 8, "cluster_n": 2},
+        (),
+    ),
+    "exchanged_split": (
+        "wgmma",
+        (72, 1000, 2048),
+        ROUNDED | {"c_type": "f16"},
+        EXCHANGED | {"block_n": 24, "split_k": 4, "persistent_blocks": 0, "epilogue": "registers"},
+        (),
     ),
     "split": (
         "wgmma",

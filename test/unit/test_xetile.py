@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from combinations import combinations, sample
 from stepladder.emulator import matmul
 from stepladder.emulator.core.emulation import Emulation
+from stepladder.mlir import bindings
 from stepladder.mlir.bindings import interpreter, ir
+from stepladder.mlir.traverse import walk
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
+from stepladder.pipeline.codegen import spirv
+from stepladder.pipeline.codegen.kernel import find_kernel
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
+from stepladder.verify import opencl
 from xetile_programs import PROGRAMS, program, run_both
 
 # One tile, several ragged ones, and fewer elements than a tile has.
@@ -178,6 +186,53 @@ def test_a_program_in_xegpu_gives_the_same_numbers(name) -> None:
         outcome, found, wanted = run_both(module, name)
     assert not outcome.findings
     np.testing.assert_array_equal(found, wanted)
+
+
+TO_THE_END = [*(name for name in PROGRAMS if name.startswith("appendix_1")), "gemm", "two_cache_levels"]
+
+
+def lowered(name: str, shape: tuple[int, int, int]) -> ir.Module:
+    """Returns a program at the end of the pipeline."""
+    request = Request("xetile", start="distribute_to_subgroups", tuned=False)
+    return run_pipeline(program(name, *shape), name, request).module
+
+
+# Rows of at least 64 bytes.
+@pytest.mark.parametrize(("name", "shape"), combinations(TO_THE_END, [*SHAPES[:2], (40, 40, 104)]))
+def test_a_program_in_built_ins_gives_the_same_numbers(name, shape) -> None:
+    with mlir_context():
+        module = lowered(name, shape)
+        assert "xegpu" not in str(module) and "matrix_mad_k16" in str(module)
+        outcome, found, wanted = run_both(module, name)
+    assert not outcome.findings
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", sample(TO_THE_END, 2))
+def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(name) -> None:
+    """`appendix_1_row_major` passes addresses, for which nothing says what memory they are of."""
+    m, n, k = shape = (72, 88, 40)
+    with mlir_context():
+        module = lowered(name, shape)
+        if name == "appendix_1_row_major":
+            code = bindings.translate_to_llvm_ir(walk(module, "gpu.module")[0])
+            assert spirv.to_spirv(code)[:4] == bytes.fromhex("03022307")
+            return
+        kernel = find_kernel(module)
+        code = spirv.generate(kernel, use_cache=False)
+        numbers = [parameter.number for parameter in kernel.parameters]
+    if opencl.find_runtime() is None:
+        pytest.skip("Intel's OpenCL runtime is not installed")
+    random = np.random.default_rng(0)
+    b_shape = (k, n) if name in ("gemm", "two_cache_levels") else (n, k)
+    dtype = np.float16 if name in ("gemm", "two_cache_levels") else ml_dtypes.bfloat16
+    a, b = (random.integers(-4, 5, size).astype(dtype) for size in ((m, k), b_shape))
+    arrays = [a, b, np.full((m, n), 7, np.float32)]
+    found = opencl.run(
+        code.spirv, kernel.name, [arrays[number].view(np.uint8) for number in numbers], kernel.grid, kernel.block
+    )[numbers.index(2)]
+    right = b if b_shape == (k, n) else b.T
+    np.testing.assert_array_equal(found.view(np.float32), a.astype(np.float32) @ right.astype(np.float32))
 
 
 def test_rows_that_no_2d_block_operation_accesses_are_a_finding() -> None:

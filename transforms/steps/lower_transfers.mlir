@@ -3,7 +3,7 @@
 // Without an alignment LLVM assumes that of one element and splits a 128-bit access into scalar accesses. The alignment
 // holds: a vector starts at a multiple of 16 bytes in a row, rows are multiples of 16 bytes long, and device
 // allocations are aligned to 256 bytes. Loads and stores that already state a smaller alignment keep it: the
-// accumulator pairs of `convert_to_mma_sync`.
+// accumulator pairs of `convert_to_mma_sync`, and what `lower_masked_copies` and writes of narrow elements leave.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] {in_bounds = [true]} : memref<512x512xf16>, vector<8xf16>
@@ -16,6 +16,10 @@ module attributes {transform.with_named_sequence} {
     %eights = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 8 : i64}
       in %module : (!transform.any_op) -> !transform.any_op
     %fours = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 4 : i64}
+      in %module : (!transform.any_op) -> !transform.any_op
+    %twos = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 2 : i64}
+      in %module : (!transform.any_op) -> !transform.any_op
+    %ones = transform.structured.match ops{["vector.load", "vector.store"]} attributes {alignment = 1 : i64}
       in %module : (!transform.any_op) -> !transform.any_op
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // Two-dimensional transfers remain only where accumulators are in memory: the zeros that initialize them for C =
@@ -36,6 +40,10 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %eights "alignment" = %eight : !transform.any_op, !transform.param<i64>
     %four = transform.param.constant 4 : i64 -> !transform.param<i64>
     transform.annotate %fours "alignment" = %four : !transform.any_op, !transform.param<i64>
+    %two = transform.param.constant 2 : i64 -> !transform.param<i64>
+    transform.annotate %twos "alignment" = %two : !transform.any_op, !transform.param<i64>
+    %one = transform.param.constant 1 : i64 -> !transform.param<i64>
+    transform.annotate %ones "alignment" = %one : !transform.any_op, !transform.param<i64>
     transform.yield
   }
 }

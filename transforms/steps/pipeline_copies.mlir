@@ -21,8 +21,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @pipeline_copies(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["multi_buffer"], requires = [
         {condition = "stages >= 2", message = "stages must be at least 2"},
-        {condition = "k == block_k or k / block_k >= stages - 1 >= 1",
-         message = "k must be block_k, or at least block_k times the tiles that are loaded ahead (stages - 1)"}
+        {condition = "k <= block_k or (k + block_k - 1) // block_k >= stages - 1 >= 1",
+         message = "k must take one step of block_k, or at least as many as tiles are loaded ahead (stages - 1)"}
       ]} {
     // Matches the k loop: there are no other loops in the kernel at this point.
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -75,6 +75,7 @@ def run_exact(
             "progress": progress,
             "timeline": timeline,
             "reverses_blocks": args.reverse_blocks,
+            "processes": args.jobs,
         }
         executor = _Executor(bound, [argument.role for argument in manifest.arguments], options, front)
         report: CheckReport = check_exact(

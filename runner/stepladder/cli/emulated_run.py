@@ -58,6 +58,7 @@ def run_checked(
             progress=progress,
             timeline=timeline,
             reverses_blocks=args.reverse_blocks,
+            processes=args.jobs,
         )
     written = written_arguments(inputs, outcome)
     outcome.findings += checks.compare(outcome, checked, reference, inputs)

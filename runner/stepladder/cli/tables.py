@@ -19,6 +19,15 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         title: printed above.
         file: None for standard output.
     """
+    out = file or sys.stdout
+    numbers = [all(isinstance(row[column], int | float) for row in rows) for column in (rows[0] if rows else ())]
+    # A file or a pipe has no width: lines are not folded, for grep and for tests. Neither styles nor folds are needed,
+    # which take rich as long as a small kernel takes the emulator.
+    text = _plain(rows, numbers, title) if not out.isatty() else None
+    if text is not None:
+        out.write(text)
+        return
+
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -30,13 +39,37 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
             raise BrokenPipeError
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in rows[0] if rows else ():
-        is_number = all(isinstance(row[column], int | float) for row in rows)
+    for column, is_number in zip(rows[0] if rows else (), numbers):
         table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    out = file or sys.stdout
     console = RaisingConsole(file=out, highlight=False, emoji=False, markup=False)
-    if not out.isatty():  # a file or a pipe has no width: lines are not folded, for grep and for tests
+    if not out.isatty():
         console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
     console.print(table)
+
+
+def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None) -> str | None:
+    """Returns a table as rich prints it without styles; None for cells whose width is not their number of characters.
+
+    Args:
+        rows: as for `print_table`.
+        numbers: for each column, whether it is set to the right.
+        title: as for `print_table`.
+    """
+    cells = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)] if rows else []
+    texts = [*(cell for line in cells for cell in line), title or ""]
+    if not cells or not all(text.isascii() and text.isprintable() for text in texts):
+        return None
+    widths = [max(map(len, column)) for column in zip(*cells)]
+
+    def line(row: list[str]) -> str:
+        padded = (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numbers))
+        return f" {'   '.join(padded)} "
+
+    width = sum(widths) + 3 * len(widths) - 1
+    if title is not None and len(title) > width:
+        return None
+    lines = [*([title.ljust(width)] if title is not None else []), " " * width, line(cells[0])]
+    lines += [f" {'─' * (width - 2)} ", *map(line, cells[1:]), " " * width]
+    return "".join(f"{text}\n" for text in lines)

@@ -22,6 +22,7 @@ FACTS = (
     "form",
     "batched",
     "batch",
+    "is_sized",
     "a_matrices",
     "b_matrices",
     "m",
@@ -53,6 +54,7 @@ def problem_facts(problem: Problem) -> Facts:
         "batch": problem.matmuls,
         "a_matrices": 1 if problem.a_broadcast else problem.matmuls,
         "b_matrices": 1 if problem.b_broadcast else problem.matmuls,
+        "is_sized": 1,
         "m": problem.m,
         "n": problem.n,
         "k": problem.k,
@@ -75,7 +77,7 @@ def problem_facts(problem: Problem) -> Facts:
 
 def type_facts(module: ir.Module) -> Facts:
     """Returns types, widths and layouts of the matmul in a dump, whole or tiled, as far as one is left, and whether it
-    is a batch.
+    is a batch; and its sizes, as far as they are known (`is_sized`).
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
     """
@@ -84,6 +86,7 @@ def type_facts(module: ir.Module) -> Facts:
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "batched": 0,
+        **_noted(module),
         "results": 1,
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
@@ -112,7 +115,30 @@ def type_facts(module: ir.Module) -> Facts:
             outer = ir.AffineMapAttr(maps[number]).value.results[-2]
             rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
+    parent = matmuls[0].parent
+    if not facts["is_sized"] and parent is not None and parent.name == "func.func":  # not tiled
+        a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
+        facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+# Attributes of a function by the facts that the step `prepare_edges` notes in them.
+_NOTED = {
+    "m": "size_m",
+    "n": "size_n",
+    "k": "size_k",
+    "a_bits": "operand_bits",
+    "a_layout": "a_layout",
+    "b_layout": "b_layout",
+}
+
+
+def _noted(module: ir.Module) -> Facts:
+    """Returns what the step `prepare_edges` has noted of the problem of a dump, if it ran."""
+    for function in walk(module, "func.func"):
+        if "size_m" in function.attributes:
+            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in _NOTED.items()}}
+    return {"is_sized": 0}
 
 
 def _inputs(op: ir.Operation) -> int:

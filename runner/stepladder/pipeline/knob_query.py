@@ -13,7 +13,7 @@ from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.expressions import Value
-from stepladder.pipeline.knob_choice import FROM_SCRIPT, Query, Source, choices
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Query, Source, choices
 from stepladder.pipeline.knobs import (
     changes_facts,
     changing_steps,
@@ -176,6 +176,8 @@ def complete_request(
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
         with contextlib.suppress(StepladderError):
             scope = evaluation_scope(pipeline, choose_knobs(pipeline, attempt), matmul.facts(), request.without)
+            if choice.source.kind == MEASURED and "is_narrow" in scope and scope["is_narrow"]:
+                continue  # what was measured copies vectors of 16 bytes
             steps = [pipeline.steps[index] for index in active_steps(pipeline, scope, attempt)]
             check_requirements(pipeline, steps, scope, matmul.location)
             return attempt, choice.source, query.measured

@@ -10,6 +10,7 @@ from stepladder.pipeline.definition import Pipeline, Requirement, Step
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
+    UnknownName,
     Value,
     evaluate,
     names,
@@ -20,7 +21,8 @@ from stepladder.runtime.errors import StepladderError, suggest
 def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
     """Checks what the steps of a run require of knobs, payload and target.
 
-    Requirements on facts of the payload that `scope` lacks, as in a run that begins from a dump, are not checked.
+    Requirements whose value depends on facts of the payload that `scope` lacks, as in a run that begins from a dump,
+    are not checked.
 
     Args:
         pipeline: the pipeline of the steps.
@@ -73,10 +75,13 @@ def _check(
     roots: list[str] = []
     try:
         roots = scope.roots(condition)
-        if any(name in FACTS and name not in scope for name in roots):
-            return
-        if evaluate(condition, scope):
-            return
+        try:
+            if evaluate(condition, scope):
+                return
+        except UnknownName as unknown:
+            if unknown.name in FACTS:
+                return
+            raise
         is_about_payload = any(name in FACTS for name in roots)
         location = payload_location if payload_location is not None and is_about_payload else str(step.path)
         found = _values(scope, [*names(condition), *roots])

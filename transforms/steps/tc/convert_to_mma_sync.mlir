@@ -53,27 +53,17 @@ module attributes {transform.with_named_sequence} {
       ]} {
     // bf16 takes the route of f16 (half_type); for other types this changes nothing. An elementwise op is in a function
     // of its own, which stays as it is.
-    transform.tune.alternatives<"has_consumer"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_consumer"}} {
-      %vectors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-      "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
-        : (!transform.any_op) -> ()
-      %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
-        to %vectors : (!transform.any_op) -> !transform.any_op
-      "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
-      "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
-        : (!transform.any_op) -> ()
-    }, {
-      %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
-      %vectors = transform.get_parent_op %launch {op_name = "func.func"} : (!transform.any_op) -> !transform.any_op
-      "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
-        : (!transform.any_op) -> ()
-      %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
-        to %vectors : (!transform.any_op) -> !transform.any_op
-      "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
-      "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
-        : (!transform.any_op) -> ()
-    }
+    %contractions = transform.structured.match ops{["vector.contract"]} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %vectors = transform.get_parent_op %contractions {op_name = "func.func", deduplicate}
+      : (!transform.any_op) -> !transform.any_op
+    "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
+      : (!transform.any_op) -> ()
+    %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
+      to %vectors : (!transform.any_op) -> !transform.any_op
+    "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
+    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
+      : (!transform.any_op) -> ()
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
     // `lower_transfers` assumes of other accesses.

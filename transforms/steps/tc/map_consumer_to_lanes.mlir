@@ -24,11 +24,11 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @map_consumer_to_lanes(%module: !transform.any_op {transform.readonly}) {
+    // Where tiles have edges, the copy of C = AB is such an op too.
+    "tc.map_consumer_to_lanes"(%module) {width = 4 : i64} : (!transform.any_op) -> ()
     transform.tune.alternatives<"has_consumer"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_consumer"}} {
     }, {
-      "tc.map_consumer_to_lanes"(%module) {width = 4 : i64} : (!transform.any_op) -> ()
-
       %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     }

@@ -13,6 +13,9 @@
 // partial accumulators. They are stored in register order, 16 bytes a thread and 512 bytes a warp, where stores by rows
 // would be 8 bytes each. The workspace serves products with few tiles and is limited to 256 MiB.
 //
+// Of a transposed C (`swap_operands`) the tile in shared memory is transposed too, so that threads read and write
+// vectors of a row of C.
+//
 // A block reduces only after all splits are written. In a cluster the cluster barrier ensures it. In global memory a
 // semaphore for each tile counts arrivals: each block adds one and waits for the full count. The blocks of a tile are
 // neighbours in the grid, so they start together, and with their clusters they are at most 64 blocks, so they are

@@ -30,7 +30,8 @@ module attributes {transform.with_named_sequence} {
         a_type = "b_type", b_type = "a_type", a_bits = "b_bits", b_bits = "a_bits",
         c_layout = "'column'"
       }, requires = [
-        {condition = "epilogue == 'registers'", message = "with swap_operands, epilogue must be registers"},
+        {condition = "tile_scheduler == 'data_parallel'",
+         message = "with swap_operands, tile_scheduler must be data_parallel"},
         {condition = "not batched", message = "with swap_operands, the payload must be one matmul, not a batch"},
         {condition = "not has_elementwise",
          message = "with swap_operands, elementwise ops on the product must be left out"}

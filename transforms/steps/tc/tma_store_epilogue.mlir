@@ -6,6 +6,9 @@
 // the main loop of the next. 16-bit accumulators go to shared memory by `stmatrix`, four 8 x 8 matrices an instruction.
 // TMA clips boxes at the edges of C; for C = AB + C it adds to C (TMA reduction).
 //
+// Rows of a transposed C (`swap_operands`) are columns of the tile. A thread's pairs then are elements of two of them,
+// which direct stores write one by one; the box is written transposed instead, 16-bit elements by `stmatrix.trans`.
+//
 // Before:
 //   nvgpu.warpgroup.mma.store %acc, %buffer
 //   linalg.copy ins(%buffer : ...) outs(%c_tile : ...)
@@ -25,9 +28,9 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "block_n * c_bits % 256 == 0",
+        {condition = "c_layout == 'column' or block_n * c_bits % 256 == 0",
          message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
-        {condition = "n * c_bits % 128 == 0",
+        {condition = "(m if c_layout == 'column' else n) * c_bits % 128 == 0",
          message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"},
         {condition = "results == 1 or block_n * result_bits % 256 == 0 and n * result_bits % 128 == 0",
          message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes, of its tile of 32 bytes"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from stepladder.cli import emulate_kernel, emulation_checks, kernel_options
@@ -104,6 +105,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="run the blocks of a launch from the last to the first; without it, a program whose blocks wait for each "
         "other and that has no finding runs in both orders",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes that run the blocks of a long launch, where these are independent (default: one a core)",
     )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
     parser.add_argument(

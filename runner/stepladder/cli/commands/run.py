@@ -11,6 +11,7 @@ from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.runtime.bundle import Bundle
+    from stepladder.runtime.bundle.spirv import SpirvBundle
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -35,6 +36,9 @@ sanitizer whose findings count as a failure (see `stepladder emulate --help`); i
 `auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
 some minutes it leaves to --backend emulator. How far the emulator is, and about how long it still takes, goes to
 standard error; before a long run, a smaller problem for the same steps is named there.
+
+A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with built-ins of
+matrices in OpenCL C: pip install 'stepladder[opencl]'.
 
 exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
@@ -78,14 +82,15 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from stepladder.cli.tables import verdict
-    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.bundle import Bundle, read_bundle
+    from stepladder.runtime.bundle.spirv import is_spirv_bundle, read_spirv_bundle
     from stepladder.runtime.files import check_writable, write_json
 
-    bundle = read_bundle(args.bundle)
+    bundle = read_spirv_bundle(args.bundle) if is_spirv_bundle(args.bundle) else read_bundle(args.bundle)
     if args.json:
         check_writable(args.json)
     with text_for_people(args.json):
-        reports, details, findings = _checked(args, bundle)
+        reports, details, findings = _checked(args, bundle) if isinstance(bundle, Bundle) else _by_opencl(args, bundle)
         passed = all(report.passed for report in reports) and not findings
         for report in reports:
             print(report.describe())
@@ -107,6 +112,23 @@ def main(args: argparse.Namespace) -> int:
             },
         )
     return OK if passed else FAILED
+
+
+def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dict, list]:
+    """Returns what `_checked` does, of a kernel for Intel's GPUs, which Intel's OpenCL runtime runs on the CPU."""
+    from stepladder.verify.check import check_matmul
+    from stepladder.verify.opencl import OpenClExecutor, runtime
+
+    if args.backend != "auto":
+        raise StepladderError(
+            f"--backend {args.backend} does not run a kernel for {bundle.manifest.target}: leave it out, and Intel's "
+            "OpenCL runtime runs it on the CPU"
+        )
+    runtime()  # before anything is computed
+    problem, constants = bundle.manifest.problem, bundle.constants()
+    print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime", flush=True)
+    executor = OpenClExecutor(bundle.spirv, bundle.manifest, constants)
+    return check_matmul(problem, bundle.reference, executor, args.seed, constants=constants), {"backend": "opencl"}, []
 
 
 def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:

@@ -33,7 +33,7 @@ def wrapped(value: Value, element: Scalar) -> Value:
         element: an integer type or index.
     """
     if not isinstance(value, np.ndarray):
-        return values.wrap(int(value), element.width)
+        return values.wrap(value, element.width)
     if element.width == 1:
         return (value & 1).astype(bool)
     value = value.astype(element.dtype, copy=False)

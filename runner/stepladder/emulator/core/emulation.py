@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 
 from stepladder.emulator import MAX_STEPS, dialects
 from stepladder.emulator.core import elements, types
+from stepladder.emulator.core.granularity import Granularity, granularity_of
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
 from stepladder.emulator.hardware.counters import Counters
@@ -61,11 +61,11 @@ class Runnable(ABC):
 
     Attributes:
         program: what is executed.
-        granule: bytes that the sanitizer looks at as one.
+        granularity: of what the sanitizer looks at as one.
     """
 
     program: Program
-    granule: int
+    granularity: Granularity
 
     @abstractmethod
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
@@ -82,6 +82,7 @@ class Runnable(ABC):
         progress: Callable[[int, int], None] | None = None,
         timeline: Timeline | None = None,
         reverses_blocks: bool = False,
+        processes: int = 1,
     ) -> Outcome:
         """Runs the program.
 
@@ -94,6 +95,7 @@ class Runnable(ABC):
             progress: called with the number of blocks (or clusters) that have ended, and of all.
             timeline: takes down what is executed and what is in flight.
             reverses_blocks: run the blocks of each launch from the last to the first.
+            processes: that may run the blocks of a launch at once (`core.processes`).
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
@@ -104,11 +106,12 @@ class Runnable(ABC):
             sanitize=sanitize,
             counters=Counters() if count else None,
             max_steps=max_steps,
-            granule=self.granule,
+            granularity=self.granularity,
             progress=progress,
             stops_at_assertions=stops_at_assertions,
             timeline=timeline,
             reverses_blocks=reverses_blocks,
+            parts=processes,
         )
         arguments, results = self.execute(machine, inputs)
         return Outcome(
@@ -138,7 +141,7 @@ class Emulation(Runnable):
     def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
         types.forget()
         self.program: Program = build(module)
-        self.granule = granule_of(self.program)
+        self.granularity = granularity_of(self.program)
         self.function = _entry(self.program, function, name)
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
@@ -231,26 +234,6 @@ class Emulation(Runnable):
                 arguments.append(given)
         results = machine.run(self.function, arguments)
         return [None if view is None else memory.content(view) for view in views], results
-
-
-def granule_of(program: Program) -> int:
-    """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most."""
-    sizes = [4]
-    for op in program.instructions:
-        for type_ in (*op.operand_types, *op.result_types):
-            if isinstance(type_, types.Buffer) and op.name not in _BYTES:
-                sizes.append(type_.element.bytes)
-            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
-                size = math.prod(type_.static_shape) * type_.element.bytes
-                sizes.append(min(size, op.attributes.get("alignment", size)))
-    return min(sizes)
-
-
-# Ops whose types do not say what is accessed, but the value does.
-_BY_POINTER = {"llvm.load", "llvm.store"}
-
-# Ops that see shared memory as a row of bytes, whatever lies in it.
-_BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}
 
 
 def _entry(program: Program, name: str | None, file: str) -> Function:

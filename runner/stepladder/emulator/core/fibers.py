@@ -129,6 +129,7 @@ class Fiber:
         pending: what the op that waits has done already; it is executed again.
         acts_for: who does what an active lane does: "" for the lane itself, "warp" for the threads of its warp
             together, "others" for some threads that would do the same.
+        warpgroups: those of the active lanes, where they are known (`asynchronous.warpgroups`).
     """
 
     __slots__ = (
@@ -143,6 +144,7 @@ class Fiber:
         "pending",
         "place",
         "stack",
+        "warpgroups",
         "warps",
     )
 
@@ -168,16 +170,21 @@ class Fiber:
 
     def narrow(self, mask: np.ndarray | None) -> None:
         """Makes these lanes the active ones."""
+        group = self.group
         self.mask = None if mask is None or mask.all() else mask
-        self.lanes = np.arange(self.count) if self.mask is None else np.flatnonzero(self.mask)
-        present = np.zeros(self.group.warps, bool)
-        present[self.group.warp_of_lane[self.lanes]] = True
+        self.warpgroups: list | None = None
+        if self.mask is None:
+            self.lanes, self.warps = group.all_lanes, group.all_warps
+            return
+        self.lanes = np.flatnonzero(self.mask)
+        present = np.zeros(group.warps, bool)
+        present[group.warp_of_lane[self.lanes]] = True
         self.warps = np.flatnonzero(present)
 
     @property
     def active(self) -> np.ndarray:
         """The active lanes as a bool array (T,)."""
-        return np.ones(self.count, bool) if self.mask is None else self.mask
+        return self.group.all_active if self.mask is None else self.mask
 
     @property
     def wait(self) -> Blocked:

@@ -50,6 +50,7 @@ class Group:
         warp: threads of a warp, or of a subgroup where a kernel says its size.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
+        all_lanes, all_warps: their numbers; `all_active` is the mask (T,) of all threads.
         window: shared memory, one copy a block; `layout` maps its contents to offsets.
         state: what dialects keep for the group, by a key of theirs.
         at_end: called when all threads have ended; `on_deadlock` where they cannot.
@@ -101,6 +102,10 @@ class Group:
         self.warps_per_block = -(-self.threads // warp)
         self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // warp
         self.warps = self.blocks * self.warps_per_block
+        self.all_lanes = lane
+        self.all_warps = np.arange(self.warps)
+        self.all_active = np.ones(self.count, bool)
+        self.all_active.flags.writeable = False
         self.window = None if is_host else Allocation(window_bytes, copies=self.blocks, space="shared")
         self.layout = layout or {}
         self.state: dict = {}

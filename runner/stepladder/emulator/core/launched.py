@@ -15,6 +15,7 @@ import numpy as np
 
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Runnable
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.program import Function, Program
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
@@ -43,7 +44,7 @@ class BoundKernel(Runnable):
     Args:
         name: of the kernel, `location` where it is.
         program: that has it.
-        granule: bytes that the sanitizer looks at as one.
+        granularity: of what the sanitizer looks at as one.
         arguments: what it is given, in order.
         launch: how it is launched.
 
@@ -56,12 +57,12 @@ class BoundKernel(Runnable):
         name: str,
         location: str,
         program: Program,
-        granule: int,
+        granularity: Granularity,
         arguments: Sequence[Argument],
         launch: Launch,
     ) -> None:
         self.program = program
-        self.granule = granule
+        self.granularity = granularity
         self.arguments = list(arguments)
         self.launch = launch
         self.function = Function(
@@ -142,7 +143,7 @@ def _check_written(machine: Machine, number: int, argument: Argument, allocation
     places = argument.positions()
     written = np.zeros(places.shape, bool)
     if granules is not None:
-        written = granules[places * argument.type.element.bytes // machine.granule]
+        written = granules[places * argument.type.element.bytes // machine.granularity.elsewhere]
     missing = np.argwhere(~written)
     if len(missing):
         machine.findings.add(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator import MAX_STEPS
+from stepladder.emulator.core import processes
 from stepladder.emulator.core.fibers import Stopped
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
@@ -44,6 +47,7 @@ class Machine:
         current: the fiber that executes, or did last.
         stopped: whether the program has ended before its end, as `abort` does.
         reverses_blocks: whether the blocks of a launch begin with the last.
+        processes: that may run the blocks of a launch at once.
     """
 
     def __init__(
@@ -53,13 +57,15 @@ class Machine:
         sanitize: bool = True,
         counters: Counters | None = None,
         max_steps: int = MAX_STEPS,
-        granule: int = 2,
+        granularity: Granularity | None = None,
         progress: Callable[[int, int], None] | None = None,
         stops_at_assertions: bool = True,
         timeline: Timeline | None = None,
         reverses_blocks: bool = False,
+        parts: int = 1,
     ) -> None:
         self.program = program
+        self.processes = parts
         self.reverses_blocks = reverses_blocks
         self.timeline = timeline
         self.heap = Heap()
@@ -69,7 +75,7 @@ class Machine:
         self.current: Fiber | None = None
         self.findings = Findings(explain=Places(self).notes)
         self.sanitize = sanitize
-        self.granule = granule
+        self.granularity = granularity or Granularity()
         self.counters = counters
         self.max_steps = max_steps
         self.steps = 0
@@ -90,7 +96,7 @@ class Machine:
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
         """Returns what checks the accesses of a new group."""
         return (
-            Sanitizer(self.findings, self.program.instructions, granule=self.granule)
+            Sanitizer(self.findings, self.program.instructions, granularity=self.granularity)
             if self.sanitize
             else NoSanitizer()
         )
@@ -167,12 +173,19 @@ class Machine:
         waiting = len(active)
         first = self._launches if active else 0
         self._launches = first + total
-        for number in range(total):
+        several = not active and processes.can_part(self, code)
+
+        def start(number: int) -> Group:
             which = total - 1 - number if self.reverses_blocks else number
-            active.append(self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp))
+            group = self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp)
             if is_dependent:
-                active[-1].sanitizer.begin_before_launch()
-            active[-1].start(code, env_of(active[-1]))
+                group.sanitizer.begin_before_launch()
+            group.start(code, env_of(group))
+            return group
+
+        for number in range(total):
+            began = time.process_time()
+            active.append(start(number))
             # Blocks run one after the other; one that waits for another waits until that has run.
             while any([group.run() for group in active]) and len(active) > 1:
                 active = [group for group in active if not group.is_done]
@@ -180,6 +193,11 @@ class Machine:
             if number + 1 < total and sum(group.blocks for group in active) >= most:
                 self._report_residency(active, most)
                 most = math.inf
+            several = several and not active
+            if several and (total - 1 - number) * (time.process_time() - began) > processes.WORTH:
+                several = False
+                if processes.run_parts(self, range(number + 1, total), start):
+                    break
             if self.progress:
                 self.progress(max(0, number + 1 + waiting - len(active)), total)
         self.unfinished = active

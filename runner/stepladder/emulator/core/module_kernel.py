@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import elements, types
-from stepladder.emulator.core.emulation import granule_of, is_kernel
+from stepladder.emulator.core.emulation import is_kernel
+from stepladder.emulator.core.granularity import granularity_of
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Function, Instruction, build
 from stepladder.emulator.dialects.gpu import asked_of, lay_out
@@ -168,7 +169,7 @@ class BoundModuleKernel(BoundKernel):
         self, kernel: ModuleKernel, arguments: Sequence[Argument], counts: Sequence[int], launch: Launch
     ) -> None:
         program = kernel.program
-        super().__init__(kernel.name, kernel.location, program, granule_of(program), arguments, launch)
+        super().__init__(kernel.name, kernel.location, program, granularity_of(program), arguments, launch)
         self.kernel = kernel
         self.counts = list(counts)
 

@@ -60,8 +60,8 @@ def wrap(value: Value, width: int) -> Value:
         return value
     if width == 1:
         return bool(value & 1)
-    half = 1 << (width - 1)
-    return ((int(value) + half) & ((1 << width) - 1)) - half
+    half, value = 1 << (width - 1), int(value)
+    return value if -half <= value < half else ((value + half) & ((1 << width) - 1)) - half
 
 
 def unsigned(value: Value, width: int) -> Value:

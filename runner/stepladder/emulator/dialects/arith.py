@@ -70,7 +70,10 @@ def _integers(function: Callable, read: Callable = signed) -> Callable:
 
     def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         element = op.result_types[0].element
-        return wrapped(function(*[read(operand, element.width) for operand in operands]), element)
+        width = element.width
+        if read is signed and width > 1:
+            return wrapped(function(*operands), element)
+        return wrapped(function(*[read(operand, width) for operand in operands]), element)
 
     return execute
 

@@ -10,7 +10,7 @@ from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Buffer, Opaque
 from stepladder.emulator.core.values import MemRef, Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.memory import pointers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chips_of

@@ -1,6 +1,6 @@
 """llvm: structs, arrays, vectors and constants.
 
-A struct or an array of numbers of one type is an `asynchronous.AccumulatorRegisters`, an array with an element for
+A struct or an array of numbers of one type is an `accumulators.AccumulatorRegisters`, an array with an element for
 each, which is what wgmma takes and returns. Any other is a `Struct` of values. A pointer is an address, or a TMA
 descriptor (`pointers`).
 """
@@ -18,7 +18,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import BOOL, Opaque, Shaped, text_of
 from stepladder.emulator.core.values import Value
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.llvm_layouts import Layout, layout
 
@@ -144,8 +144,13 @@ def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
     # A product has up to 128 of them in a row, which are executed as one.
     used, defined, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
     last = builder.code[-1] if builder.code else None
-    if last is None or last.execute is not _held or last.operands != tuple(used) or last.cache.get("block") != block:
-        last = builder.emit(op.name, _held, used, (), {"positions": []})
+    if (
+        last is None
+        or last.execute is not fields_for_ptx
+        or last.operands != tuple(used)
+        or last.cache.get("block") != block
+    ):
+        last = builder.emit(op.name, fields_for_ptx, used, (), {"positions": []})
         last.cache["block"] = block
     last.attributes["positions"].append(attributes["position"])
     last.results = (*last.results, *defined)
@@ -158,17 +163,18 @@ def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     return struct
 
 
-def _held(fiber: Fiber, op: Instruction, struct: Value) -> Value:
+def fields_for_ptx(fiber: Fiber, op: Instruction, struct: Value) -> Value:
     """Fields that PTX takes as they are."""
     positions = op.attributes["positions"]
     if isinstance(struct, AccumulatorRegisters):
         fields: list[Value] = [Held(struct, place) for (place,) in positions]
     else:
-        fields = [_field(struct, position) for position in positions]
+        fields = [field_for_ptx(struct, position) for position in positions]
     return fields if len(fields) > 1 else fields[0]
 
 
-def _field(struct: Value, position: Sequence[int]) -> Value:
+def field_for_ptx(struct: Value, position: Sequence[int]) -> Value:
+    """A field, or a field of a field, that PTX takes as it is."""
     for place in position:
         struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct

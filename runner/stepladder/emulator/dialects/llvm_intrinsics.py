@@ -15,7 +15,7 @@ from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, in_lanes, lanes
 from stepladder.emulator.dialects import arith, math  # noqa: F401  (register what is looked up)
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory import pointers
 

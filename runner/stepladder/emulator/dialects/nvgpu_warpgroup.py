@@ -12,7 +12,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.nvgpu import address_of, of_lane
 from stepladder.emulator.hardware import asynchronous, fragments, warpgroups
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
 from stepladder.emulator.memory import memory
@@ -75,7 +75,7 @@ def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Accum
     rows, k, _ = warpgroup_tile(op.operand_types[0].text)
     columns = warpgroup_tile(op.operand_types[1].text)[1]
     steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
-    result = AccumulatorRegisters(sums.array.copy(), sums.products)
+    result = sums.after()
     groups = asynchronous.warpgroups(fiber, op)
     warpgroups.fence(groups)
     for warpgroup in groups:
@@ -87,10 +87,11 @@ def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Accum
                     op,
                     fiber,
                     result,
-                    result.array[warpgroup.lanes, block],
                     columns,
                     a.at(lane, along_k="transposeA" not in op.attributes, block=block, step=step),
                     b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
+                    dtype=sums.dtype,
+                    number=block,
                 )
         warpgroup.commit()
         warpgroup.wait(op.attributes.get("waitGroup", 1))

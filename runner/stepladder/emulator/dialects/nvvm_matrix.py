@@ -12,7 +12,7 @@ from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import fragments, warpgroups
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.warps import together
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous

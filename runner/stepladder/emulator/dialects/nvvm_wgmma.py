@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import asynchronous, warpgroups
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, Operand
 from stepladder.mlir.printed import keyword, shape_numbers
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.asynchronous import Warpgroup
+
+_SUMS = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
 
 
 @executes("nvvm.wgmma.fence.aligned")
@@ -117,12 +120,12 @@ def multiply(
     Args:
         registers: A in registers, (T, registers), in place of `a`.
     """
-    result = AccumulatorRegisters(sums.array.copy(), sums.products)
-    # Two adjacent accumulators of 16 bits are in one register.
-    held = result.array.view(np.float16) if form.sums == "f16" else result.array
+    result = sums.after()
+    dtype = np.dtype(_SUMS[form.sums])
+    known: dict = {}
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [
-            Operand(MatrixDescriptor.decode(_agreed(op, warpgroup, value)), type_, along, negative)
+            _operand(_agreed(op, warpgroup, value), type_, along, negative)
             for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
         ]
         if registers is not None:
@@ -133,13 +136,19 @@ def multiply(
             op,
             fiber,
             result,
-            held[warpgroup.lanes],
             form.columns,
             *operands,
+            dtype=dtype,
             keeps=form.keeps,
             saturates=form.saturates,
+            known=known,
         )
     return result
+
+
+@functools.lru_cache(maxsize=256)
+def _operand(bits: int, type_: str, along_k: bool, negated: bool) -> Operand:
+    return Operand(MatrixDescriptor.decode(bits), type_, along_k, negated)
 
 
 def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value) -> int:

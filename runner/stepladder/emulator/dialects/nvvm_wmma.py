@@ -21,7 +21,7 @@ from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.gpu_mma import MATRIX_ALIGNMENT, ROW_ALIGNMENT
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.printed import keyword
 

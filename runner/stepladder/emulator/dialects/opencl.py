@@ -99,8 +99,8 @@ def _barrier(fiber: Fiber, op: Instruction, flags: Value) -> None:
 def _numbers(operands: tuple[Value, ...]) -> list[Value]:
     """Returns the numbers of a block operation; x and y are a vector."""
     *numbers, place = operands
-    place = np.asarray(place)
-    return [*numbers, place[..., 0], place[..., 1]]
+    x, y = np.moveaxis(np.asarray(place), -1, 0)
+    return [*numbers, *(part if part.ndim else part.item() for part in (x, y))]
 
 
 def _read(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core import types, values
@@ -28,7 +29,17 @@ _LEAST_PITCH, _PITCH_MULTIPLE = 64, 16
 _DYNAMIC = -(2**63)
 _LANES = 16
 _TRANSPOSED_BYTES = 4
-_ELEMENTS = {"i32": types.Scalar("i32", np.dtype(np.int32), 32), "f32": types.Scalar("f32", np.dtype(np.float32), 32)}
+_ELEMENTS = {
+    name: types.Scalar(name, np.dtype(kind), 8 * np.dtype(kind).itemsize)
+    for name, kind in {
+        "i8": np.int8,
+        "i16": np.int16,
+        "i32": np.int32,
+        "f16": np.float16,
+        "bf16": ml_dtypes.bfloat16,
+        "f32": np.float32,
+    }.items()
+}
 _SHAPE = re.compile(r"!xegpu\.tensor_desc<((?:\d+x)+)")
 
 

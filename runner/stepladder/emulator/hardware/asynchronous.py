@@ -19,7 +19,7 @@ from stepladder.emulator.hardware.fragments import WARPGROUP
 from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import Access, Allocation
-from stepladder.emulator.memory.shadow import Touch
+from stepladder.emulator.memory.touches import Granules, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -36,10 +36,15 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     """
     if not group.sanitizer.enabled or not starts.size:
         return None
-    granule = group.sanitizer.granule
+    granule = group.sanitizer.granule_of(space)
+    return Touch.once(space, int(actor), granules_of(starts, size, granule), granule)
+
+
+def granules_of(starts: np.ndarray, size: int, granule: int) -> Granules:
+    """Returns the granules of pieces of `size` bytes that do not overlap, given the bytes that they begin at."""
     first = starts.reshape(-1, 1) // granule
     places = first + np.arange(size // granule) if size >= granule else np.unique(first)
-    return Touch.once(space, int(actor), places.reshape(-1))
+    return Granules(places.reshape(-1))
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
@@ -343,11 +348,13 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
         fiber: whose active threads come to the op.
         op: for the finding.
     """
+    if fiber.warpgroups is not None:
+        return fiber.warpgroups
     group = fiber.group
     known = _kept(group, "warpgroups", _Warpgroups).of_number
     found = []
     numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
-    for number, size in zip(numbers, sizes):
+    for number, size in zip(numbers.tolist(), sizes):
         lanes = group.block_of_lane[number * WARPGROUP : (number + 1) * WARPGROUP]
         if size < WARPGROUP or lanes[0] != lanes[-1]:
             group.sanitizer.report(
@@ -355,43 +362,8 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
             )
             continue
         if number not in known:
-            known[number] = Warpgroup(group, int(number))
+            known[number] = Warpgroup(group, number)
         found.append(known[number])
+    if len(found) == len(numbers):
+        fiber.warpgroups = found
     return found
-
-
-class AccumulatorRegisters:
-    """The registers of a thread with its part of the accumulator of a wgmma.
-
-    Attributes:
-        array: (T, *held).
-        products: those that write it, done or not.
-    """
-
-    __slots__ = ("array", "products")
-
-    def __init__(self, array: np.ndarray, products: Sequence[Product] = ()) -> None:
-        self.array = array
-        self.products = products
-
-    def read(self, fiber: Fiber, op: Instruction) -> np.ndarray:
-        """Returns the accumulators for a use by threads; those in flight become a finding, and NaN."""
-        self.products = [product for product in self.products if not product.is_done]
-        array = self.array
-        mask = fiber.active
-        for product in self.products:
-            if mask[product.lanes].any():
-                fiber.group.sanitizer.report(
-                    "in-flight", "uses accumulators of a product in flight: nothing has waited for it", op, product.op
-                )
-                array = array.copy()
-                array[product.lanes].view(f"u{array.itemsize}")[:] = ~np.zeros((), f"u{array.itemsize}")
-        return array
-
-    @staticmethod
-    def merged(parts: list[AccumulatorRegisters], masks: list, count: int) -> AccumulatorRegisters:
-        """Returns the accumulators that have, in the lanes of each mask, the values of that part."""
-        array = parts[0].array.copy()
-        for part, mask in zip(parts[1:], masks[1:]):
-            array[mask] = part.array[mask]
-        return AccumulatorRegisters(array, [product for part in parts for product in part.products])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SECTOR = 32  # bytes
 BANKS = 32
 BANK = 4  # bytes
+ROW_OF_BANKS = BANKS * BANK
+_COSTS = 4096  # patterns whose costs are kept
 ROW = 16  # bytes of a row of an 8 x 8 matrix of 16-bit elements, which one thread's address stands for
 
 
@@ -73,6 +75,7 @@ class Counters:
     multiply_adds: int = 0
     barriers: dict[str, int] = field(default_factory=dict)
     blocks: int = 0
+    _costs: dict[tuple, tuple] = field(default_factory=dict)
 
     def access(self, fiber: Fiber, op: Instruction, access: Access, kind: str) -> None:
         """Counts an access of threads.
@@ -114,6 +117,24 @@ class Counters:
 
     def _count(self, row: Traffic, space: str, warps: np.ndarray, addresses: np.ndarray, item: int) -> None:
         """Counts sectors or wavefronts: `addresses` (threads, elements) of elements of `item` bytes."""
+        # What an access costs does not change with its place, but for the place in a row of banks.
+        begin = int(addresses.min()) // ROW_OF_BANKS * ROW_OF_BANKS
+        pattern = addresses - begin, warps - warps[0]
+        key = space, item, addresses.shape, *(array.tobytes() for array in pattern)
+        cost = self._costs.get(key)
+        if cost is None:
+            if len(self._costs) >= _COSTS:
+                self._costs.clear()
+            before = row.sectors, row.wavefronts, row.conflicts
+            self._count_pattern(row, space, pattern[1], pattern[0], item)
+            after = row.sectors, row.wavefronts, row.conflicts
+            self._costs[key] = tuple(now - then for now, then in zip(after, before))
+        else:
+            row.sectors += cost[0]
+            row.wavefronts += cost[1]
+            row.conflicts += cost[2]
+
+    def _count_pattern(self, row: Traffic, space: str, warps: np.ndarray, addresses: np.ndarray, item: int) -> None:
         if space == "global":
             sectors = addresses // SECTOR
             row.sectors += len(_runs(warps[:, None].astype(np.int64) << 44 | sectors)[0])
@@ -223,6 +244,24 @@ class Counters:
     def barrier(self, fiber: Fiber, op: Instruction) -> None:
         """Counts a barrier."""
         self.barriers[op.name] = self.barriers.get(op.name, 0) + len(fiber.warps)
+
+    def add(self, other: Counters) -> None:
+        """Adds what was counted elsewhere, but for blocks."""
+        for key, row in other.traffic.items():
+            if key in self.traffic:
+                known = self.traffic[key]
+                for name in ("executions", "bytes", "sectors", "wavefronts", "conflicts"):
+                    setattr(known, name, getattr(known, name) + getattr(row, name))
+            else:
+                self.traffic[key] = row
+        for own, others in ((self.instructions, other.instructions), (self.barriers, other.barriers)):
+            for name, count in others.items():
+                own[name] = own.get(name, 0) + count
+        self.multiply_adds += other.multiply_adds
+
+    def forget(self) -> None:
+        """Forgets what patterns of accesses cost."""
+        self._costs.clear()
 
     def _row(self, op: Instruction, space: str, kind: str) -> Traffic:
         key = op.number, space, kind

@@ -6,6 +6,7 @@ An arrival releases the clock of the thread to the mbarrier (`Sanitizer.release`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,7 +18,8 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
-from stepladder.emulator.memory.shadow import Touch, together
+from stepladder.emulator.memory.shadow import together
+from stepladder.emulator.memory.touches import Granules, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -108,8 +110,8 @@ def find_mbarrier(
             op,
         )
     elif found.made is not None:
-        knows = sanitizer.knows(warps, found.made) | np.isin(warps, list(found.told))
-        if not knows.all():
+        knows = sanitizer.knows(warps, found.made)
+        if not knows.all() and not (knows | np.isin(warps, list(found.told))).all():
             sanitizer.report(
                 "race",
                 f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
@@ -155,7 +157,14 @@ def _bytes_of(group: Group, warp: int, block: int, place: int) -> Touch | None:
     window = group.shared
     if not 0 <= place <= window.size - BYTES:
         return None
-    return group.sanitizer.bytes_touched(window, warp, block * window.size + place + np.arange(BYTES))
+    granule = group.sanitizer.granule_of(window)
+    return Touch.once(window, warp, _granules(block * window.size + place, granule), granule)
+
+
+@functools.lru_cache(maxsize=256)
+def _granules(place: int, granule: int) -> Granules:
+    """Returns the granules of the mbarrier at a byte of the shared memory of a cluster."""
+    return Granules(np.arange(place // granule, (place + BYTES - 1) // granule + 1))
 
 
 def _check_initialization(
@@ -214,7 +223,7 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
 def fence_initialization(fiber: Fiber) -> None:
     """Makes the mbarriers that the active warps have initialized visible to TMA."""
     for barrier in mbarriers(fiber.group).values():
-        if np.isin(barrier.made_by, fiber.warps).all():
+        if not barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
 
 

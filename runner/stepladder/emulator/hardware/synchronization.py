@@ -26,6 +26,8 @@ _BARRIERS = 16  # of a block, by number
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
     """Returns the warps of lanes."""
+    if mask is fiber.active:
+        return fiber.warps
     present = np.zeros(fiber.group.warps, bool)
     present[fiber.group.warp_of_lane[mask]] = True
     return np.flatnonzero(present)
@@ -33,12 +35,18 @@ def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
 
 def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Returns the active lanes as masks (T,) by what they have for numbers: one where all have the same."""
-    if all(values.is_uniform(number) for number in numbers):
-        return [(fiber.active, tuple(int(number) for number in numbers))]
+    same = []
+    for number in numbers:
+        if isinstance(number, np.ndarray) and number.ndim:
+            own = number[fiber.lanes]
+            if (own != own[0]).any():
+                break
+            number = own[0]
+        same.append(int(number))
+    else:
+        return [(fiber.active, tuple(same))]
     table = np.stack([values.lanes(number, fiber.count)[fiber.lanes].astype(np.int64) for number in numbers], axis=1)
     differs = np.flatnonzero((table != table[:1]).any(axis=0))
-    if len(table) and not differs.size:
-        return [(fiber.active, tuple(table[0].tolist()))]
     if differs.size == 1:  # a sort of rows takes several times as long
         _, first, inverse = np.unique(table[:, differs[0]], return_index=True, return_inverse=True)
         found = table[first]

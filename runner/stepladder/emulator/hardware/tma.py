@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,20 +13,21 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import asynchronous, shared_memory_layouts
-from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched
+from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched, granules_of
 from stepladder.emulator.hardware.mbarriers import mbarriers
 from stepladder.emulator.memory import initialized
 from stepladder.emulator.memory.memory import Allocation
+from stepladder.emulator.memory.touches import Granules, Rows, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
     from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.hardware.mbarriers import MBarrier
-    from stepladder.emulator.memory.shadow import Touch
 
 ALIGNMENT = 128  # bytes, of a box in shared memory
 _BOX_LIMIT = 256  # elements a dimension
 _GLOBAL_ALIGNMENT = 16  # bytes, of the tensor, its rows, and the rows of a box
+_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never read as numbers
 
 
 @dataclass(frozen=True)
@@ -94,17 +96,75 @@ class Descriptor:
             inside = inside & ((place >= 0) & (place < self.sizes[axis])).reshape(shape)
         return positions, np.broadcast_to(inside, self.box)
 
-    def addresses(self, address: int) -> np.ndarray:
-        """Returns where the elements of a box lie in shared memory: int array of the box's shape, in bytes."""
-        return shared_memory_layouts.box_addresses(address, self.box, self.element.bytes, self.swizzle)
+    def rows(self, origin: Sequence[int]) -> Rows | None:
+        """Returns the elements of a box as rows, counted from the allocation's first.
+
+        None where some are missing, or where they are no rows of one length at one distance.
+        """
+        first = self.start // self.element.bytes
+        for place, size, stride, of in zip(origin, self.sizes, self.strides, self.box):
+            if place < 0 or place + of > size:
+                return None
+            first += place * stride
+        width = self.box[-1]
+        outer = [axis for axis, size in enumerate(self.box[:-1]) if size > 1]
+        if self.strides[-1] != 1 or len(outer) > 1:
+            return None
+        count, pitch = (self.box[outer[0]], self.strides[outer[0]]) if outer else (1, width)
+        rows = Rows(first, pitch, count, width)
+        return rows if rows.is_within(len(self.memory.data) // self.element.bytes) else None
+
+
+class _Placement:
+    """Where a box is in the shared memory of a block.
+
+    Attributes:
+        addresses: of its elements, in bytes of the cluster's shared memory: int array of the box's shape.
+        low, high: its first byte, and the one behind its last, in the block's shared memory.
+    """
+
+    def __init__(self, addresses: np.ndarray, base: int, item: int) -> None:
+        self.addresses = base + addresses
+        self.item = item
+        self.low, self.high = int(addresses.min()), int(addresses.max()) + item
+        self.starts = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // item)]
+        whole = addresses.shape[-1] * item % shared_memory_layouts.UNIT == 0
+        self._units = None
+        if whole and not (self.starts % shared_memory_layouts.UNIT).any():
+            self._units = self.starts // shared_memory_layouts.UNIT
+        self._granules: dict[int, Granules] = {}
+
+    def granules(self, granule: int) -> Granules:
+        """Returns its granules of so many bytes."""
+        if granule not in self._granules:
+            self._granules[granule] = granules_of(self.starts, shared_memory_layouts.UNIT, granule)
+        return self._granules[granule]
+
+    def gather(self, window: Allocation, dtype: np.dtype) -> np.ndarray:
+        """Returns the elements of the box."""
+        if self._units is None:
+            return window.typed(dtype)[self.addresses // self.item]
+        return window.typed(_UNIT)[self._units].view(dtype)
+
+    def scatter(self, window: Allocation, elements: np.ndarray) -> None:
+        """Writes the elements of the box."""
+        if self._units is None:
+            window.typed(elements.dtype)[self.addresses // self.item] = elements
+        else:
+            window.typed(_UNIT)[self._units] = np.ascontiguousarray(elements).view(_UNIT)
+
+
+@functools.lru_cache(maxsize=256)
+def _placement(address: int, box: tuple[int, ...], item: int, swizzle: int, base: int) -> _Placement:
+    return _Placement(shared_memory_layouts.box_addresses(address, box, item, swizzle), base, item)
 
 
 class _Box:
     """A box in both memories.
 
     Attributes:
-        positions, inside: `Descriptor.elements`.
-        addresses: in shared memory, in bytes.
+        rows: of its elements in global memory, where all of them are there and they are rows; else None.
+        positions, inside: `Descriptor.elements`, where `rows` is None.
     """
 
     def __init__(
@@ -112,9 +172,12 @@ class _Box:
     ) -> None:
         self.group = fiber.group
         self.descriptor = descriptor
-        self.positions, self.inside = descriptor.elements(origin)
-        self.addresses = descriptor.addresses(address)
         self.item = descriptor.element.bytes
+        self.address = address
+        self.rows = descriptor.rows(origin)
+        self.positions = self.inside = np.zeros(0, np.int64)
+        if self.rows is None:
+            self.positions, self.inside = descriptor.elements(origin)
         if address % descriptor.alignment:
             self.group.sanitizer.misaligned(fiber, op, address, descriptor.alignment)
         # A GPU (H200) stops with an illegal instruction.
@@ -126,42 +189,71 @@ class _Box:
                 op,
             )
 
+    def placement(self, block: int) -> _Placement:
+        """Returns where it is in a block's shared memory."""
+        descriptor = self.descriptor
+        base = block * self.group.shared.size
+        return _placement(self.address, descriptor.box, self.item, descriptor.swizzle, base)
+
     def fits(self, op: Instruction) -> bool:
         """Whether it lies in shared memory; a finding where it does not."""
-        if self.addresses.min() >= 0 and self.addresses.max() + self.item <= self.group.shared.size:
+        place = self.placement(0)
+        if place.low >= 0 and place.high <= self.group.shared.size:
             return True
         self.group.sanitizer.report(
             "out-of-bounds",
-            f"the box ends at byte {self.addresses.max() + self.item} of "
-            f"shared memory, and a block has {self.group.shared.size}",
+            f"the box ends at byte {place.high} of shared memory, and a block has {self.group.shared.size}",
             op,
         )
         return False
 
     def in_global(self, actor: int) -> Touch | None:
         """Returns the Touch of what there is of it in global memory."""
-        return bytes_touched(
-            self.group, self.descriptor.memory, actor, self.positions[self.inside] * self.item, self.item
-        )
+        sanitizer, memory, item = self.group.sanitizer, self.descriptor.memory, self.item
+        if self.rows is None:
+            return bytes_touched(self.group, memory, actor, self.positions[self.inside] * item, item)
+        if not sanitizer.enabled:
+            return None
+        rows = self.rows.in_granules(item, sanitizer.granule_of(memory))
+        if rows is None:
+            return bytes_touched(self.group, memory, actor, self.rows.places() * item, item)
+        return Touch(memory, int(actor), rows)
 
     def in_shared(self, actor: int, block: int, lane: int | None = None) -> Touch | None:
         """Returns the Touch of it in a block's shared memory, by a lane of a warp where one is given."""
-        window = self.group.shared
-        units = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // self.item)]
-        touch = bytes_touched(self.group, window, actor, block * window.size + units, shared_memory_layouts.UNIT)
-        if touch is not None and lane is not None:
+        sanitizer = self.group.sanitizer
+        if not sanitizer.enabled:
+            return None
+        granule = sanitizer.granule_of(self.group.shared)
+        touch = Touch.once(self.group.shared, int(actor), self.placement(block).granules(granule), granule)
+        if lane is not None:
             touch.lanes = np.full(touch.places.shape, lane)
         return touch
 
     def global_elements(self) -> np.ndarray:
         """Returns its elements in global memory; zeros where there are none."""
         typed = self.descriptor.memory.typed(self.descriptor.element.dtype)
+        if self.rows is not None:
+            return self.rows.of(typed).reshape(self.descriptor.box)
         return np.where(self.inside, typed[np.where(self.inside, self.positions, 0)], typed.dtype.type(0))
 
-    def shared_elements(self, block: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a block's shared memory as elements, and which of them are the box's."""
-        window = self.group.shared
-        return window.typed(self.descriptor.element.dtype), (block * window.size + self.addresses) // self.item
+    def write_global(
+        self, elements: np.ndarray, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None
+    ) -> None:
+        """Writes its elements to global memory where there are any, or `combine`s them with what is there."""
+        descriptor = self.descriptor
+        typed = descriptor.memory.typed(descriptor.element.dtype)
+        if self.rows is not None:
+            there = self.rows.of(typed)
+            elements = elements.reshape(there.shape)
+            there[...] = elements if combine is None else combine(there, elements)
+            places = self.rows.places() if descriptor.memory.written is not None else None
+        else:
+            places = self.positions[self.inside]
+            elements = elements[self.inside]
+            typed[places] = elements if combine is None else combine(typed[places], elements)
+        if places is not None:
+            initialized.note(descriptor.memory, self.item, places)
 
 
 def load(
@@ -203,8 +295,7 @@ def load(
         if source is not None:
             sanitizer.begin_read(op, source)
         if written is not None:
-            own = box.in_shared(int(group.warp_of_lane[lane]), target, lane)
-            sanitizer.check_lanes(op, own)
+            sanitizer.check_lanes(op, written, int(group.warp_of_lane[lane]), lane)
             sanitizer.begin_write(op, written)
         landing = _Landing(box, op, target, barrier, written)
         barrier.copies.append(landing)
@@ -219,8 +310,8 @@ class _Landing:
 
     def __call__(self) -> None:
         sanitizer = self.box.group.sanitizer
-        typed, places = self.box.shared_elements(self.block)
-        typed[places] = self.box.global_elements()
+        box = self.box
+        box.placement(self.block).scatter(box.group.shared, box.global_elements())
         if self.written is not None:
             sanitizer.end_write(self.op, self.written)
         self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
@@ -270,17 +361,12 @@ def store(
     data: list[np.ndarray] = []
 
     def read() -> None:
-        typed, places = box.shared_elements(block)
-        data.append(typed[places])
+        data.append(box.placement(block).gather(group.shared, descriptor.element.dtype))
         if source is not None:
             sanitizer.end_read(op, source)
 
     def write() -> None:
-        typed = descriptor.memory.typed(descriptor.element.dtype)
-        places = box.positions[box.inside]
-        values = data[0][box.inside]
-        typed[places] = values if combine is None else combine(typed[places], values)
-        initialized.note(descriptor.memory, descriptor.element.bytes, places)
+        box.write_global(data[0], combine)
         if target is not None:
             sanitizer.end_write(op, target, updates=combine is not None)
 

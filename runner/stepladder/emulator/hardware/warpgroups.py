@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,13 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.hardware import fragments, shared_memory_layouts
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters, Warpgroup, bytes_touched
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.asynchronous import Warpgroup, bytes_touched, granules_of
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
+from stepladder.emulator.memory.touches import Granules, Touch
 
 if TYPE_CHECKING:
-    from stepladder.emulator.memory.shadow import Touch
+    from stepladder.emulator.memory.memory import Allocation
 
 ROWS = 64  # of one instruction
 STEP_BYTES = 32  # of it along k, for every type
@@ -30,6 +33,7 @@ TYPES = {
     "s8": np.int8,
     "u8": np.uint8,
 }
+_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never read as numbers
 _TRANSPOSABLE = ("f16", "bf16")
 
 
@@ -64,10 +68,12 @@ def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) ->
     are of 8 bits: here they are added in float32, and the result is rounded once to the accumulator type.
 
     Args:
-        sums: of any shape, in their own type.
-        products: of the same shape, float32 or int32.
+        sums: of any shape, in their own type; or one number.
+        products: of the same shape, float32 or int32; they are not kept.
         saturates: whether integers stop at the limits of their type; else they wrap around.
     """
+    if products.dtype == sums.dtype == np.float32:
+        return np.add(sums, products, out=products)
     if products.dtype.kind == "f":
         return (sums.astype(np.float32) + products).astype(sums.dtype)
     total = sums.astype(np.int64) + products
@@ -98,21 +104,25 @@ def multiply(
     op: Instruction,
     fiber: Fiber,
     sums: AccumulatorRegisters,
-    held: np.ndarray,
     columns: int,
     a: Operand,
     b: Operand,
     *,
+    dtype: np.dtype,
+    number: int | None = None,
     keeps: bool = True,
     saturates: bool = False,
+    known: dict | None = None,
 ) -> None:
     """Begins a product of a warpgroup.
 
     Args:
         sums: the accumulator of the product, which is marked as in flight.
-        held: the accumulators of each thread, an array (128, columns / 2), changed in place.
         columns: N of the instruction.
+        dtype: of the accumulator's elements.
+        number: of the accumulator among those of a thread; None where it has one.
         keeps: whether the product is added to the accumulator; else it replaces it.
+        known: operands that other warpgroups have read for the same instruction.
     """
     group = warpgroup.group
     item = np.dtype(TYPES[a.type]).itemsize
@@ -124,22 +134,78 @@ def multiply(
     for operand, rows in ((a, ROWS), (b, columns)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:
             group.sanitizer.report("descriptor", f"{operand.type} is read along k only", op)
-        read = _read(warpgroup, op, fiber, operand, rows, k, item)
+        read = _read(warpgroup, op, fiber, operand, rows, k, item, known)
         values.append(read[0])
         touches.append(read[1])
     product = values[0] @ values[1].T
     if a.negated != b.negated:
         product = -product
-    held[...] = added(
-        held if keeps else np.zeros_like(held), fragments.accumulator(columns).divide(product), saturates=saturates
-    )
+    lane = warpgroup.lanes.start
+    before = sums.matrix(lane, number, columns, dtype) if keeps else np.zeros((), dtype)
+    sums.put(lane, number, added(before, product, saturates=saturates))
     sums.products = [*(product for product in sums.products if not product.is_done), warpgroup.begin(op, touches)]
     if group.counters is not None:
         group.counters.products(fiber, op, ROWS * columns * k, warps=len(warpgroup.warps))
 
 
+class _Place:
+    """Where an operand is in the shared memory of a cluster.
+
+    Attributes:
+        elements: int array (rows, k), in elements from the first of shared memory.
+        end: the byte of its block's shared memory where it ends.
+        units: its pieces of 16 bytes, in the order in which `gather` takes them; None where they are not aligned.
+    """
+
+    def __init__(
+        self, descriptor: MatrixDescriptor, base: int, shape: tuple[int, int], item: int, *, along_k: bool
+    ) -> None:
+        addresses = descriptor.addresses(*shape, item, along_k=along_k)
+        self.shape = shape
+        self.along_k = along_k
+        self.end = int(addresses.max()) + item
+        self.elements = (base + addresses) // item
+        self.per = shared_memory_layouts.UNIT // item
+        self.starts = base + (addresses[:, :: self.per] if along_k else addresses[:: self.per])
+        is_aligned = not (self.starts % shared_memory_layouts.UNIT).any()
+        self.units = self.starts // shared_memory_layouts.UNIT if is_aligned else None
+        self._granules: dict[int, Granules] = {}
+
+    def gather(self, window: Allocation, dtype: np.dtype) -> np.ndarray:
+        """Returns the elements as they are in shared memory, an array (rows, k)."""
+        if self.units is None:
+            return window.typed(dtype)[self.elements]
+        held = window.typed(_UNIT)[self.units].view(dtype)
+        if self.along_k:
+            return held
+        rows, k = self.shape
+        return held.reshape(-1, k, self.per).swapaxes(1, 2).reshape(rows, k)
+
+    def granules(self, granule: int) -> Granules:
+        """Returns its granules of so many bytes."""
+        if granule not in self._granules:
+            self._granules[granule] = granules_of(self.starts, shared_memory_layouts.UNIT, granule)
+        return self._granules[granule]
+
+
+@functools.lru_cache(maxsize=256)
+def _place(
+    descriptor: MatrixDescriptor, base: int, rows: int, k: int, item: int, size: int, along_k: bool
+) -> _Place | int:
+    """Returns where an operand is; the byte where it ends if that is outside of shared memory of `size` bytes."""
+    made = _Place(descriptor, base, (rows, k), item, along_k=along_k)
+    return made if made.end <= size else made.end
+
+
 def _read(
-    warpgroup: Warpgroup, op: Instruction, fiber: Fiber, operand: Operand, rows: int, k: int, item: int
+    warpgroup: Warpgroup,
+    op: Instruction,
+    fiber: Fiber,
+    operand: Operand,
+    rows: int,
+    k: int,
+    item: int,
+    known: dict | None,
 ) -> tuple[np.ndarray, Touch | None]:
     """Returns an operand as an array (rows, k) in a type for exact products, and its Touch."""
     group = warpgroup.group
@@ -150,21 +216,39 @@ def _read(
         return exact(operand.values, operand.type), None
     if not descriptor.is_aligned and not descriptor.base:
         group.sanitizer.misaligned(fiber, op, descriptor.start, shared_memory_layouts.GROUP * descriptor.swizzle)
-    addresses = descriptor.addresses(rows, k, item, along_k=operand.along_k)
-    if addresses.max() + item > window.size:
+    base = warpgroup.block * window.size
+    dtype = np.dtype(TYPES[operand.type])
+    place = _place(descriptor, base, rows, k, item, window.size, operand.along_k)
+    if isinstance(place, int):
         group.sanitizer.report(
             "out-of-bounds",
-            f"an operand ends at byte {addresses.max() + item} of shared memory, and a block has {window.size}",
+            f"an operand ends at byte {place} of shared memory, and a block has {window.size}",
             op,
         )
-        addresses = np.minimum(
-            addresses,
-            (window.size - shared_memory_layouts.UNIT) // shared_memory_layouts.UNIT * shared_memory_layouts.UNIT,
-        )
+        return _read_inside(warpgroup, operand, rows, k, item)
+    key = place, operand.type
+    values = None if known is None else known.get(key)
+    if values is None:
+        values = exact(place.gather(window, dtype), operand.type)
+        if known is not None:
+            known[key] = values
+    sanitizer = group.sanitizer
+    if not sanitizer.enabled:
+        return values, None
+    granule = sanitizer.granule_of(window)
+    return values, Touch.once(window, warpgroup.agent, place.granules(granule), granule)
+
+
+def _read_inside(
+    warpgroup: Warpgroup, operand: Operand, rows: int, k: int, item: int
+) -> tuple[np.ndarray, Touch | None]:
+    """Returns what there is of an operand that ends outside of shared memory, as `_read` does."""
+    window, descriptor = warpgroup.group.shared, operand.descriptor
+    assert descriptor is not None
+    unit = shared_memory_layouts.UNIT
+    addresses = descriptor.addresses(rows, k, item, along_k=operand.along_k)
+    addresses = np.minimum(addresses, (window.size - unit) // unit * unit)
     base = warpgroup.block * window.size
     values = window.typed(np.dtype(TYPES[operand.type]))[(base + addresses) // item]
-    per = shared_memory_layouts.UNIT // item
-    units = addresses[:, ::per] if operand.along_k else addresses[::per]
-    return exact(values, operand.type), bytes_touched(
-        group, window, warpgroup.agent, base + units, shared_memory_layouts.UNIT
-    )
+    units = addresses[:, :: unit // item] if operand.along_k else addresses[:: unit // item]
+    return exact(values, operand.type), bytes_touched(warpgroup.group, window, warpgroup.agent, base + units, unit)

@@ -19,7 +19,7 @@ from stepladder.emulator.memory.shadow import SharedShadow, joined, together
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
-_AGENTS = 8  # room for clocks grows by so many
+_AGENTS = 16  # room for clocks grows by so many
 _LEARNED = 16  # entries of another group, before those that all warps know become one
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.memory.memory import Access, Allocation
     from stepladder.emulator.memory.reports import Reports
-    from stepladder.emulator.memory.shadow import Touch
+    from stepladder.emulator.memory.touches import Touch
 
 
 def begin(allocation: Allocation) -> None:
@@ -51,11 +51,12 @@ def check_touch(sanitizer: Reports, op: Instruction, touch: Touch) -> None:
     written = touch.memory.written
     if written is None:
         return
-    fresh = ~written[touch.places * sanitizer.granule]
+    granule = sanitizer.granule_of(touch.memory)
+    fresh = ~written[touch.places * granule]
     if fresh.any():
-        _report(sanitizer, op, touch.memory, int(touch.places[fresh.argmax()]) * sanitizer.granule)
+        _report(sanitizer, op, touch.memory, int(touch.places[fresh.argmax()]) * granule)
 
 
 def _report(sanitizer: Reports, op: Instruction, memory: Allocation, byte: int) -> None:
-    where = sanitizer.where(memory, byte // sanitizer.granule)
+    where = sanitizer.where(memory, byte // sanitizer.granule_of(memory))
     sanitizer.report("uninitialized", f"reads {where}, which nothing has written since it was allocated", op)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory.shadow import SEVERAL, SharedShadow, Touch
+from stepladder.emulator.memory.shadow import SharedShadow
+from stepladder.emulator.memory.touches import SEVERAL, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.memory.memory import Access
+    from stepladder.emulator.memory.pages import Pages
     from stepladder.emulator.memory.reports import Reports
 
 
@@ -31,13 +33,18 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
     return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
 
 
-def note(lane_of: np.ndarray, touch: Touch) -> None:
+def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
     """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
-    if touch.lanes is None:
-        lane_of[touch.index] = SEVERAL
+    touched = pages.of(touch)
+    if touch.lanes is not None:
+        pages.by_lanes[touched] = True
+    elif not pages.by_lanes[touched].any():
         return
-    lane_of[touch.index] = touch.lanes
-    lane_of[touch.places[lane_of[touch.index] != touch.lanes]] = SEVERAL
+    if touch.lanes is None:
+        touch.put(lane_of, SEVERAL)
+        return
+    touch.put(lane_of, touch.lanes)
+    lane_of[touch.places[touch.of(lane_of) != touch.lanes]] = SEVERAL
 
 
 def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
@@ -49,20 +56,20 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     if lanes is None or (writes and (lanes == SEVERAL).any()):
         return
     met = sanitizer.met[touch.actors]
-    other = shadow.writing_lane[touch.index]
+    other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != SEVERAL) & (other != lanes)
     if wrong.any():
-        wrong &= (shadow.writer[touch.index] == touch.actors) & (shadow.written_at[touch.index] >= met)
-        wrong &= shadow.busy_writing[touch.index] < 0
+        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= met)
+        wrong &= touch.of(shadow.busy_writing) < 0
         _report(
             sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
         )
     if writes:
-        other = shadow.reading_lane[touch.index]
+        other = touch.of(shadow.reading_lane)
         wrong = (other != SEVERAL) & (other != lanes)
         if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.index] >= met
+            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= met
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 

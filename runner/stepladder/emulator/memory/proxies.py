@@ -9,18 +9,20 @@ import numpy as np
 if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.memory.sanitizer import Sanitizer
-    from stepladder.emulator.memory.shadow import Touch
+    from stepladder.emulator.memory.touches import Touch
 
 
 def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str) -> None:
     """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
-    last = sanitizer.global_shadow(touch.memory).write
-    groups = last["group"][touch.index]
+    last = sanitizer.shadow_of_global(touch.memory).write
+    if not last.any:
+        return
+    groups = touch.of(last.group)
     own = groups == sanitizer.group.number
     if own.any():
-        actor = np.where(own, last["actor"][touch.index], 0)
-        unseen = own & (last["at"][touch.index] > sanitizer.fenced_global[actor])
-        unseen[unseen] = ~np.isin(last["by"][touch.index][unseen], list(sanitizer.through_proxy))
+        actor = np.where(own, touch.of(last.actor), 0)
+        unseen = own & (touch.of(last.at) > sanitizer.fenced_global[actor])
+        unseen[unseen] = ~np.isin(touch.of(last.by)[unseen], list(sanitizer.through_proxy))
         if unseen.any():
             place = int(touch.places[unseen.argmax()])
             sanitizer.add(
@@ -28,7 +30,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
                 f"{verb} {sanitizer.where(touch.memory, place)} through the async proxy, and no "
                 "fence.proxy.async for global memory is after the write of it",
                 op,
-                int(last["by"][place]),
+                int(last.by[place]),
             )
             return
     for number, (warp, time) in sanitizer.told.items():

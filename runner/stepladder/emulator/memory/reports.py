@@ -9,10 +9,11 @@ import numpy as np
 
 from stepladder.emulator.memory.clocks import Clocks
 from stepladder.emulator.memory.findings import Findings
-from stepladder.emulator.memory.shadow import Touch
+from stepladder.emulator.memory.touches import Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.granularity import Granularity
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.core.values import MemRef, Value
     from stepladder.emulator.memory.memory import Allocation
@@ -24,14 +25,18 @@ class Reports(Clocks):
     Attributes:
         findings: where they go, shared by all groups of a run.
         instructions: of the program, by number.
-        granule: bytes that are looked at as one.
+        granularity: of what is looked at as one.
     """
 
-    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granularity: Granularity) -> None:
         super().__init__()
         self.findings = findings
         self.instructions = instructions
-        self.granule = granule
+        self.granularity = granularity
+
+    def granule_of(self, memory: Allocation) -> int:
+        """Returns the bytes of a memory that are looked at as one."""
+        return self.granularity.shared if memory.space == "shared" else self.granularity.elsewhere
 
     def out_of_bounds(
         self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
@@ -95,7 +100,7 @@ class Reports(Clocks):
 
     def where(self, memory: Allocation, place: int | np.integer) -> str:
         """Returns the address of a granule, for a message."""
-        offset = int(place) * self.granule
+        offset = int(place) * self.granule_of(memory)
         if memory.space == "shared":
             block, offset = divmod(offset, memory.size)
             rank = f" of the cluster's block {block}" if memory.copies > 1 else ""

@@ -6,38 +6,27 @@ execution in the emulator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.memory import initialized, lanes_of_warps, proxies
-from stepladder.emulator.memory.reports import Reports
-from stepladder.emulator.memory.shadow import (
-    SEVERAL,
-    GlobalShadow,
-    SharedShadow,
-    Touch,
-)
+from stepladder.emulator.memory.global_checks import GlobalChecks
+from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
+from stepladder.emulator.memory.touches import SEVERAL, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
-    from stepladder.emulator.memory.findings import Findings
-    from stepladder.emulator.memory.memory import Access, Allocation
+    from stepladder.emulator.memory.memory import Access
 
 WARP = 32
 
 
-class Sanitizer(Reports):
+class Sanitizer(GlobalChecks):
     """Checks the accesses of one group of blocks."""
 
     enabled = True
-
-    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granule: int = 2) -> None:
-        super().__init__(findings, instructions, granule=granule)
-        # Numbers of instructions that wrote global memory through the async proxy.
-        self.through_proxy: set[int] = set()
 
     # Accesses of threads.
 
@@ -67,7 +56,7 @@ class Sanitizer(Reports):
             return
         if reads:
             initialized.check_access(self, op, access)
-        shadow = self._shadow(touch.memory)
+        shadow = self.shadow_of(touch.memory)
         after_update = shadow.atomically[touch.places]
         rest, updated = touch.where(~after_update), touch.where(after_update)
         if rest.places.size:
@@ -76,7 +65,7 @@ class Sanitizer(Reports):
             self.check(op, rest, writes=True)
         if updated.places.size:
             if isinstance(shadow, GlobalShadow):
-                self._check_global(op, updated, shadow.read, True, "read")
+                self.check_global(op, updated, shadow.read, True, "read")
             else:
                 self._check_readers(op, updated, shadow)
         self.note(op, touch, writes=True)
@@ -94,7 +83,7 @@ class Sanitizer(Reports):
         if access.valid is not None:
             wrong &= access.valid
         if wrong.any():
-            place = access.positions[wrong][0] * access.element.dtype.itemsize // self.granule
+            place = access.positions[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
             self.findings.add(
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
             )
@@ -103,7 +92,7 @@ class Sanitizer(Reports):
         """Returns the granules of an access, or None where no other thread can access them."""
         if access.memory.space == "private" or fiber.group.is_host:
             return None
-        item = access.element.dtype.itemsize
+        item, granule = access.element.dtype.itemsize, self.granule_of(access.memory)
         positions, valid = access.positions, access.valid
         if access.per_lane:
             actors = np.broadcast_to(
@@ -123,62 +112,51 @@ class Sanitizer(Reports):
                 lanes = None
         if positions.size == 0:
             return None
-        if item <= self.granule:
-            return Touch.by(access.memory, actors, positions * item // self.granule, lanes)
-        per = item // self.granule
+        if item < granule and valid is None:
+            # Neighbours in one granule are looked at once.
+            per, size = granule // item, access.positions.shape[-1] if access.positions.ndim > access.per_lane else 1
+            rows = positions.reshape(-1, size)
+            if size % per == 0 and not (rows[:, ::per] % per).any() and (np.diff(rows) == 1).all():
+                positions = rows[:, ::per].reshape(-1)
+                actors = actors.reshape(-1, size)[:, ::per].reshape(-1)
+                lanes = None if lanes is None else lanes.reshape(-1, size)[:, ::per].reshape(-1)
+        if item <= granule:
+            return Touch.by(access.memory, actors, positions * item // granule, lanes)
+        per = item // granule
         granules = (positions * per)[:, None] + np.arange(per)
         lanes = None if lanes is None else np.repeat(lanes, per)
         return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1), lanes)
 
-    def bytes_touched(self, memory: Allocation, actor: int, addresses: np.ndarray) -> Touch:
-        """Returns the Touch of one actor and the granules that bytes of an allocation lie in, each once."""
-        return Touch.once(memory, actor, np.unique(addresses // self.granule))
-
-    def _shadow(self, memory: Allocation) -> SharedShadow | GlobalShadow:
-        if memory.shadow is None:
-            memory.shadow = (
-                GlobalShadow(memory, self.granule)
-                if memory.space == "global"
-                else SharedShadow(memory, self.granule, len(self.clocks))
-            )
-        return memory.shadow
-
-    def _shared(self, memory: Allocation) -> SharedShadow:
-        shadow = self._shadow(memory)
-        assert isinstance(shadow, SharedShadow)
-        return shadow
-
-    def global_shadow(self, memory: Allocation) -> GlobalShadow:
-        """Returns what is known of global memory."""
-        shadow = self._shadow(memory)
-        assert isinstance(shadow, GlobalShadow)
-        return shadow
-
     def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access."""
-        shadow = self._shadow(touch.memory)
+        shadow = self.shadow_of(touch.memory)
         if isinstance(shadow, GlobalShadow):
             if self.launch_before is not None:
-                self._check_launch(op, touch, self.launch_before, writes=writes)
-            self._check_global(op, touch, shadow.write, writes, "wrote")
+                self.check_launch(op, touch, self.launch_before, writes=writes)
+            self.check_global(op, touch, shadow.write, writes, "wrote")
             if writes:
-                self._check_global(op, touch, shadow.read, writes, "read")
+                self.check_global(op, touch, shadow.read, writes, "read")
+            return
+        pages = shadow.pages
+        if pages.writes_in_order(self.clocks, touch) if writes else pages.reads_in_order(self.clocks, touch):
             return
         verb = "writes" if writes else "reads"
-        places, index = touch.places, touch.index
+        places, index = touch.places, touch.shared_index
         busy = shadow.busy_writing[index] >= 0
         if busy.any():
             self._check_busy(op, touch, shadow, busy, verb)
         if writes:
-            in_use = shadow.readers[index] > 0
+            reads = shadow.busy_reading(touch)
+            in_use = reads >= 0
             if in_use.any():
-                place = places[in_use.argmax()]
+                first = int(in_use.argmax())
+                place = places[first]
                 self.add(
                     "in-flight",
                     f"writes {self.where(touch.memory, place)} while an operation in flight reads "
                     "it: nothing has waited for that",
                     op,
-                    int(shadow.busy_reading[place]),
+                    int(reads[first]),
                 )
         else:
             self._check_initialized(op, touch, shadow)
@@ -192,31 +170,21 @@ class Sanitizer(Reports):
         if unordered.any():
             first = int(unordered.argmax())
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
-        if writes:
+        if writes and not pages.follows_reads(self.clocks, touch):
             self._check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
 
-    def check_lanes(self, op: Instruction, touch: Touch | None) -> None:
+    def check_lanes(self, op: Instruction, touch: Touch, warp: int, lane: int) -> None:
         """Checks what a thread is about to let a copy write against what others of its warp did."""
-        if touch is not None:
-            lanes_of_warps.check(self, op, touch, self._shared(touch.memory), writes=True)
-
-    def _check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
-        """Adds a finding about an array that the launch before may still write, or read."""
-        early = np.broadcast_to(self.clocks[touch.actors, before] == 0, touch.places.shape)
-        if early.any() and touch.memory.is_array:
-            place = int(touch.places[early.argmax()])
-            verb, may = ("writes", "read or write") if writes else ("reads", "write")
-            self.add(
-                "race",
-                f"{verb} {self.where(touch.memory, place)} before griddepcontrol.wait: the launch before may still "
-                f"{may} it",
-                op,
-            )
+        shadow = self.shadow_of_shared(touch.memory)
+        if shadow.pages.by_lanes[shadow.pages.of(touch)].any():
+            lanes = np.full(touch.places.shape, lane)
+            own = Touch(touch.memory, warp, touch.index, places=touch.places, lanes=lanes)
+            lanes_of_warps.check(self, op, own, shadow, writes=True)
 
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
-        held = shadow.is_mbarrier[touch.index]
+        held = touch.of(shadow.is_mbarrier)
         for kind, wrong, what in (
             ("mbarrier", busy & held, "which is part of an mbarrier that has not been invalidated"),
             ("in-flight", busy & ~held, "while an asynchronous copy writes it: nothing has waited for the copy"),
@@ -228,7 +196,7 @@ class Sanitizer(Reports):
                 self.add(kind, text, op, int(shadow.busy_writing[place]))
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        fresh = ~(shadow.initialized[touch.index] | (shadow.busy_writing[touch.index] >= 0))
+        fresh = ~(touch.of(shadow.initialized) | (touch.of(shadow.busy_writing) >= 0))
         if fresh.any():
             self.add(
                 "uninitialized",
@@ -237,79 +205,61 @@ class Sanitizer(Reports):
             )
 
     def _check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        read = shadow.read_at[: self.actors, touch.index]
+        read = shadow.read_at[: self.actors, touch.shared_index]
         late = read > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
-    def _check_global(self, op: Instruction, touch: Touch, last: dict, writes: bool, did: str) -> None:
-        verb = "writes" if writes else "reads"
-        group = last["group"][touch.index]
-        own = group == self.group.number
-        if own.any():
-            actor = last["actor"][touch.index]
-            unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < last["at"][touch.index])
-            if unordered.any():
-                first = int(unordered.argmax())
-                self.race(op, touch, first, verb, did, int(actor[first]), int(last["by"][touch.places[first]]))
-        foreign = (group >= 0) & ~own
-        if foreign.any():
-            for number in np.unique(group[foreign]):
-                known = self.known_of(int(number), last["actor"][touch.index], touch.actors)
-                late = (group == number) & (last["at"][touch.index] > known)
-                if late.any():
-                    place = int(touch.places[late.argmax()])
-                    self.add(
-                        "race",
-                        f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
-                        f"another block {did}, and nothing orders them",
-                        op,
-                        int(last["by"][place]),
-                    )
-                    return
-
     def note(self, op: Instruction, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
         """Notes an access."""
-        shadow = self._shadow(touch.memory)
+        shadow = self.shadow_of(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
         if writes:
-            shadow.atomically[touch.index] = False
+            touch.put(shadow.atomically, False)
         if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
-            for name, value in (("group", self.group.number), ("actor", touch.actors), ("at", now), ("by", op.number)):
-                last[name][touch.index] = value
-        elif writes:
-            shadow.initialized[touch.index] = True
-            shadow.writer[touch.index] = touch.actors
-            shadow.written_at[touch.index] = now
-            shadow.written_by[touch.index] = op.number
-            shadow.asynchronously[touch.index] = asynchronously
-            lanes_of_warps.note(shadow.writing_lane, touch)
+            last.any = True
+            touch.put(last.group, self.group.number)
+            touch.put(last.actor, touch.actors)
+            touch.put(last.at, now)
+            touch.put(last.by, op.number)
+            return
+        index = touch.shared_index
+        if writes:
+            shadow.pages.wrote(touch, now, asynchronously=asynchronously)
+            shadow.initialized[index] = True
+            shadow.writer[index] = touch.actors
+            shadow.written_at[index] = now
+            shadow.written_by[index] = op.number
+            shadow.asynchronously[index] = asynchronously
+            lanes_of_warps.note(shadow.pages, shadow.writing_lane, touch)
         else:
-            shadow.read_at[touch.actors, touch.index] = now
-            shadow.read_by[touch.index] = op.number
-            lanes_of_warps.note(shadow.reading_lane, touch)
+            shadow.pages.read(touch, now)
+            shadow.read_at[touch.actors, index] = now
+            shadow.read_by[index] = op.number
+            lanes_of_warps.note(shadow.pages, shadow.reading_lane, touch)
 
     # Mbarriers: threads may access their bytes only by what is made for that.
 
     def begin_mbarrier(self, op: Instruction, touch: Touch) -> None:
         """Bytes become an mbarrier: until `end_mbarrier` no thread and no copy may access them."""
-        shadow = self._shared(touch.memory)
-        if not shadow.is_mbarrier[touch.index].any():
+        shadow = self.shadow_of_shared(touch.memory)
+        if not touch.of(shadow.is_mbarrier).any():
             self.check(op, touch, writes=True)
         self.note(op, touch, writes=True)
-        shadow.busy_writing[touch.index] = op.number
-        shadow.is_mbarrier[touch.index] = True
+        shadow.pages.begin_write(touch)
+        touch.put(shadow.busy_writing, op.number)
+        touch.put(shadow.is_mbarrier, True)
 
     def end_mbarrier(self, op: Instruction, touch: Touch) -> None:
         """Bytes are no mbarrier any more: nothing is in them."""
-        shadow = self._shared(touch.memory)
+        shadow = self.shadow_of_shared(touch.memory)
         self.note(op, touch, writes=True)
-        shadow.busy_writing[touch.index] = -1
-        shadow.is_mbarrier[touch.index] = False
-        shadow.initialized[touch.index] = False
+        touch.put(shadow.busy_writing, -1)
+        touch.put(shadow.is_mbarrier, False)
+        touch.put(shadow.initialized, False)
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
@@ -319,59 +269,78 @@ class Sanitizer(Reports):
         With `updates` it combines what it brings with what global memory holds: it is in no race with other updates.
         """
         if updates:
-            after_update = self.global_shadow(touch.memory).atomically[touch.index]
-            rest, updated = touch.where(~after_update), touch.where(after_update)
-            if rest.places.size:
-                self.check(op, rest, writes=True)
-            if updated.places.size:
-                self._check_global(op, updated, self.global_shadow(touch.memory).read, True, "read")
+            self._check_update(op, touch)
         else:
             self.check(op, touch, writes=True)
         if touch.memory.space == "global":
             proxies.check_global(self, op, touch, "writes")
         else:
-            self._shared(touch.memory).busy_writing[touch.index] = op.number
+            shadow = self.shadow_of_shared(touch.memory)
+            shadow.pages.begin_write(touch)
+            touch.put(shadow.busy_writing, op.number)
+
+    def _check_update(self, op: Instruction, touch: Touch) -> None:
+        """Checks an update of global memory by an asynchronous copy."""
+        shadow = self.shadow_of_global(touch.memory)
+        after_update = touch.of(shadow.atomically)
+        if not after_update.any():
+            self.check(op, touch, writes=True)
+            return
+        rest, updated = touch.where(~after_update), touch.where(after_update)
+        if rest.places.size:
+            self.check(op, rest, writes=True)
+        if updated.places.size:
+            self.check_global(op, updated, shadow.read, True, "read")
 
     def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
         """An asynchronous copy has written: for those who are told of the actors of `touch`; `updates` as above."""
         if touch.memory.space != "global":
-            self._shared(touch.memory).busy_writing[touch.index] = -1
+            shadow = self.shadow_of_shared(touch.memory)
+            shadow.pages.end_write(touch)
+            touch.put(shadow.busy_writing, -1)
         else:
             self.through_proxy.add(op.number)
         self.note(op, touch, writes=True, asynchronously=proxy)
         if updates:
-            self._shadow(touch.memory).atomically[touch.index] = True
+            touch.put(self.shadow_of(touch.memory).atomically, True)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.
 
         With `proxy` it reads through the async proxy, which sees the writes of threads only after a fence.
         """
-        self.check(op, touch, writes=False)
         if touch.memory.space == "global":
+            self.check(op, touch, writes=False)
             initialized.check_touch(self, op, touch)
             proxies.check_global(self, op, touch, "reads")
             self.note(op, touch, writes=False)
             return
-        shadow = self._shared(touch.memory)
-        places, index = touch.places, touch.index
-        if proxy:
-            writer = shadow.writer[index]
-            unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
-            if unseen.any():
-                place = places[unseen.argmax()]
-                self.add(
-                    "proxy",
-                    f"reads {self.where(touch.memory, place)} through the async proxy, and no "
-                    "fence.proxy.async is after the write of it",
-                    op,
-                    int(shadow.written_by[place]),
-                )
-        shadow.readers[index] += 1
-        shadow.busy_reading[index] = op.number
+        shadow = self.shadow_of_shared(touch.memory)
+        if not shadow.pages.reads_in_order(self.clocks, touch, self.fenced if proxy else None):
+            self.check(op, touch, writes=False)
+            if proxy:
+                self._check_visible(op, touch, shadow)
+        shadow.pages.begin_read(touch)
+        shadow.under_way.append((touch, op.number))
+
+    def _check_visible(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+        """Checks that the async proxy sees the writes of threads to shared memory that it reads."""
+        index = touch.shared_index
+        writer = shadow.writer[index]
+        unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
+        if unseen.any():
+            place = touch.places[unseen.argmax()]
+            self.add(
+                "proxy",
+                f"reads {self.where(touch.memory, place)} through the async proxy, and no "
+                "fence.proxy.async is after the write of it",
+                op,
+                int(shadow.written_by[place]),
+            )
 
     def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
         if touch.memory.space != "global":
-            self._shared(touch.memory).readers[touch.index] -= 1
+            shadow = self.shadow_of_shared(touch.memory)
+            shadow.end_reading(touch)
             self.note(op, touch, writes=False)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.memory.pages import Pages
+from stepladder.emulator.memory.touches import PAGE_BYTES, SEVERAL, Touch
+
 if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Allocation
-
-
-SEVERAL = -1  # lanes, or one that does what others would do as well
 
 
 class SharedShadow:
@@ -19,6 +18,7 @@ class SharedShadow:
 
     def __init__(self, allocation: Allocation, granule: int, actors: int) -> None:
         count = -(-len(allocation.data) // granule)
+        self.pages = Pages(count, PAGE_BYTES // granule, actors)
         self.initialized = np.zeros(count, bool)
         self.writer = np.full(count, -1, np.int32)
         self.written_at = np.zeros(count, np.int32)
@@ -30,22 +30,52 @@ class SharedShadow:
         self.atomically = np.zeros(count, bool)
         self.read_at = np.zeros((actors, count), np.int32)
         self.read_by = np.full(count, -1, np.int32)
-        # Of what runs on its own: which instruction writes, how many read, and which instruction reads.
+        # Of what runs on its own: which instruction writes, and, of those that read, what and which instruction.
         self.busy_writing = np.full(count, -1, np.int32)
         # Where it is an mbarrier, `busy_writing` is what initialized that.
         self.is_mbarrier = np.zeros(count, bool)
-        self.readers = np.zeros(count, np.int16)
-        self.busy_reading = np.full(count, -1, np.int32)
+        self.under_way: list[tuple[Touch, int]] = []
 
     @property
     def written(self) -> np.ndarray:
         """Whether each granule has been written."""
         return self.initialized
 
+    def busy_reading(self, touch: Touch) -> np.ndarray:
+        """Returns the instruction under way that reads what a touch is of, for each pair: -1 where there is none."""
+        if not self.pages.readers[self.pages.of(touch)].any():
+            return np.full(1, -1)
+        reads = np.full(len(self.writer), -1, np.int32)
+        for other, op in self.under_way:
+            other.put(reads, op)
+        return touch.of(reads)
+
+    def end_reading(self, touch: Touch) -> None:
+        """What read a touch on its own has done so."""
+        self.under_way = [pair for pair in self.under_way if pair[0] is not touch]
+        self.pages.end_read(touch)
+
     def room_for(self, actors: int) -> None:
         """Makes room for more actors."""
-        more = actors - len(self.read_at)
-        self.read_at = np.concatenate([self.read_at, np.zeros((more, self.read_at.shape[1]), np.int32)])
+        for of in (self, self.pages):
+            more = actors - len(of.read_at)
+            of.read_at = np.concatenate([of.read_at, np.zeros((more, of.read_at.shape[1]), np.int32)])
+
+
+class Last:
+    """The last write, or the last read, of each granule of global memory.
+
+    Attributes:
+        group, actor, at, by: which block and which actor of it, when, and by which instruction.
+        any: whether there is any.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.group = np.full(count, -1, np.int32)
+        self.actor = np.zeros(count, np.int32)
+        self.at = np.zeros(count, np.int32)
+        self.by = np.full(count, -1, np.int32)
+        self.any = False
 
 
 class GlobalShadow:
@@ -53,67 +83,14 @@ class GlobalShadow:
 
     def __init__(self, allocation: Allocation, granule: int) -> None:
         count = -(-len(allocation.data) // granule)
-
-        def last() -> dict[str, np.ndarray]:
-            return {
-                "group": np.full(count, -1, np.int32),
-                "actor": np.zeros(count, np.int32),
-                "at": np.zeros(count, np.int32),
-                "by": np.full(count, -1, np.int32),
-            }
-
-        self.write = last()
-        self.read = last()
+        self.write = Last(count)
+        self.read = Last(count)
         self.atomically = np.zeros(count, bool)
 
     @property
     def written(self) -> np.ndarray:
         """Whether each granule has been written."""
-        return self.write["group"] >= 0
-
-
-@dataclass
-class Touch:
-    """What an access touches: pairs of an actor and a granule.
-
-    Attributes:
-        memory: the allocation.
-        actors: int array (pairs,), or the one actor of all pairs.
-        places: int array (pairs,), the granules.
-        index: the granules as an index of the shadow's arrays: a slice where they are neighbours, which makes a view
-            of what would be a copy.
-        lanes: int array (pairs,), the lane of each pair or `SEVERAL`; None where that is not known.
-    """
-
-    memory: Allocation
-    actors: np.ndarray | int
-    places: np.ndarray
-    index: np.ndarray | slice
-    lanes: np.ndarray | None = None
-
-    @classmethod
-    def by(
-        cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray, lanes: np.ndarray | None = None
-    ) -> Touch:
-        """Returns a touch of granules in any order; a granule may stand there more than once."""
-        return cls(memory, actors, places, places, lanes)
-
-    @classmethod
-    def once(cls, memory: Allocation, actor: int, places: np.ndarray) -> Touch:
-        """Returns one actor's touch of granules of which each stands there once, in any order."""
-        first, last = int(places.min()), int(places.max())
-        if last - first + 1 != places.size:
-            return cls(memory, actor, places, places)
-        return cls(memory, actor, np.arange(first, last + 1), slice(first, last + 1))
-
-    def where(self, mask: np.ndarray) -> Touch:
-        """Returns the pairs of a bool array (pairs,)."""
-        actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
-        return Touch.by(self.memory, actors, self.places[mask], None if self.lanes is None else self.lanes[mask])
-
-    def actor(self, pair: int) -> int:
-        """Returns the actor of a pair."""
-        return self.actors if isinstance(self.actors, int) else int(self.actors[pair])
+        return self.write.group >= 0
 
 
 def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:

@@ -18,8 +18,8 @@ from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Held, Struct
 from stepladder.emulator.hardware import tma
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
-from stepladder.emulator.ptx import instructions, syntax, types
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.ptx import instructions, syntax, types, whole_sums
 from stepladder.emulator.ptx.flow import Flow
 from stepladder.emulator.ptx.parser import parse_fragment
 from stepladder.emulator.ptx.scopes import Register, Scope, Slots
@@ -155,7 +155,7 @@ def _struct(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
     first = registers[0]
     if all(type(value) is Held and value.sums is first.sums for value in registers):
         places = [value.place for value in registers]
-        if places == list(range(first.sums.array.shape[1])):
+        if places == list(range(first.sums.count)):
             return first.sums
     kinds = op.attributes["fields"]
     fields = tuple(_value(fiber, op, bits, type_) for bits, type_ in zip(registers, kinds))
@@ -194,6 +194,7 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
         )
     text = _with_numbers(op, text, inputs, len(outputs)).replace("\0", "$")
     fragment = _Fragment(builder, op, text)
+    start = builder.here
     result_types = [core_types.decode(result.type) for result in op.results]
     kinds = _results(result_types, len(outputs))
     for number, (constraint, type_) in enumerate(zip(outputs, kinds)):
@@ -203,6 +204,7 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     fragment.lower(written)
     if len(outputs) > 1:
         builder.emit(op.name, _struct, written, builder.defined(op.results), {"fields": kinds})
+        whole_sums.take_struct(builder, op, start, _bits)
     elif outputs:
         builder.emit(op.name, _out_of, written, builder.defined(op.results))
 

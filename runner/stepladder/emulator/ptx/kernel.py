@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
 from stepladder.emulator.hardware import registers
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 assert instructions.__name__  # imported for the instructions that it registers
 
 _GRANULE = 4  # bytes that the sanitizer looks at as one, where no access is of fewer
+_SHARED_GRANULE = 8  # of an mbarrier
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ACCESSES = ("ld", "st", "atom", "red")
 _UNSEEN = ("param", "local", "const")
 
@@ -71,7 +74,7 @@ class Kernel:
         self.program = Program(
             {self.name: Function(self.name, (), (), code)}, builder.slot_types, builder.globals, builder.instructions
         )
-        self.granule = _granule(self.function.body)
+        self.granularity = _granularity(self.function.body)
 
     @property
     def parameters(self) -> list[syntax.Variable]:
@@ -158,7 +161,7 @@ class BoundPtx(BoundKernel):
     """A kernel in PTX with its arguments and its launch."""
 
     def __init__(self, kernel: Kernel, arguments: Sequence[Argument], launch: Launch) -> None:
-        super().__init__(kernel.name, kernel.location, kernel.program, kernel.granule, arguments, launch)
+        super().__init__(kernel.name, kernel.location, kernel.program, kernel.granularity, arguments, launch)
         self.kernel = kernel
 
     def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
@@ -214,14 +217,27 @@ def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Functio
     return next(iter(kernels.values()))
 
 
-def _granule(block: syntax.Block) -> int:
-    """Returns the bytes of the smallest access to memory that threads share."""
-    smallest = _GRANULE
+def _smallest(block: syntax.Block, spaces: Container[str], most: int, *, whole: bool) -> int:
+    """Returns the bytes of the smallest access to memory that threads share, `most` where all are of more.
+
+    Args:
+        spaces: of memory, whose accesses do not count.
+        whole: whether a vector is one access; else its elements are.
+    """
+    smallest = most
     for item in block.body:
         if isinstance(item, syntax.Block):
-            smallest = min(smallest, _granule(item))
+            smallest = min(smallest, _smallest(item, spaces, most, whole=whole))
         elif isinstance(item, syntax.Statement) and item.opcode[0] in _ACCESSES:
             found = [types.find(part) for part in item.opcode[1:]]
-            if not any(part in _UNSEEN for part in item.opcode):
-                smallest = min([smallest, *(type_.bytes for type_ in found if type_ is not None and type_.bits > 1)])
+            several = next((number for name, number in _VECTORS.items() if whole and name in item.opcode), 1)
+            if not any(part.split("::")[0] in spaces for part in item.opcode):
+                sizes = [several * type_.bytes for type_ in found if type_ is not None and type_.bits > 1]
+                smallest = min([smallest, *sizes])
     return smallest
+
+
+def _granularity(block: syntax.Block) -> Granularity:
+    """Returns what the sanitizer looks at as one."""
+    elsewhere = _smallest(block, _UNSEEN, _GRANULE, whole=False)
+    return Granularity(elsewhere, _smallest(block, (*_UNSEEN, "global"), _SHARED_GRANULE, whole=True))

@@ -106,7 +106,7 @@ def register(width: int) -> Scalar:
 def wrap(value: int, bits: int) -> int:
     """Returns an integer wrapped to a signed one."""
     half = 1 << (bits - 1)
-    return ((value + half) & ((1 << bits) - 1)) - half
+    return value if -half <= value < half else ((value + half) & ((1 << bits) - 1)) - half
 
 
 def stored(value: Value, bits: int) -> Value:

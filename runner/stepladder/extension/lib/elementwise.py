@@ -11,10 +11,14 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
 # The attribute of the op, and of the buffers of the product.
 MARK = "operand_c"
+# The attribute of a call, where tiles extend beyond C: rows and columns of a warp's product, of which only some are
+# inside of C.
+WARP_TILE = "warp_tile"
 
 _ROW, _COLUMN = 0, 1  # loops of the op
 
@@ -29,7 +33,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Outlined:
-    """An elementwise op in a function of its own (`tc.outline_consumer`).
+    """An elementwise op in a function of its own (`tc.outline_consumer`, `tc.outline_masked_consumer`).
 
     Attributes:
         call: of the function.
@@ -38,7 +42,8 @@ class Outlined:
         row, column: where in it the warp's product begins.
         rows, columns: extents of the warp's product.
         elementwise: the op, on the operands of the call.
-        outputs: the warp's tiles of C and of the results beside it.
+        outputs: the warp's tiles, or the block's, of C and of the results beside it.
+        is_of_block: whether the operands of the op are those of the block, so that positions count from its tile.
     """
 
     call: ir.Operation
@@ -50,6 +55,13 @@ class Outlined:
     columns: int
     elementwise: Elementwise
     outputs: list[ir.Value]
+    is_of_block: bool
+
+    def position(self, row: ir.Value, column: ir.Value) -> Position:
+        """Returns the position in the operands of an element of the block's product, at the insertion point."""
+        if self.is_of_block:
+            return Position(row, column)
+        return Position(arith.subi(row, self.row), arith.subi(column, self.column))
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases call and function, after other ops have replaced them."""
@@ -68,11 +80,15 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
     (call,), (function,) = calls, functions
     (generic,) = walk(function, "linalg.generic")
     tile, row, column, *others = call.operands
-    rows, columns = ir.MemRefType(generic.operands[0].type).shape
-    elementwise = Elementwise(generic, [tile, *others])
-    return Outlined(
-        call, function, memory.shared_tile_of(call, tile), row, column, rows, columns, elementwise, elementwise.outputs
+    is_of_block = WARP_TILE in call.attributes
+    rows, columns = (
+        ir.DenseI64ArrayAttr(call.attributes[WARP_TILE])
+        if is_of_block
+        else ir.MemRefType(generic.operands[0].type).shape
     )
+    elementwise = Elementwise(generic, [tile, *others])
+    buffer = memory.shared_tile_of(call, tile)
+    return Outlined(call, function, buffer, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -83,6 +99,15 @@ def is_elementwise(op: ir.Operation) -> bool:
     outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
     identity = ir.AffineMap.get_identity(2)
     return all(map_ == identity for map_ in (maps[0], *maps[-outputs:]))
+
+
+def zeros_of(product: ir.Operation) -> ir.Value:
+    """Returns zeros for a matmul on tensors to start from, at the insertion point."""
+    type_ = ir.RankedTensorType(product.results[0].type)
+    element = type_.element_type
+    zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    return create_named_op("linalg.fill", [zero], empty).results[0]
 
 
 def computes(op: ir.Operation) -> bool:

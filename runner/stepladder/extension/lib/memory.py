@@ -85,6 +85,14 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
     return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
+def is_transposed(view: ir.Value) -> bool:
+    """Tells whether a value is a view of a `memref.transpose`."""
+    op = producer(view)
+    while op is not None and op.name == "memref.subview":
+        op = producer(op.operands[0])
+    return op is not None and op.name == "memref.transpose"
+
+
 def source_of_transpose(view: ir.Value) -> ir.Value | None:
     """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
 
@@ -117,6 +125,22 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
         results=[result],
         operands=[source, *operands],
         attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, *counts]), **attributes},
+    ).results[0]
+
+
+def transpose(buffer: ir.Value) -> ir.Value:
+    """Returns the transposed view of a matrix, at the current insertion point."""
+    type_ = ir.MemRefType(buffer.type)
+    strides, offset = type_.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
+    shape = list(reversed(type_.shape))
+    view = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
+    exchanged = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
+    return ir.Operation.create(
+        "memref.transpose",
+        results=[view],
+        operands=[buffer],
+        attributes={"permutation": ir.AffineMapAttr.get(exchanged)},
     ).results[0]
 
 
@@ -205,13 +229,15 @@ def expand_shape(source: ir.Value, shape: Sequence[int], groups: Sequence[Sequen
     ).results[0]
 
 
-def subview(source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence[int], *, drop: int = 0) -> ir.Value:
-    """Returns a `memref.subview` with unit strides and static sizes.
+def subview(
+    source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence[int | ir.Value], *, drop: int = 0
+) -> ir.Value:
+    """Returns a `memref.subview` with unit strides.
 
     Args:
         source: the buffer, with static strides.
         offsets: an integer or an index value for each dimension.
-        sizes: an extent for each dimension.
+        sizes: an extent for each dimension, likewise.
         drop: how many of the outermost dimensions, all of extent 1, the result leaves out.
     """
     type_ = ir.MemRefType(source.type)
@@ -221,18 +247,20 @@ def subview(source: ir.Value, offsets: Sequence[int | ir.Value], sizes: Sequence
     dynamic = [offset for offset in offsets if not isinstance(offset, int)]
     is_static = start != unknown and not dynamic
     offset = start + sum(o * s for o, s in zip(static, strides)) if is_static else unknown
-    shape = sizes[drop:]
-    is_plain = offset == 0 and strides[drop:] == types.row_major_strides(shape)
+    extents = [size if isinstance(size, int) else unknown for size in sizes]
+    dynamic_sizes = [size for size in sizes if not isinstance(size, int)]
+    shape = extents[drop:]
+    is_plain = offset == 0 and not dynamic_sizes and strides[drop:] == types.row_major_strides(shape)
     layout = None if is_plain else ir.StridedLayoutAttr.get(offset, strides[drop:])
     result = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
     return ir.Operation.create(
         "memref.subview",
         results=[result],
-        operands=[source, *dynamic],
+        operands=[source, *dynamic, *dynamic_sizes],
         attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, 0]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), len(dynamic_sizes), 0]),
             "static_offsets": ir.DenseI64ArrayAttr.get(static),
-            "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+            "static_sizes": ir.DenseI64ArrayAttr.get(extents),
             "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
         },
     ).results[0]

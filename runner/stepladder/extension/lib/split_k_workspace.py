@@ -3,6 +3,8 @@
 Both classes have one interface, `Workspace`. `store` writes the block's accumulator, and `arrive_and_wait` waits until
 all splits have. Each thread then reduces some of the `vectors` of the tile, of WIDTH elements each: `coordinates`
 locates a vector in the tile, `load` returns it from each split. `release` ends the use of the workspace.
+
+Of a transposed C, a workspace in shared memory holds the transposed tile: the vectors are parts of rows of C.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from stepladder.extension.lib import fragment_order, launches, semaphores, threa
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
-from stepladder.extension.lib.memory import create_global, load_vector, subview, vector_alignment
+from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose, vector_alignment
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,
     batch_id,
@@ -30,6 +32,7 @@ from stepladder.mlir.traverse import defining_op
 
 WIDTH = fragment_order.VECTOR  # elements that a thread reduces at once
 PAD_BYTES = 32
+TRANSPOSED_PAD_BYTES = 16
 _WORKSPACE, _SEMAPHORES = "split_k_workspace", "split_k_semaphores"
 _DYNAMIC = -(2**31)  # an index of llvm.getelementptr that is an operand
 # Pointers into a block's own shared memory, and into that of any block of its cluster.
@@ -46,12 +49,14 @@ class Workspace(Protocol):
         splits: number of blocks of a tile.
         split: index of the block's split.
         vectors: number of vectors of a tile; known after `store`.
+        transposed: whether vectors are parts of columns of the tile, and `coordinates` exchanged.
     """
 
     launch: ir.Operation
     splits: int
     split: ir.Value
     vectors: int
+    transposed: bool
 
     def store(self, accumulator: ir.Value) -> None:
         """Writes the block's accumulator tile to the workspace."""
@@ -78,24 +83,28 @@ class ClusterWorkspace:
     """A split-K workspace in distributed shared memory: the splits of a tile form a cluster.
 
     Rows of the tile are padded by `PAD_BYTES`, so that the stores of a warp, to eight rows at once, have no bank
-    conflicts.
+    conflicts. Those of a transposed tile are padded by `TRANSPOSED_PAD_BYTES`: a warp stores elements of eight adjacent
+    ones of every other row.
 
     Args:
         launch: the `gpu.launch`, without clusters.
         splits: number of blocks of a tile.
         thread_count: of a block, that reduce.
         rewriter: of the transform op.
+        transposed: whether C is transposed.
 
     Raises:
         Refusal: more splits than a portable cluster has blocks, or a launch with clusters.
     """
 
-    def __init__(self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter) -> None:
+    def __init__(
+        self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool
+    ) -> None:
         if splits > PORTABLE_CLUSTER_SIZE:
             raise Refusal(launch, f"a cluster of {splits} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable")
         if launches.launch_sizes(launch, launches.CLUSTER)[0] > 1:
             raise Refusal(launch, "its blocks form clusters, and a split-K workspace in shared memory needs its own")
-        self.splits = splits
+        self.splits, self.transposed = splits, transposed
         width, height, batch = launches.launch_sizes(launch, launches.GRID)
         x, y = block_ids(launch)
         launches.set_launch_sizes(launch, launches.GRID, [width * splits, height, batch])
@@ -112,16 +121,19 @@ class ClusterWorkspace:
     def store(self, accumulator: ir.Value) -> None:
         """Writes the block's accumulator tile to its own shared memory."""
         type_ = ir.MemRefType(accumulator.type)
-        rows, self._columns = type_.shape
+        shape = list(type_.shape)
+        rows, self._columns = reversed(shape) if self.transposed else shape
         self.vectors = rows * self._columns // WIDTH
-        self._pitch = self._columns + PAD_BYTES // types.byte_width(type_.element_type)
+        pad = TRANSPOSED_PAD_BYTES if self.transposed else PAD_BYTES
+        self._pitch = self._columns + pad // types.byte_width(type_.element_type)
         # At the begin of the block, before ops that warp specialization clones: the tile is allocated once.
         with ir.InsertionPoint.at_block_begin(body_of(self.launch)), self.launch.location:
             self._tile: ir.Value = memref.alloc(
                 ir.MemRefType.get([rows, self._pitch], type_.element_type, memory_space=type_.memory_space), [], []
             )
             defining_op(self._tile).attributes[_WORKSPACE] = ir.UnitAttr.get()
-        create_named_op("linalg.copy", [accumulator], subview(self._tile, [0, 0], [rows, self._columns]))
+        own = subview(self._tile, [0, 0], [rows, self._columns])
+        create_named_op("linalg.copy", [accumulator], transpose(own) if self.transposed else own)
 
     def arrive_and_wait(self) -> None:
         """Waits at the cluster's barrier, and maps the tiles of all its blocks."""
@@ -176,9 +188,14 @@ class GlobalWorkspace:
         splits: number of blocks of a tile.
         thread_count: of a block, that reduce.
         rewriter: of the transform op.
+        transposed: whether C is transposed, which makes no difference here.
     """
 
-    def __init__(self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter) -> None:
+    transposed = False
+
+    def __init__(
+        self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool
+    ) -> None:
         self.launch, self.splits, self._thread_count = launch, splits, thread_count
         width, height, size = grid_of_tiles(launch)
         batch = batch_of(launch)

@@ -1,13 +1,13 @@
-"""TMA reductions to global memory, and addresses in shared memory."""
+"""TMA reductions to global memory, and addresses and matrices in shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import apply, times
-from stepladder.extension.lib.memory import strided_metadata
+from stepladder.extension.lib.memory import extract, strided_metadata
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, builtin, ir, memref, nvvm
+from stepladder.mlir.bindings import arith, builtin, ir, llvm, memref, nvvm, vector
 
 _REDUCE, _ADD = "cp.reduce.async.bulk.tensor.", "d.global.shared::cta.add.tile.bulk_group"
 
@@ -54,3 +54,26 @@ def shared_address(view: ir.Value, row: ir.Value | None = None, column: ir.Value
         elements = apply(lambda o, r, c: o + r * strides[0] + c, elements, row, column)
     bytes_ = types.byte_width(type_.element_type)
     return arith.index_cast(ir.IntegerType.get_signless(32), arith.addi(start, times(elements, bytes_)))
+
+
+def store_matrices(
+    box: ir.Value, row: ir.Value, column: ir.Value, pairs: list[ir.Value], *, transposed: bool = False
+) -> None:
+    """Stores two or four 8 x 8 matrices of 16-bit elements by `stmatrix`.
+
+    Args:
+        box: the buffer.
+        row, column: of the matrix row whose address the lane provides.
+        pairs: the lane's pair of each matrix.
+        transposed: whether rows of the buffer are columns of the matrices.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    registers = [extract(vector.bitcast(ir.VectorType.get([1], i32), pair), [0], i32) for pair in pairs]
+    pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), shared_address(box, row, column))
+    nvvm.stmatrix(
+        pointer,
+        registers,
+        ir.Attribute.parse(f"#nvvm.mma_layout<{'col' if transposed else 'row'}>"),
+        ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
+        ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
+    )

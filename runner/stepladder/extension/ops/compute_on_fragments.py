@@ -1,9 +1,12 @@
 """`tc.compute_on_fragments`: computes the elementwise op on a product in the registers of its fragments."""
 
+from collections.abc import Sequence
+
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Position, find_outlined
-from stepladder.mlir.bindings import arith, ir
+from stepladder.extension.lib.elementwise import Outlined, find_outlined
+from stepladder.extension.lib.masked_stores import MaskedStores
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 
 _STORE = "vector.store"
@@ -14,9 +17,10 @@ class ComputeOnFragments(Tc.Operation, name="compute_on_fragments"):
     """Computes the elementwise op on a product on the vectors that each lane stores, and stores the results to C.
 
     The lanes of a warp store their accumulators to a tile in shared memory, and the op reads the warp's part of it.
-    Each such store becomes the op on its vector and a store to C; the tile is erased.
+    Each such store becomes the op on its vector and a store to C; the tile is erased. Where tiles extend beyond C, a
+    warp whose part does compares rows and columns with the extents of C.
 
-    Operands: a handle to the module, with the op in a function (`tc.outline_consumer`).
+    Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Refuses: other accesses to the tile than these stores: accumulators that do not stay in registers.
     """
 
@@ -30,7 +34,7 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
     if found is None:
         return
     tile = found.tile.results[0]
-    computed = 0
+    vectors: list[tuple[ir.Value, ir.Value, ir.Value]] = []
     for store in reversed(users_of(tile)):  # in program order
         if store == found.call:
             continue
@@ -41,14 +45,34 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
         source = producer(store.operands[_VALUE])
         if source is None or source.name != "arith.constant":  # a constant is what the accumulator started from
             row, column = list(store.operands)[_INDICES:]
-            with ir.InsertionPoint(found.call), store.location:
-                position = Position(arith.subi(row, found.row), arith.subi(column, found.column))
-                results = found.elementwise.compute(store.operands[_VALUE], position)
-                for value, output in zip(results, found.outputs):
-                    memory.store_vector(value, output, position.row, position.column)
-            computed += 1
+            vectors.append((store.operands[_VALUE], row, column))
         rewriter.erase_op(store)
-    if not computed:
+    if not vectors:
         raise Refusal(found.call, "no accumulators are stored to the tile that the elementwise op reads")
+    with ir.InsertionPoint(found.call), found.call.location:
+        if found.is_of_block:
+            _write_masked(found, vectors)
+        else:
+            _write(found, vectors)
     found.erase(rewriter)
     rewriter.erase_op(found.tile)
+
+
+def _write(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:
+    """Writes vectors of the product, each with the row and the column of its first element, to C."""
+    for sums, row, column in vectors:
+        position = found.position(row, column)
+        for value, output in zip(found.elementwise.compute(sums, position), found.outputs):
+            memory.store_vector(value, output, position.row, position.column)
+
+
+def _write_masked(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:
+    """Writes what is inside of C of vectors of the product."""
+    (pair,) = {ir.VectorType(sums.type).shape[0] for sums, _, _ in vectors}
+    stores = MaskedStores(found, pair)
+
+    def writes(is_masked: bool) -> None:
+        for sums, row, column in vectors:
+            stores.write(sums, row, column, is_masked=is_masked)
+
+    stores.create(writes)

@@ -1,9 +1,12 @@
 """`tc.map_consumer_to_lanes`: distributes the elementwise op on a warp's product over the lanes of the warp."""
 
+from collections.abc import Callable
+
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Position, find_outlined
+from stepladder.extension.lib.elementwise import Outlined, Position, find_outlined
+from stepladder.extension.lib.masked_stores import MaskedStores
 from stepladder.mlir.bindings import affine, arith, ir
 
 
@@ -12,9 +15,10 @@ class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
 
     The warps have stored the product to shared memory, in fragments whose elements no thread can name. A lane reads
     vectors of `width` adjacent elements, computes the op on them and stores the results to C; adjacent lanes take
-    adjacent vectors of a row.
+    adjacent vectors of a row. Where tiles extend beyond C, vectors are as wide as rows of C allow, and a warp
+    whose part does compares rows and columns with the extents of C.
 
-    Operands: a handle to the module, with the op in a function (`tc.outline_consumer`).
+    Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Attributes: width, elements of a vector.
     Refuses: a tile whose rows are not a multiple of the width, or that does not come out even in vectors of all lanes.
     """
@@ -35,22 +39,54 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
             found.call,
             f"a tile of {found.rows} x {found.columns} does not come out even in vectors of {width} for each lane",
         )
-    tile = found.tile.results[0]
-    vector = ir.VectorType.get([width], ir.MemRefType(tile.type).element_type)
     with ir.InsertionPoint(found.call), found.call.location:
         ir.Operation.create("gpu.barrier")
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
-        per_row = index(found.columns // width)
-        count = found.rows * found.columns // (width * threads.WARP)
-        # Not an scf.for: steps that come later look for the loop over k.
-        loop = affine.AffineForOp(0, count)
-        with ir.InsertionPoint(loop.body):
-            number = arith.addi(arith.muli(loop.induction_variable, index(threads.WARP)), lane)
-            row = arith.divui(number, per_row)
-            column = arith.muli(arith.remui(number, per_row), index(width))
-            value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
-            computed = found.elementwise.compute(value, Position(row, column))
-            for result, output in zip(computed, found.outputs):
-                memory.store_vector(result, output, row, column)
-            affine.yield_([])
+        if found.is_of_block:
+            _write_masked(found, lane, width)
+        else:
+            _write(found, lane, width)
     found.erase(rewriter)
+
+
+def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value, ir.Value], None]) -> None:
+    """Creates the loop of a lane over its vectors; `body` takes the row and the column of one in the warp's part."""
+    per_row = index(found.columns // width)
+    count = found.rows * found.columns // (width * threads.WARP)
+    # Not an scf.for: steps that come later look for the loop over k.
+    loop = affine.AffineForOp(0, count)
+    with ir.InsertionPoint(loop.body):
+        number = arith.addi(arith.muli(loop.induction_variable, index(threads.WARP)), lane)
+        row = arith.divui(number, per_row)
+        column = arith.muli(arith.remui(number, per_row), index(width))
+        body(row, column)
+        affine.yield_([])
+
+
+def _write(found: Outlined, lane: ir.Value, width: int) -> None:
+    """Writes the warp's product, which is inside of C."""
+    tile = found.tile.results[0]
+    vector = ir.VectorType.get([width], ir.MemRefType(tile.type).element_type)
+
+    def body(row: ir.Value, column: ir.Value) -> None:
+        value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
+        for result, output in zip(found.elementwise.compute(value, Position(row, column)), found.outputs):
+            memory.store_vector(result, output, row, column)
+
+    _loop(found, lane, width, body)
+
+
+def _write_masked(found: Outlined, lane: ir.Value, width: int) -> None:
+    """Writes what is inside of C of the warp's product."""
+    stores = MaskedStores(found, width)
+    tile = found.tile.results[0]
+    vector = ir.VectorType.get([stores.width], ir.MemRefType(tile.type).element_type)
+
+    def writes(is_masked: bool) -> None:
+        def body(row: ir.Value, column: ir.Value) -> None:
+            place = arith.addi(found.row, row), arith.addi(found.column, column)
+            stores.write(memory.load_vector(vector, tile, *place), *place, is_masked=is_masked)
+
+        _loop(found, lane, stores.width, body)
+
+    stores.create(writes)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import zeros_of
 from stepladder.mlir.bindings import arith, bufferization, ir
-from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
 
@@ -29,15 +29,6 @@ def _buffer_of(value: ir.Value) -> ir.Value | None:
     """Returns the buffer that a tensor is read from."""
     source = producer(value)
     return source.operands[0] if source is not None and source.name == "bufferization.to_tensor" else None
-
-
-def _zeros(matmul: ir.Operation) -> ir.Value:
-    """Returns zeros for a matmul to start from, at the insertion point."""
-    type_ = ir.RankedTensorType(matmul.results[0].type)
-    element = type_.element_type
-    zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
-    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    return create_named_op("linalg.fill", [zero], empty).results[0]
 
 
 def _destination_tensor(old: ir.Operation, buffer: ir.Value) -> ir.Value:
@@ -232,7 +223,7 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     summand = None if is_from_zeros else consumer.place(start, consumer.identity)
     if begins is None or not is_from_zeros or _buffer_of(begins.operands[1]) is not None:
         with ir.InsertionPoint(matmul), matmul.location:
-            matmul.operands[2] = _zeros(matmul)
+            matmul.operands[2] = zeros_of(matmul)
 
     with ir.InsertionPoint(last), last.location:
         generic, block = consumer.create()

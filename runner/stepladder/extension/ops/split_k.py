@@ -18,7 +18,8 @@ class SplitK(Tc.Operation, name="split_k"):
     Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
     the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An
     elementwise op on the product is computed once, on the reduced elements. The result does not depend on the order in
-    which blocks arrive. Elements of a tile of a transposed C (`memref.transpose`) are written one by one, to C itself.
+    which blocks arrive. A tile of a transposed C (`memref.transpose`) is written to C itself: from shared memory in
+    vectors of a row of C, where rows are a multiple of four elements, else element by element.
 
     The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
     first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
@@ -65,7 +66,8 @@ def split_k(payload: ir.Operation, op: SplitK, rewriter: Rewriter) -> None:
     if columns % WIDTH:
         raise Refusal(matmul, f"rows of a tile of {rows} x {columns} are not a multiple of {WIDTH} elements")
 
-    workspace: Workspace = _WORKSPACES[op.workspace.value](launch, splits, thread_count, rewriter)
+    is_transposed = memory.is_transposed(_c_tile(_writer_of_c(accumulator)))
+    workspace: Workspace = _WORKSPACES[op.workspace.value](launch, splits, thread_count, rewriter, is_transposed)
     # The reduction uses all threads that the mapping to warpgroups will launch.
     launches.set_launch_sizes(workspace.launch, launches.BLOCK, [thread_count, 1, 1])
     with ir.InsertionPoint.after(defining_op(workspace.split)), workspace.launch.location:
@@ -96,6 +98,11 @@ def _writer_of_c(accumulator: ir.Value) -> ir.Operation:
     raise Refusal(defining_op(accumulator), "no linalg.copy or linalg.generic writes the accumulator tile to C")
 
 
+def _c_tile(writer: ir.Operation) -> ir.Value:
+    """Returns the tile of C that an op writes."""
+    return writer.operands[len(writer.operands) - 1]
+
+
 def _initialize_to_zero(accumulator: ir.Value, rewriter: Rewriter) -> bool:
     """Replaces an initialization of the accumulator from C by one to zero: C is added once, by the reduction.
 
@@ -119,7 +126,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
     writer = _writer_of_c(accumulator)
     elementwise = Elementwise(writer) if writer.name == "linalg.generic" and computes(writer) else None
     accumulates = _initialize_to_zero(accumulator, rewriter)
-    c_tile = writer.operands[len(writer.operands) - 1] if elementwise is None else elementwise.outputs[0]
+    c_tile = _c_tile(writer) if elementwise is None else elementwise.outputs[0]
     rows, columns = ir.MemRefType(accumulator.type).shape
     pitch, step = ir.MemRefType(c_tile.type).get_strides_and_offset()[0]
     if step == 1 and pitch % WIDTH:
@@ -135,6 +142,11 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         transposed = memory.source_of_transpose(c_tile)
         if transposed is not None and elementwise is not None:
             raise Refusal(writer, "an elementwise op on the product of a transposed C")
+        by_elements = transposed
+        if transposed is not None and workspace.transposed:
+            rows_of_c, columns_of_c, c_tile = columns_of_c, rows_of_c, transposed
+            if ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0] % WIDTH == 0:
+                by_elements = None
         # Adjacent threads, then adjacent blocks, reduce adjacent vectors.
         first = apply(lambda s, t: s * thread_count + t, workspace.split, threads.thread_id())
         loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
@@ -148,8 +160,9 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
                 length = WIDTH // len(column_of_run)
                 for run, column in enumerate(column_of_run):
                     own = _slice(total, run * length, length)
-                    if transposed is not None:
-                        _write_column(own, transposed, row, column, columns_of_c, accumulates)
+                    if by_elements is not None:
+                        along_row = workspace.transposed
+                        _write_elements(own, by_elements, row, column, columns_of_c, accumulates, along_row)
                         continue
                     with create_if_below(column, columns_of_c):
                         if elementwise is not None:
@@ -189,24 +202,33 @@ def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, a
     memory.store_vector(value, c_tile, row, column)
 
 
-def _write_column(
-    value: ir.Value, c: ir.Value, row: ir.Value, column: ir.Value, columns: ir.Value | None, accumulates: bool
+def _write_elements(
+    value: ir.Value,
+    c: ir.Value,
+    row: ir.Value,
+    column: ir.Value,
+    columns: ir.Value | None,
+    accumulates: bool,
+    along_row: bool,
 ) -> None:
-    """Writes a vector of a row of a tile to the column of C that the row is, or adds it to C.
+    """Writes a vector of a row of a tile to C, or adds it to C, where C is the transpose of the tile's matrix or has
+    rows in which vectors are not aligned.
 
     Args:
         value: the vector.
-        c: the view of C whose transpose the tile is.
+        c: the view of C: the tile, or what the tile is the transpose of.
         row, column: of the first element in the tile.
         columns: of the tile inside C; None for all.
         accumulates: whether to add.
+        along_row: whether `c` is the tile.
     """
     type_ = ir.VectorType(value.type)
     for number in range(type_.shape[0]):
         own = arith.addi(column, index(number)) if number else column
+        place = [row, own] if along_row else [own, row]
         with create_if_below(own, columns):
             element = memory.extract(value, [number], type_.element_type)
             if accumulates:
-                old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, own, row])
+                old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, *place])
                 element = add(old.results[0], element)
-            ir.Operation.create("memref.store", operands=[element, c, own, row])
+            ir.Operation.create("memref.store", operands=[element, c, *place])

@@ -1,6 +1,7 @@
 """`tc.swap_operands`: computes the transpose of C, with A and B exchanged."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
@@ -23,16 +24,9 @@ class SwapOperands(Tc.Operation, name="swap_operands"):
 def _transposed_view(store: ir.Operation, buffer: ir.Value) -> ir.Value:
     """Returns the transposed view of the row-major matrix that an op writes, at the current insertion point."""
     type_ = ir.MemRefType(buffer.type)
-    rows, columns = type_.shape
-    if type_.get_strides_and_offset() != ([columns, 1], 0):
+    if type_.get_strides_and_offset() != ([type_.shape[1], 1], 0):
         raise Refusal(store, f"expected a row-major C, found {type_}")
-    layout = ir.StridedLayoutAttr.get(0, [1, columns])
-    view = ir.MemRefType.get([columns, rows], type_.element_type, layout=layout, memory_space=type_.memory_space)
-    exchanged = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
-    permutation = ir.AffineMapAttr.get(exchanged)
-    return ir.Operation.create(
-        "memref.transpose", results=[view], operands=[buffer], attributes={"permutation": permutation}
-    ).results[0]
+    return transpose(buffer)
 
 
 def _transposed_type(type_: ir.Type) -> ir.RankedTensorType:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import zero_of
+from stepladder.extension.lib.arithmetic import constant_value, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.translation import Translation
 from stepladder.mlir.bindings import arith, ir, vector
@@ -19,9 +19,10 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     are zero by the hardware's bounds.
 
     Operands: a handle to any op; the launches below are rewritten.
-    Refuses: tiles of work-groups; bases that are not static memrefs of two dimensions in global memory, or whose rows
-        are not those of a 2D block operation (a pitch of at least 64 bytes, a multiple of 16); padding other than zero;
-        scatter tiles, tiles of shared local memory, atomic updates; partial reductions and broadcasts.
+    Refuses: tiles of work-groups; bases that are neither static memrefs of two dimensions in global memory nor
+        addresses with a constant shape and constant strides, or whose rows are not those of a 2D block operation (at
+        least 64 bytes, a pitch that is a multiple of 16); padding other than zero; scatter tiles, tiles of shared local
+        memory, atomic updates; partial reductions and broadcasts.
     """
 
     target: Handle
@@ -93,22 +94,32 @@ class _Conversion(Translation):
 
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
-        (base,), offsets, _, _ = segments(op)
+        (base,), offsets, sizes, strides = segments(op)
         if tile.wg is not None or tile.scatter or tile.space != "global":
             raise Refusal(op, "only a block tile of a subgroup, in global memory, has an XeGPU descriptor here")
-        if not isinstance(base.type, ir.MemRefType) or base.type.rank != 2 or not base.type.has_static_shape:
-            raise Refusal(
-                op, f"the base is {base.type}: an XeGPU descriptor is made of a static memref of two dimensions"
-            )
-        _check_rows(op, tile, base.type)
         places = [self.one(offset) for offset in offsets]
-        source = self.one(base)
-        shape = list(tile.shape)
+        source, shape = self.one(base), list(tile.shape)
+        numbers: list[list[int]] = []
+        if isinstance(base.type, ir.MemRefType):
+            if base.type.rank != 2 or not base.type.has_static_shape:
+                raise Refusal(
+                    op, f"the base is {base.type}: an XeGPU descriptor is made of a static memref of two dimensions"
+                )
+            _check_rows(op, tile, base.type)
+            source = _row_major(source) if tile.is_transposed else source
+        else:
+            numbers = [_constants(op, part) for part in (sizes, strides)]
+            if tile.is_transposed:
+                numbers = [part[::-1] for part in numbers]
+            pitch, width = numbers[1][0], numbers[0][1]
+            _check_bytes(op, "the matrix", *(number * byte_width(tile.element) for number in (pitch, width)))
         if tile.is_transposed:
-            source, shape = _row_major(source), shape[::-1]
+            shape = shape[::-1]
         described = ir.Type.parse(f"!xegpu.tensor_desc<{'x'.join(map(str, shape))}x{tile.element}>")
-        sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
-        descriptor = _xegpu("create_nd_tdesc", [source], [described], sizes).results[0]
+        attributes: dict[str, ir.Attribute] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
+        for name, part in zip(("const_shape", "const_strides"), numbers):
+            attributes[name] = ir.DenseI64ArrayAttr.get(part)
+        descriptor = _xegpu("create_nd_tdesc", [source], [described], attributes).results[0]
         self.described[op.results[0]] = _Described(descriptor, tile)
         self.values[op.results[0]] = places
 
@@ -207,17 +218,29 @@ def _check_rows(op: ir.Operation, tile: TileType, base: ir.MemRefType) -> None:
     pitch = strides[1 if tile.is_transposed else 0] if strides else None
     if pitch is None:
         raise Refusal(op, f"the pitch of {base} is not static")
-    size = pitch * byte_width(base.element_type)
-    if size % _PITCH or size < _LEAST_PITCH:
+    width = base.shape[0 if tile.is_transposed else 1]
+    _check_bytes(op, str(base), *(number * byte_width(base.element_type) for number in (pitch, width)))
+
+
+def _constants(op: ir.Operation, values: list[ir.Value]) -> list[int]:
+    """Returns the sizes or the strides of the matrix at an address."""
+    found = [number for value in values if (number := constant_value(value)) is not None]
+    if len(found) != len(values):
+        raise Refusal(op, "the base is an address: its shape and its strides must be constants")
+    return found
+
+
+def _check_bytes(op: ir.Operation, what: str, pitch: int, width: int) -> None:
+    """Refuses rows that no 2D block operation can access: their distance and their length, in bytes."""
+    if pitch % _PITCH or pitch < _LEAST_PITCH:
         raise Refusal(
             op,
-            f"the rows of {base} are {size} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
+            f"the rows of {what} are {pitch} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
             f"multiple of {_PITCH}",
         )
-    width = base.shape[0 if tile.is_transposed else 1] * byte_width(base.element_type)
     if width % _WIDTH or width < _LEAST_PITCH:
         raise Refusal(
             op,
-            f"the rows of {base} have {width} bytes, and 2D block operations need at least {_LEAST_PITCH}, a multiple "
+            f"the rows of {what} have {width} bytes, and 2D block operations need at least {_LEAST_PITCH}, a multiple "
             f"of {_WIDTH}",
         )

@@ -15,7 +15,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
 # The attribute of a workspace's `memref.alloc` (`extension.lib.workspaces`).
 WORKSPACE = "workspace"
-_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.transpose")
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 

@@ -25,11 +25,15 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "throttle": Constant(0.0, 1.0, "part by which a kernel takes longer that keeps all matrix units busy: power"),
         "throttle_from": Constant(0.3, 0.95, "part of the matrix units' time from which on the clock falls"),
         "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
+        "shared_columns": Constant(0.9, 1.6, "time of shared memory where A is column-major, as a multiple"),
         "fill": Constant(0.6, 2.0, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
         "fill_shared": Constant(
             0.0, 1.0, "part of that time which blocks of a cluster share, of tiles that they share"
         ),
+        "fill_idle": Constant(0.0, 0.8, "part of that time which TMA saves where all other multiprocessors are idle"),
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
+        "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),
+        "odd_sectors": Constant(0.0, 1.5, "part by which such rows take more of L2's rate"),
         "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
@@ -47,6 +51,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
+        "evicted": Constant(
+            0.05, 1.0, "how much more a problem has that is read from HBM entirely, as a fraction of that part"
+        ),
         "prologue": Constant(0.0, 2.0, "us until the first tile has arrived"),
         "store": Constant(10.0, 150.0, "bytes a ns that a warpgroup stores by TMA"),
         "store_together": Constant(
@@ -54,8 +61,12 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         ),
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
         "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
-        "column_store": Constant(0.05, 1.0, "rate at which a warpgroup stores a column-major C, as a fraction"),
-        "column_write": Constant(1.0, 6.0, "time in which the L2 cache takes a column-major C, as a multiple"),
+        "column_store": Constant(
+            0.05, 1.0, "rate at which a warpgroup stores elements of a transposed C, as a fraction"
+        ),
+        "column_write": Constant(
+            1.0, 6.0, "time in which the L2 cache takes elements of a transposed C, as a multiple"
+        ),
         "tile": Constant(0.0, 0.8, "us of an epilogue besides its bytes"),
         "cluster": Constant(0.0, 1.0, "us of starting and ending clusters"),
         "reduce_cluster": Constant(0.1, 4.0, "us of synchronizing a reduction in the shared memory of a cluster"),

@@ -30,6 +30,8 @@ _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
 # it: predictions have no measurement to lean on there.
 _CAUTION = 0.04
+# As _CAUTION, for a setting whose tiles extend beyond the problem before one whose tiles divide it.
+_EDGES = 0.1
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
@@ -182,8 +184,11 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0",
-    "split_k > 1 or epilogue == 'tma' or block_n * c_bits % 256 or n * c_bits % 128 or c_layout == 'column' "
-    "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)",
+    (
+        "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
+        "block_n * c_bits % 256 or n * c_bits % 128) "
+        "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
+    ),
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
@@ -194,8 +199,8 @@ _SUMS_AND_FRAGMENTS = "(warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) /
 _USEFUL_WARP = (
     f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
     (
-        "prefetch == 'cp_async' or warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 4 "
-        "+ (block_m + block_n) * block_k * a_bits // 32 // threads + 40 <= 255"
+        "not through_registers or warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 4 "
+        "+ a_registers + b_registers + 40 <= 255"
     ),
     "block_k * a_bits >= 256",
     "prefetch == 'registers' or stages > 1",
@@ -269,9 +274,12 @@ def _ordered(
 
 
 def _caution(family: str, columns: Columns, gpu: Gpu) -> Array:
-    """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured."""
+    """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, and
+    for kernels of warps whose tiles do not divide the problem."""
     known = gpu.measured_widths.get(family, ())
-    return 1.0 + _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.ones(columns.count)
+    widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
+    edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
+    return 1.0 + widths + edges
 
 
 def rank(

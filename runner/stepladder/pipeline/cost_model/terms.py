@@ -14,6 +14,8 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 
 # What runs at the same time takes a little longer than the longest of it: the norm that joins limits.
 _NORM_DOUBLINGS = 3
+# How far operands exceed the L2 cache that are read from memory entirely, as a fraction of it.
+_EVICTED = 0.5
 
 Number = Array | float
 
@@ -144,21 +146,30 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
     return room[positions].reshape(np.shape(cluster))
 
 
-def uncached(size: Size, gpu: Gpu, cached_fraction: float) -> Number:
+def uncached(size: Size, gpu: Gpu, cached_fraction: float, evicted: float = _EVICTED) -> Number:
     """Returns which part of the operands and C a kernel that runs again and again reads from memory, 0 to 1.
 
     The L2 cache keeps what fits from launch to launch. Beyond that, it evicts the least recently used lines first, so
-    that a problem of one and a half times the cache is read from memory entirely.
+    that a problem of one and a half times the cache, or another multiple, is read from memory entirely.
 
     Args:
         cached_fraction: of the L2 cache that holds them.
+        evicted: how much more than that a problem has, as a fraction of it, that is read from memory entirely.
     """
     room = gpu.l2_bytes * cached_fraction
     total = size.operand_bytes + size.stored_bytes
-    return np.clip((total - room) / (0.5 * room), 0.0, 1.0)
+    return np.clip((total - room) / (evicted * room), 0.0, 1.0)
 
 
-def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Array, cached_fraction: float) -> Array:
+def memory_bytes(
+    size: Size,
+    tiles: Tiles,
+    knobs: Columns,
+    gpu: Gpu,
+    at_once: Array,
+    cached_fraction: float,
+    evicted: float = _EVICTED,
+) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
     These are every operand once and, where the operands of a matmul do not fit in L2, the operands of every wave. A
@@ -168,8 +179,9 @@ def memory_bytes(size: Size, tiles: Tiles, knobs: Columns, gpu: Gpu, at_once: Ar
     Args:
         at_once: blocks that run at once.
         cached_fraction: of the L2 cache that holds operands.
+        evicted: as in `uncached`.
     """
-    least = (size.operand_bytes + size.result_bytes) * uncached(size, gpu, cached_fraction)
+    least = (size.operand_bytes + size.result_bytes) * uncached(size, gpu, cached_fraction, evicted)
     rows = np.minimum(knobs.floats("raster_group", 1) * knobs.floats("cluster_m", 1), tiles.rows)
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)

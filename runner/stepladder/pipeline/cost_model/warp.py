@@ -94,6 +94,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     rest = tiles.count - whole * room
     resident = ceil_divide(rest, gpu.multiprocessors)  # blocks that share a multiprocessor in the last wave
     registers = np.asarray(knobs.column("prefetch", "cp_async")) == "registers"
+    registers = registers | np.asarray(knobs.column("through_registers", False), bool)
     ahead = np.where(registers, 1.0, np.maximum(1.0, knobs.floats("stages", 2) - 1))
     matrix = matrix_step(knobs, size, gpu, constants[f"matrix_{instruction}"])
     shared = shared_step(knobs, size, gpu, constants["shared"])

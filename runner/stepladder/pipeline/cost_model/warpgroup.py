@@ -27,8 +27,8 @@ from stepladder.pipeline.cost_model.terms import (
 
 # Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
 _INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
-# Bytes of a line of the L2 cache.
-_LINE_BYTES = 128
+# Bytes of a line of the L2 cache, and of a sector, the part of it that is read at once.
+_LINE_BYTES, _SECTOR_BYTES = 128, 32
 _PITCH_BYTES = 16  # that TMA takes multiples of
 _WARPGROUP_THREADS = 128
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
@@ -47,11 +47,13 @@ class Loads:
         rows: rows of boxes with elements of the matrix.
         row_bytes: of each.
         zero_rows: rows of boxes of the last tile that lie outside of the matrix.
+        is_odd: whether rows of the matrix begin within sectors of the L2 cache.
     """
 
     rows: Array
     row_bytes: Array
     zero_rows: Array
+    is_odd: Array
 
 
 def _widest_box(row_bytes: Array) -> Array:
@@ -74,7 +76,7 @@ def loads(
     last: Array,
     shared: Array,
     block_k: Array,
-    in_bytes: Number,
+    size: Size,
 ) -> Loads:
     """Returns what a k step loads of one operand.
 
@@ -90,16 +92,21 @@ def loads(
         mean, last: elements of the matrix in a tile, on the average and in the last.
         shared: blocks of a cluster that share the tile.
         block_k: depth of a step.
-        in_bytes: of an element.
+        size: of the problem.
     """
+    in_bytes = size.in_bytes
+    # Rows that TMA does not take are copied to aligned ones.
+    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
+    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % _PITCH_BYTES == 0)
     if along_k:
         boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
-        return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes)
+        return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes, is_odd)
     loaded = _whole_boxes(tile * in_bytes) / in_bytes
     width = _widest_box(loaded * in_bytes) / in_bytes
     part = loaded / tile  # boxes reach beyond the tile
-    return Loads(mean * part / width * block_k, width * in_bytes, np.floor((loaded - last) / width) * block_k)
+    zero_rows = np.floor((loaded - last) / width) * block_k
+    return Loads(mean * part / width * block_k, width * in_bytes, zero_rows, is_odd)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -120,12 +127,14 @@ def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
 def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which TMA fills a stage, without rows of zeros: rows of a box, at their bytes or at the
     least time of a row. Each block of a cluster loads a slice of a shared tile, but the memory of every block is
-    written: only a fraction of the time (`fill_shared`) is shared. Source: fitted."""
+    written: only a fraction of the time (`fill_shared`) is shared. Rows that begin within a sector of L2 reach into one
+    more, and take longer to read. Source: fitted."""
     rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
     total: Array | float = 0.0
     for part, blocks in zip(parts, shared):
         own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
-        total = total + part.rows * own * np.maximum(constants["row"], part.row_bytes / rate)
+        odd = 1 + np.where(part.is_odd, constants["odd_rows"], 0.0) / blocks
+        total = total + part.rows * own * odd * np.maximum(constants["row"], part.row_bytes / rate)
     return np.asarray(total) * 1e-3
 
 
@@ -155,7 +164,7 @@ def l2_step(
     port: Number = 0.0
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
-        bytes_ = part.rows * part.row_bytes / blocks
+        bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
         lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
         port = port + bytes_ / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
@@ -187,6 +196,14 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
+def writes_elements(knobs: Columns, size: Size) -> Array:
+    """Returns which settings write a transposed C element by element: direct stores, and the reduction of splits in
+    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory."""
+    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
+    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
+
+
 def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
     registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
@@ -196,14 +213,16 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
     bytes_ = bytes_ / knobs.floats("split_k", 1)
-    by_columns = size.c_layout == "column"
+    elements = writes_elements(knobs, size)
     rate = (
-        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * (constants["column_store"] if by_columns else 1)
+        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * np.where(elements, constants["column_store"], 1)
     )
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
-    row_bytes = knobs.floats("block_n") * size.out_bytes
+    # A box of a transposed C has 64 rows of the tile.
+    columns = np.asarray(float(_INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
+    row_bytes = columns * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
-    lines = lines * (constants["column_write"] if by_columns else 1)
+    lines = lines * np.where(elements, constants["column_write"], 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
 
@@ -265,9 +284,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
 
     parts = [
-        loads(
-            size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size.in_bytes
-        ),
+        loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
         loads(
             size.b_layout == "column",
             size.n,
@@ -276,17 +293,20 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
             tiles.last_columns,
             cluster_m,
             block_k,
-            size.in_bytes,
+            size,
         ),
     ]
     # Source: measured; no document says why.
     odd = np.where(np.asarray(block_n) % 16 == 8, constants["odd_eights"], 1.0)
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"]) * odd
-    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants)
+    shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
+    # The multiprocessors share what is behind TMA: it is faster where some of them are idle.
+    idle = 1 - at_once / gpu.multiprocessors
+    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
-    absent = uncached(size, gpu, constants["cached"])
+    absent = uncached(size, gpu, constants["cached"], constants["evicted"])
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
     l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
@@ -339,7 +359,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"], constants["evicted"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
@@ -347,7 +367,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # Rows of C: of a column-major one, an element in memory after the other.
     row = size.m if size.c_layout == "column" else size.n
     straddles = np.where(np.asarray(row * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
-    straddles = straddles * (constants["column_write"] if size.c_layout == "column" else 1)
+    straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
     total = (
         join(kernel, hbm + constants["prologue"], written + constants["prologue"])

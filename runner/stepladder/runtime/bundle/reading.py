@@ -223,7 +223,7 @@ def _parse_manifest(fields: Fields) -> Manifest:
         schema_version=version,
         kernel_name=fields.string("kernel_name"),
         target=fields.string("target", TARGETS),
-        arguments=tuple(_parse_argument(item, descriptors) for item in fields.objects("arguments")),
+        arguments=tuple(parse_argument(item, descriptors) for item in fields.objects("arguments")),
         tma_descriptors=descriptors,
         grid=fields.triple("grid"),
         block=fields.triple("block"),
@@ -237,14 +237,14 @@ def _parse_manifest(fields: Fields) -> Manifest:
         dynamic_shared_memory=fields.integer("dynamic_shared_memory"),
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
-        problem=_parse_problem(fields.object("problem")),
+        problem=parse_problem(fields.object("problem")),
         pipeline=fields.string("pipeline"),
         steps=fields.strings("steps"),
         without=fields.strings("without"),
         knobs=fields.object("knobs").data,
         tool_versions=fields.string_map("tool_versions"),
         files=listed_files(fields),
-        front=parse_front(fields, lambda item: _parse_argument(item, ())),
+        front=parse_front(fields, lambda item: parse_argument(item, ())),
         workspaces=workspaces,
     )
     check_limits(manifest, fields)
@@ -253,7 +253,8 @@ def _parse_manifest(fields: Fields) -> Manifest:
     return manifest
 
 
-def _parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
+    """Returns an entry of a manifest's `arguments`."""
     role = fields.string("role", ROLES + WORKSPACE_ROLES)
     return Argument(
         name=fields.string("name"),
@@ -304,7 +305,8 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
     )
 
 
-def _parse_problem(fields: Fields) -> Problem:
+def parse_problem(fields: Fields) -> Problem:
+    """Returns a manifest's `problem`."""
     a_type = fields.string("a_type", OPERAND_TYPES)
     # Layouts and the type of the products came later: bundles without them are row-major, multiplied in A's type.
     return Problem(

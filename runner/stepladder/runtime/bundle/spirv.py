@@ -6,7 +6,8 @@
     BUNDLE/reference.json  what the payload computes
     BUNDLE/ir/             the IR after each step
 
-Nothing here launches it: the commands that run bundles refuse it.
+`stepladder run` executes it on the CPU where Intel's OpenCL runtime is installed (`verify.opencl`); other commands that
+take bundles refuse it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepladder.runtime.bundle.manifest import SPIRV, SPIRV_FORMAT, Argument, problem_json
-from stepladder.runtime.bundle.reading import read_contents, read_fields
+import numpy as np
+
+from stepladder.runtime.bundle.manifest import MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
+from stepladder.runtime.bundle.reading import listed_files, parse_argument, parse_problem, read_contents, read_fields
 from stepladder.runtime.bundle.writing import write_contents
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-from stepladder.runtime.reference import REFERENCE, Program
+from stepladder.runtime.reference import REFERENCE, Program, from_text
+from stepladder.runtime.targets import XE_TARGETS
 
 SPIRV_SCHEMA_VERSION = 1
 LLVM_IR = "kernel.ll"
@@ -109,11 +114,47 @@ def write_spirv_bundle(
     write_contents(path, manifest.to_json(), contents)
 
 
-def read_spirv(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
-    """Returns the manifest of a bundle, as JSON data, and its SPIR-V module; all files are verified.
+@dataclass(frozen=True)
+class SpirvBundle:
+    """A bundle with SPIR-V, read and verified.
+
+    Attributes:
+        manifest: its manifest.
+        spirv: content of `kernel.spv`.
+        reference: what the payload computes.
+        data: content of the files that arguments name as their data.
+    """
+
+    manifest: SpirvManifest
+    spirv: bytes
+    reference: Program
+    data: Mapping[str, bytes]
+
+    def constants(self) -> dict[str, np.ndarray]:
+        """Returns the buffers that are constants of the payload, by role, of their storage types and shapes."""
+        return {
+            item.role: np.frombuffer(self.data[item.data], element_type(item.element_type).dtype).reshape(item.shape)
+            for item in self.manifest.arguments
+            if item.data is not None
+        }
+
+
+def is_spirv_bundle(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a folder has the manifest of a bundle with SPIR-V; it need not be a valid one."""
+    if not (Path(path) / MANIFEST).is_file():
+        return False
+    try:
+        return read_fields(Path(path)).data.get("format") == SPIRV_FORMAT
+    except StepladderError:
+        return False
+
+
+def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
+    """Reads and verifies the bundle at `path`.
 
     Raises:
-        StepladderError: no such bundle, one of another format, or a file that is missing or was edited.
+        StepladderError: no such bundle, one of another format, a field of the manifest that no kernel has, or a file
+            that is missing or was edited.
     """
     path = Path(path)
     if not path.is_dir():
@@ -121,6 +162,36 @@ def read_spirv(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     fields = read_fields(path)
     if fields.data.get("format") != SPIRV_FORMAT:
         raise StepladderError(f"'{path}' is no bundle with SPIR-V", location=fields.location)
-    if SPIRV not in fields.string_map("files"):
-        raise fields.error("files", f"does not list '{SPIRV}'")
-    return fields.data, read_contents(fields, path)[SPIRV]
+    version = fields.integer("schema_version")
+    if version != SPIRV_SCHEMA_VERSION:
+        raise fields.error(
+            "schema_version", f"is {version}, and this version of stepladder reads {SPIRV_SCHEMA_VERSION}"
+        )
+    files = listed_files(fields)
+    for name in (SPIRV, REFERENCE):
+        if name not in files:
+            raise fields.error("files", f"does not list '{name}'")
+    manifest = SpirvManifest(
+        kernel_name=fields.string("kernel_name"),
+        target=fields.string("target", XE_TARGETS),
+        arguments=tuple(parse_argument(item, ()) for item in fields.objects("arguments")),
+        problem=parse_problem(fields.object("problem")),
+        grid=fields.triple("grid"),
+        work_group=fields.triple("work_group"),
+        subgroup_size=fields.integer("subgroup_size", 1),
+        shared_local_memory=fields.integer("shared_local_memory"),
+        validated=fields.boolean("validated", default=False),
+        pipeline=fields.string("pipeline"),
+        steps=fields.strings("steps"),
+        without=fields.strings("without"),
+        knobs=fields.object("knobs").data,
+        tool_versions=fields.string_map("tool_versions"),
+        function=fields.string("function"),
+        other_functions=fields.strings("other_functions"),
+    )
+    contents = read_contents(fields, path)
+    for argument in manifest.arguments:
+        if argument.data is not None and argument.data not in contents:
+            raise fields.error("files", f"does not list '{argument.data}'")
+    reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    return SpirvBundle(manifest, contents[SPIRV], reference, contents)

@@ -13,7 +13,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.dialects import nvgpu, nvvm_matrix, nvvm_mbarrier, nvvm_wmma
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.ptx import types
 from stepladder.emulator.ptx.instructions import addresses
 from stepladder.emulator.ptx.registry import instruction

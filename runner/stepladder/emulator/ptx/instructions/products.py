@@ -6,6 +6,7 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,8 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.dialects import nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.hardware.asynchronous import AccumulatorRegisters
-from stepladder.emulator.ptx import syntax
+from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.ptx import syntax, whole_sums
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.site import bits_of
 from stepladder.emulator.ptx.types import PtxType
@@ -99,19 +100,28 @@ def multiply(site: Site) -> None:
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
         held, left = others[: len(slots)], others[len(slots) :]
+        result = begin(fiber, op, right, keeps, _sums(fiber, op, held, _SUMS[sums_type]), left)
+        return [Held(result, place) for place in range(len(held))]
+
+    def whole(fiber: Fiber, op: Instruction, right: Value, keeps: Value, struct: Value, *left: Value) -> Value:
+        sums = whole_sums.sums_of(fiber, op, struct)
+        if isinstance(sums, list):
+            sums = _sums(fiber, op, sums, _SUMS[sums_type])
+        return begin(fiber, op, right, keeps, sums, left)
+
+    def begin(
+        fiber: Fiber, op: Instruction, right: Value, keeps: Value, sums: AccumulatorRegisters, left: Sequence[Value]
+    ) -> AccumulatorRegisters:
         right = bits_of(fiber, op, right)
         keeps = fiber.agreed(keeps)
         if isinstance(keeps, np.ndarray):
             fiber.group.sanitizer.report("descriptor", "threads of a warpgroup differ in whether they keep sums", op)
             keeps = keeps[fiber.lanes[0]]
-        sums = _sums(fiber, op, held, _SUMS[sums_type])
         form = forms[bool(keeps)]
         if held_a:
             columns_of_a = [lanes_of(fiber, bits_of(fiber, op, value)) for value in left]
-            result = nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=np.stack(columns_of_a, axis=1))
-        else:
-            result = nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right)
-        return [Held(result, place) for place in range(len(held))]
+            return nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=np.stack(columns_of_a, axis=1))
+        return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right)
 
     scale = site.operands[3]
     if isinstance(scale, syntax.Number):
@@ -121,7 +131,8 @@ def multiply(site: Site) -> None:
     of_a = [site.read(register, _B32) for register in held_a] or [site.read(1, _B64)]
     if not nvvm_wgmma.is_known(forms[True]):
         raise site.error("of this shape and these types")
-    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, holds=True)
+    attributes = {whole_sums.SUMS: len(slots), whole_sums.WHOLE: whole}
+    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, attributes, holds=True)
 
 
 def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
@@ -129,13 +140,15 @@ def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
     return values.lanes(np.asarray(value, np.int32), fiber.count)
 
 
-def _sums(fiber: Fiber, op: Instruction, held: tuple, dtype: np.dtype) -> AccumulatorRegisters:
+def _sums(fiber: Fiber, op: Instruction, held: Sequence[Value], dtype: np.dtype) -> AccumulatorRegisters:
     """Returns the sums that a product adds to: those of another one, which may be in flight, or numbers."""
-    first = held[0]
-    if all(type(value) is Held for value in held) and all(
-        value.sums is first.sums and value.place == place for place, value in enumerate(held)
-    ):
-        return first.sums
+    sums = held[0].sums if type(held[0]) is Held else None
+    for place, value in enumerate(held):
+        if type(value) is not Held or value.sums is not sums or value.place != place:
+            break
+    else:
+        assert sums is not None
+        return sums
     if all(type(value) is Held for value in held):
         array = np.stack([value.sums.array[:, value.place] for value in held], axis=1)
         products = {id(product): product for value in held for product in value.sums.products}

@@ -1,0 +1,124 @@
+"""Counts the instructions of XeTile kernels for Intel's GPUs, for docs/xetile.md: nothing is executed or timed.
+
+    python benchmarks/xetile_counts.py docs/results/xetile_counts.json
+
+The programs of test/inputs/xetile that the pipeline lowers to XeVM, and the kernel of a `linalg.matmul`, all of 4096^3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import ROOT, command_line, new_parser, run, write_result
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import byte_width
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.codegen.kernel import find_kernel
+from stepladder.pipeline.codegen.spirv import generate, tool_versions
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+
+SIZE = 4096
+LANES = 16
+# Registers of a hardware thread in the mode with most: 256 of 64 bytes, on both targets.
+REGISTER_BYTES = 256 * 64
+PROGRAMS = ("gemm", "two_cache_levels", "appendix_1_column_major", "appendix_1_transpose")
+COUNTED = {
+    "dpas": "xevm.mma",
+    "loads": "xevm.blockload2d",
+    "prefetches": "xevm.blockprefetch2d",
+    "stores": "xevm.blockstore2d",
+}
+_SIZED = re.compile(r"(?:memref|tensor)<[^>]*>")
+_WRITTEN = re.compile(r"(?<!\d)(?:512|768|160)(?!\d)")  # the sizes of the files
+
+
+def program(name: str) -> str:
+    """Returns the text of a program of test/inputs/xetile, of SIZE^3."""
+    text = (ROOT / "test" / "inputs" / "xetile" / f"{name}.mlir").read_text(encoding="utf-8")
+    return _SIZED.sub(lambda found: _WRITTEN.sub(str(SIZE), found[0]), text)
+
+
+def vector_bytes(value: ir.Value) -> int:
+    """Returns the bytes of a vector of a lane; 0 for another value."""
+    if not isinstance(value.type, ir.VectorType):
+        return 0
+    type_ = ir.VectorType(value.type)
+    count = 1
+    for size in type_.shape:
+        count *= size
+    return count * byte_width(type_.element_type)
+
+
+def counts(text: str, name: str, request: Request) -> dict:
+    """Returns the counts of a kernel.
+
+    Args:
+        text: the payload, or a XeTile program.
+        name: of it.
+        request: the pipeline; the last step is that before the LLVM dialect.
+    """
+    last = run_pipeline(text, name, request)
+    kernel = find_kernel(last.module)
+    code = generate(kernel, use_cache=False)
+    dumped = parse_payload(next(step.text for step in last.steps if step.name == "lower_to_xevm"), name)
+    (loop,) = (op for op in walk(dumped.operation, "scf.for"))
+    inside = {key: len(walk(loop, op)) for key, op in COUNTED.items()}
+    whole = {key: len(walk(dumped.operation, op)) for key, op in COUNTED.items()}
+    carried = sum(vector_bytes(result) for result in loop.results)
+    loaded = sum(vector_bytes(load.results[0]) for load in walk(loop, COUNTED["loads"]))
+    groups = kernel.grid[0] * kernel.grid[1] * kernel.grid[2]
+    threads = kernel.block[0] * kernel.block[1] * kernel.block[2]
+    return {
+        "target": kernel.target,
+        "grid": kernel.grid,
+        "subgroups": threads // LANES,
+        "work_groups": groups,
+        "step": inside,
+        "outside": {key: whole[key] - inside[key] for key in whole},
+        "shared_local_memory": code.shared_memory,
+        "accumulator_bytes": carried * LANES,
+        "operand_bytes": loaded * LANES,
+        "register_bytes": REGISTER_BYTES,
+        "spirv_bytes": len(code.spirv),
+        "validated": code.validated,
+    }
+
+
+def main() -> None:
+    """Writes the counts."""
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("json", type=Path, metavar="FILE.json", help="the file to write")
+    args: argparse.Namespace = parser.parse_args()
+    kernels = {}
+    for target in ("pvc", "bmg"):
+        for name in PROGRAMS:
+            with mlir_context():
+                request = Request("xetile", {"target": target}, start="distribute_to_subgroups", tuned=False)
+                kernels[f"{name} {target}"] = counts(program(name), name, request)
+        with mlir_context():
+            request = Request("xetile", {"target": target}, tuned=False)
+            kernels[f"linalg.matmul {target}"] = counts(matmul_text(SIZE, SIZE, SIZE), "matmul", request)
+    write_result(
+        args.json,
+        {
+            "schema_version": 1,
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "command": command_line(),
+            "tool_versions": tool_versions(),
+            "size": SIZE,
+            "kernels": kernels,
+        },
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,86 @@
+"""How many bytes the sanitizer looks at as one: no more than what any instruction of a program accesses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stepladder.emulator.core import types
+from stepladder.emulator.core.program import Instruction, Program
+
+_MOST, _MOST_SHARED = 4, 16
+
+# Ops whose types do not say what is accessed, but the value does.
+_BY_POINTER = {"llvm.load", "llvm.store"}
+
+# Ops that see shared memory as a row of bytes, whatever lies in it.
+_BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}
+
+# What takes a pointer, or is inline PTX, and how many bytes of shared memory it accesses at least, by the beginning of
+# its name: 16 where it accesses none.
+_POINTERS = {
+    **dict.fromkeys(("nvvm.ldmatrix", "nvvm.stmatrix", "nvvm.wmma.", "nvvm.wgmma.", "nvvm.cp.async.bulk."), 16),
+    **dict.fromkeys(("nvvm.mbarrier.", "nvvm.cp.async.mbarrier."), 8),
+    "nvvm.cp.async.shared.global": 4,
+    **dict.fromkeys(("llvm.getelementptr", "llvm.ptrtoint", "llvm.inttoptr", "llvm.addrspacecast"), 16),
+    **dict.fromkeys(("llvm.mlir.", "llvm.icmp", "llvm.select", "llvm.extractvalue", "llvm.insertvalue"), 16),
+    **dict.fromkeys(("llvm.br", "llvm.cond_br", "llvm.return", "nvvm.prefetch", "nvvm.mapa"), 16),
+    **dict.fromkeys(("builtin.", "gpu.launch_func", "func."), 16),
+}
+_INLINE = ("llvm.inline_asm", "nvvm.inline_ptx")
+_PTX = {
+    **dict.fromkeys(("wgmma", "cp.reduce", "ldmatrix", "stmatrix", "mma", "wmma", "fence", "membar"), 16),
+    **dict.fromkeys(("bar", "barrier", "bra", "setp", "selp", "mov", "elect", "setmaxnreg", "griddepcontrol"), 16),
+    **dict.fromkeys(("add", "sub", "mul", "mad", "and", "or", "shl", "shr", "cvt", "cvta", "shfl", "mapa"), 16),
+    "mbarrier": 8,
+    "cp.async": 4,
+}
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """Bytes that are looked at as one, in shared memory and elsewhere: powers of two."""
+
+    elsewhere: int = 2
+    shared: int = 2
+
+
+def granularity_of(program: Program) -> Granularity:
+    """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most.
+
+    In shared memory they are the smallest access, 16 at most, where all accesses are known.
+    """
+    sizes = [_MOST]
+    for op in program.instructions:
+        for type_ in (*op.operand_types, *op.result_types):
+            if isinstance(type_, types.Buffer) and op.name not in _BYTES:
+                sizes.append(type_.element.bytes)
+            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
+                sizes.append(_accessed(op, type_))
+    smallest = min(sizes)
+    in_shared = [_in_shared(op) for op in program.instructions]
+    return Granularity(smallest, smallest if None in in_shared else min([_MOST_SHARED, *filter(None, in_shared)]))
+
+
+def _accessed(op: Instruction, type_: types.Scalar | types.Vector) -> int:
+    size = math.prod(type_.static_shape) * type_.element.bytes
+    return min(size, op.attributes.get("alignment", size))
+
+
+def _in_shared(op: Instruction) -> int | None:
+    """Returns how many bytes of shared memory an instruction accesses at least; None where that is not known."""
+    types_ = (*op.operand_types, *op.result_types)
+    if op.name in _BY_POINTER:
+        sizes = [_accessed(op, type_) for type_ in types_ if isinstance(type_, (types.Scalar, types.Vector))]
+        return min(sizes, default=None)
+    inline = next((name for name in _INLINE if op.name.startswith(name)), None)
+    if inline is not None:
+        opcode = op.name[len(inline) :].strip()
+        return next((size for name, size in _PTX.items() if opcode == name or opcode.startswith(f"{name}.")), None)
+    if any(isinstance(type_, types.Opaque) and type_.text.startswith("!llvm.ptr") for type_ in types_):
+        return next((size for name, size in _POINTERS.items() if op.name.startswith(name)), None)
+    if op.name == "memref.memory_space_cast":
+        return None
+    buffers = [type_ for type_ in types_ if isinstance(type_, types.Buffer) and type_.space == "shared"]
+    sizes = [type_.element.bytes for type_ in buffers if op.name not in _BYTES]
+    return min([8 if "mbarrier" in op.name else _MOST_SHARED, *sizes])

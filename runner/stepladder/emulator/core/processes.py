@@ -1,0 +1,220 @@
+"""Several processes execute the blocks of a launch, where it cannot be told from one after the other.
+
+Each process executes a part of the blocks, writes global memory that all share, and says which granules its blocks
+wrote and read. Where a block touches what a block of another process wrote, has a finding, waits for another block, or
+does anything else that others could see, the memory is set back, and the blocks run one after the other.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import re
+import selectors
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.memory.shadow import GlobalShadow
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
+    from stepladder.emulator.core.machine import Machine
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.hardware.counters import Counters
+    from stepladder.emulator.memory.memory import Allocation
+
+WORTH = 0.5  # seconds that the blocks must take one after the other, at least
+_COMMUNICATES = re.compile(r"atom|cmpxchg|\bred\b|printf")
+_CHUNK = 1 << 20
+_SECOND = 1.0  # between two times that progress is told
+
+
+@dataclass
+class Touched:
+    """What blocks did to an allocation: bits of its granules, and a bool array of its bytes where these are noted."""
+
+    wrote: np.ndarray
+    read: np.ndarray
+    initialized: np.ndarray | None
+    count: int
+
+
+@dataclass
+class Part:
+    """What a process has done: instructions, costs, and what it touched of each allocation of the heap."""
+
+    steps: int
+    counters: Counters | None
+    touched: dict[int, Touched]
+
+
+class _Shared(Exception):
+    """Blocks did what others could see."""
+
+
+def can_part(machine: Machine, code: Sequence[Instruction]) -> bool:
+    """Whether the blocks of a launch may run in several processes, as far as that is known before they run."""
+    return (
+        machine.processes > 1
+        and hasattr(os, "fork")
+        and machine.sanitize
+        and machine.timeline is None
+        and not machine.findings.found
+        and not machine.published
+        and not any(_COMMUNICATES.search(op.name) for op in code)
+    )
+
+
+def run_parts(machine: Machine, numbers: Sequence[int], start: Callable[[int], Group]) -> bool:
+    """Runs blocks in several processes; returns whether that is done, and nothing is changed otherwise.
+
+    Args:
+        machine: that has run the blocks before these.
+        numbers: of the blocks, or clusters.
+        start: begins with one of them.
+    """
+    allocations = list(machine.heap.allocations)
+    before = {number: _touched(allocation) for number, allocation in enumerate(allocations)}
+    data = [allocation.data for allocation in allocations]
+    count = min(machine.processes, len(numbers))
+    try:
+        for allocation, old in zip(allocations, data):
+            allocation.data = np.frombuffer(mmap.mmap(-1, len(old)), np.uint8)
+            allocation.data[:] = old
+        parts = _forked(machine, [numbers[place::count] for place in range(count)], start)
+    except OSError:  # no further process, or no memory for the copies
+        parts = None
+    if parts is not None and machine.steps + sum(part.steps for part in parts) > machine.max_steps:
+        parts = None
+    if parts is None or not _are_apart([before, *(part.touched for part in parts)]):
+        for allocation, old in zip(allocations, data):
+            allocation.data = old
+        return False
+    for part in parts:
+        machine.steps += part.steps
+        if machine.counters is not None and part.counters is not None:
+            machine.counters.add(part.counters)
+        for number, touched in part.touched.items():
+            allocation = allocations[number]
+            wrote = np.unpackbits(touched.wrote, count=touched.count).astype(bool)
+            known = allocation.ever_written
+            allocation.ever_written = wrote if known is None else known | wrote
+            if touched.initialized is not None and allocation.written is not None:
+                allocation.written |= touched.initialized
+    return True
+
+
+def _touched(allocation: Allocation) -> Touched | None:
+    shadow = allocation.shadow
+    if not isinstance(shadow, GlobalShadow):
+        return None
+    return Touched(
+        np.packbits(shadow.write.group >= 0),
+        np.packbits(shadow.read.group >= 0),
+        allocation.written,
+        len(shadow.atomically),
+    )
+
+
+def _are_apart(parts: Sequence[dict]) -> bool:
+    """Whether no part touches what another one wrote; each has what it touched, by the number of the allocation."""
+    wrote: dict[int, np.ndarray] = {}
+    touched: dict[int, np.ndarray] = {}
+    for part in parts:
+        for number, done in part.items():
+            if done is None:
+                continue
+            if number in wrote and ((done.wrote & touched[number]).any() or (done.read & wrote[number]).any()):
+                return False
+            known = number in wrote
+            touched[number] = (touched[number] | done.wrote | done.read) if known else done.wrote | done.read
+            wrote[number] = wrote[number] | done.wrote if known else done.wrote
+    return True
+
+
+def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[int], Group]) -> list[Part] | None:
+    """Returns what a process for each share of the blocks has done; None where one of them has done anything else."""
+    found: dict[int, bytes] = {}
+    ended = np.frombuffer(mmap.mmap(-1, 8 * len(shares)), np.int64)
+    total = sum(map(len, shares)) + 1
+    children: dict[int, int] = {}
+    selector = selectors.DefaultSelector()
+    try:
+        for place, share in enumerate(shares):
+            reading, writing = os.pipe()
+            child = os.fork()
+            if not child:
+                os.close(reading)
+                _child(machine, share, start, writing, ended[place : place + 1])
+            os.close(writing)
+            children[reading] = child
+            found[reading] = b""
+            selector.register(reading, selectors.EVENT_READ)
+        running = set(children)
+        while running:
+            for key, _ in selector.select(_SECOND):
+                piece = os.read(key.fd, _CHUNK)
+                found[key.fd] += piece
+                if not piece:
+                    selector.unregister(key.fd)
+                    running.remove(key.fd)
+            if machine.progress is not None:
+                machine.progress(int(ended.sum()) + 1, total)
+    except BaseException:
+        for child in children.values():
+            os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        for reading, child in children.items():
+            os.close(reading)
+            os.waitpid(child, 0)
+        selector.close()
+    if not all(found.values()):
+        return None
+    return [pickle.loads(text) for text in found.values()]
+
+
+def _child(
+    machine: Machine, share: Sequence[int], start: Callable[[int], Group], writing: int, ended: np.ndarray
+) -> None:
+    """Runs blocks, says what they did, and ends the process; nothing is said where others could see what they did."""
+    try:
+        part = _run(machine, share, start, ended)
+        with os.fdopen(writing, "wb") as out:
+            pickle.dump(part, out, pickle.HIGHEST_PROTOCOL)
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+def _sizes(machine: Machine) -> list[int]:
+    """Returns how much there is of what later launches, or the host, could see."""
+    return [len(kept) for kept in (machine.heap.allocations, machine.output, machine.views, machine.unfinished)]
+
+
+def _run(machine: Machine, share: Sequence[int], start: Callable[[int], Group], ended: np.ndarray) -> Part:
+    heap = machine.heap.allocations
+    for allocation in heap:
+        allocation.shadow = None
+    if machine.counters is not None:
+        machine.counters = type(machine.counters)()
+    steps, before = machine.steps, _sizes(machine)
+    for number in share:
+        group = start(number)
+        group.run()
+        if not group.is_done or machine.findings.found or machine.published or machine.blocks_meet or machine.stopped:
+            raise _Shared
+        ended += 1
+    if _sizes(machine) != before:
+        raise _Shared
+    touched = {number: _touched(allocation) for number, allocation in enumerate(heap)}
+    if machine.counters is not None:
+        machine.counters.forget()
+    return Part(
+        machine.steps - steps, machine.counters, {number: done for number, done in touched.items() if done is not None}
+    )

@@ -1,0 +1,95 @@
+"""Checks of accesses to global memory, where blocks meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.memory.reports import Reports
+from stepladder.emulator.memory.shadow import GlobalShadow, Last, SharedShadow
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.granularity import Granularity
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.memory.findings import Findings
+    from stepladder.emulator.memory.memory import Allocation
+    from stepladder.emulator.memory.touches import Touch
+
+
+class GlobalChecks(Reports):
+    """Checks the accesses of one group of blocks to global memory.
+
+    Attributes:
+        through_proxy: numbers of instructions that wrote global memory through the async proxy.
+    """
+
+    def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granularity: Granularity) -> None:
+        super().__init__(findings, instructions, granularity=granularity)
+        self.through_proxy: set[int] = set()
+
+    def shadow_of(self, memory: Allocation) -> SharedShadow | GlobalShadow:
+        """Returns what is known of a memory."""
+        if memory.shadow is None:
+            granule = self.granule_of(memory)
+            memory.shadow = (
+                GlobalShadow(memory, granule)
+                if memory.space == "global"
+                else SharedShadow(memory, granule, len(self.clocks))
+            )
+        return memory.shadow
+
+    def shadow_of_shared(self, memory: Allocation) -> SharedShadow:
+        """Returns what is known of shared memory."""
+        shadow = self.shadow_of(memory)
+        assert isinstance(shadow, SharedShadow)
+        return shadow
+
+    def shadow_of_global(self, memory: Allocation) -> GlobalShadow:
+        """Returns what is known of global memory."""
+        shadow = self.shadow_of(memory)
+        assert isinstance(shadow, GlobalShadow)
+        return shadow
+
+    def check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
+        """Adds a finding about an array that the launch before may still write, or read."""
+        early = np.atleast_1d(self.clocks[touch.actors, before] == 0)
+        if early.any() and touch.memory.is_array:
+            place = int(touch.places[early.argmax()])
+            verb, may = ("writes", "read or write") if writes else ("reads", "write")
+            self.add(
+                "race",
+                f"{verb} {self.where(touch.memory, place)} before griddepcontrol.wait: the launch before may still "
+                f"{may} it",
+                op,
+            )
+
+    def check_global(self, op: Instruction, touch: Touch, last: Last, writes: bool, did: str) -> None:
+        """Adds a finding about an access that is in no order with the `last` write, or the last read (`did`)."""
+        if not last.any:
+            return
+        verb = "writes" if writes else "reads"
+        group = touch.of(last.group)
+        own = group == self.group.number
+        if own.any():
+            actor = touch.of(last.actor)
+            unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < touch.of(last.at))
+            if unordered.any():
+                first = int(unordered.argmax())
+                self.race(op, touch, first, verb, did, int(actor[first]), int(last.by[touch.places[first]]))
+        foreign = (group >= 0) & ~own
+        if foreign.any():
+            for number in np.unique(group[foreign]):
+                known = self.known_of(int(number), touch.of(last.actor), touch.actors)
+                late = (group == number) & (touch.of(last.at) > known)
+                if late.any():
+                    place = int(touch.places[late.argmax()])
+                    self.add(
+                        "race",
+                        f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
+                        f"another block {did}, and nothing orders them",
+                        op,
+                        int(last.by[place]),
+                    )
+                    return

@@ -1,0 +1,116 @@
+"""Pages of shared memory: a summary of their granules that rules findings out for most accesses of whole tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.emulator.memory.touches import Touch
+
+_NOBODY, _DIFFERENT = -1, -2  # in place of the actor that wrote a page
+
+
+class Pages:
+    """A summary of the granules of each page, which tells most accesses that they have no finding.
+
+    It may say too little and never too much: where it does not rule a finding out, each granule is looked at.
+
+    Attributes:
+        per: granules of a page.
+        writer: the actor that wrote all of a page in one piece, and `at` when; or nobody, or several.
+        asynchronous: whether that was through the async proxy.
+        busy: whether anything in a page may be what a copy writes, or an mbarrier.
+        by_lanes: whether any granule of a page may have one lane that wrote or read it.
+        readers: operations in flight that read any of a page.
+        read_at: int array (actors, pages), when each actor read any of a page last.
+    """
+
+    def __init__(self, count: int, per: int, actors: int) -> None:
+        size = -(-count // per)
+        self.per = per
+        self.writer = np.full(size, _NOBODY, np.int32)
+        self.at = np.zeros(size, np.int32)
+        self.asynchronous = np.zeros(size, bool)
+        self.busy = np.zeros(size, bool)
+        self.by_lanes = np.zeros(size, bool)
+        self.readers = np.zeros(size, np.int32)
+        self.read_at = np.zeros((actors, size), np.int32)
+
+    def of(self, touch: Touch) -> np.ndarray | slice:
+        """Returns the pages that a touch is of, where the order and how often each is there do not matter."""
+        return touch.places // self.per if touch.pages is None else touch.pages.numbers
+
+    def begin_write(self, touch: Touch) -> None:
+        """Something that is under way begins to write, or bytes become an mbarrier."""
+        self.busy[self.of(touch)] = True
+
+    def end_write(self, touch: Touch) -> None:
+        """What was under way has written: in pages that it is not all of, others may still be."""
+        if touch.pages is not None and touch.pages.whole:
+            self.busy[touch.pages.numbers] = False
+
+    def begin_read(self, touch: Touch) -> None:
+        """Something that is under way begins to read."""
+        self.readers[self._each_once(touch)] += 1
+
+    def end_read(self, touch: Touch) -> None:
+        """What was under way has read."""
+        self.readers[self._each_once(touch)] -= 1
+
+    def _each_once(self, touch: Touch) -> np.ndarray | slice:
+        return np.unique(touch.places // self.per) if touch.pages is None else touch.pages.numbers
+
+    def wrote(self, touch: Touch, now: np.ndarray, *, asynchronously: bool) -> None:
+        """Notes a write."""
+        pages = touch.pages
+        if pages is None or not pages.whole:
+            self.writer[self.of(touch)] = _DIFFERENT
+        else:
+            self.writer[pages.numbers] = touch.actors
+            self.at[pages.numbers] = now
+            self.asynchronous[pages.numbers] = asynchronously
+
+    def read(self, touch: Touch, now: np.ndarray) -> None:
+        """Notes a read."""
+        self.read_at[touch.actors, self.of(touch)] = now
+
+    def reads_in_order(self, clocks: np.ndarray, touch: Touch, fenced: np.ndarray | None = None) -> bool:
+        """Whether what an actor reads is written, nothing is under way there, and the writes are in its past.
+
+        Args:
+            clocks: of all actors.
+            touch: what is read.
+            fenced: when each warp's fence was that makes its writes visible to the async proxy, for reads through
+                that.
+        """
+        if touch.pages is None:
+            return False
+        pages, actor = touch.pages.numbers, touch.actors
+        writer, at = self.writer[pages], self.at[pages]
+        if writer.min() < 0 or self.busy[pages].any():
+            return False
+        if fenced is not None and not (self.asynchronous[pages] | (at <= fenced[writer])).all():
+            return False
+        return bool(((clocks[actor, writer] >= at) | (writer == actor)).all())
+
+    def follows_reads(self, clocks: np.ndarray, touch: Touch) -> bool:
+        """Whether what others read of the pages of a touch is in the past of its actors."""
+        # Each pair of an actor and a page once.
+        count = len(self.writer)
+        pairs = np.flatnonzero(np.bincount(touch.places // self.per + np.asarray(touch.actors) * count))
+        actors, pages = np.divmod(pairs, count)
+        late = self.read_at[:, pages] > clocks[actors].T
+        late[actors, np.arange(len(actors))] = False
+        return not late.any()
+
+    def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:
+        """Whether nothing is under way in what an actor writes, and what others did there is in its past."""
+        if touch.pages is None or touch.lanes is not None:
+            return False
+        pages, actor = touch.pages.numbers, touch.actors
+        writer = self.writer[pages]
+        if writer.min() < _NOBODY or self.busy[pages].any() or self.readers[pages].any():
+            return False
+        past = clocks[actor].copy()
+        past[actor] = np.iinfo(np.int32).max
+        # What nobody has written has the time 0, which is in the past of all.
+        return bool((past[writer] >= self.at[pages]).all() and (self.read_at[:, pages].max(axis=1) <= past).all())

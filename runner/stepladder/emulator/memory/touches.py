@@ -1,0 +1,173 @@
+"""Touches: which granules of memory an access is of, and by whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepladder.emulator.memory.memory import Allocation
+
+SEVERAL = -1  # lanes, or one that does what others would do as well
+PAGE_BYTES = 1024  # of shared memory (`pages`)
+
+
+class PagesTouched:
+    """The pages that a touch is of, each once, and whether it is of all of their granules."""
+
+    __slots__ = ("numbers", "whole")
+
+    def __init__(self, places: np.ndarray, per: int) -> None:
+        numbers, counts = np.unique(places // per, return_counts=True)
+        self.whole = bool((counts == per).all())
+        first, last = int(numbers[0]), int(numbers[-1]) + 1
+        self.numbers: np.ndarray | slice = slice(first, last) if last - first == len(numbers) else numbers
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Granules, or elements, of a row-major matrix: `count` rows of `width`, each `pitch` behind the one before it."""
+
+    first: int
+    pitch: int
+    count: int
+    width: int
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """Returns a view (count, width) of what an array has for each granule."""
+        skipped, begin = divmod(self.first, self.pitch)
+        if begin + self.width <= self.pitch:
+            # All rows of the matrix but what its last one lacks: such a view takes less than one with strides.
+            rows = array[: len(array) // self.pitch * self.pitch].reshape(-1, self.pitch)
+            if skipped + self.count <= len(rows):
+                return rows[skipped : skipped + self.count, begin : begin + self.width]
+        return np.lib.stride_tricks.as_strided(
+            array[self.first :],
+            (self.count, self.width),
+            (self.pitch * array.itemsize, array.itemsize),
+        )
+
+    def is_within(self, size: int) -> bool:
+        """Whether all of it is in an array of `size` elements, each once."""
+        end = self.first + (self.count - 1) * self.pitch + self.width
+        return self.first >= 0 and self.pitch >= self.width and end <= size
+
+    def in_granules(self, item: int, granule: int) -> Rows | None:
+        """Returns rows of elements of `item` bytes as rows of granules; None where these are not whole."""
+        sizes = self.first * item, self.pitch * item, self.width * item
+        if any(size % granule for size in sizes):
+            return None
+        return Rows(sizes[0] // granule, sizes[1] // granule, self.count, sizes[2] // granule)
+
+    def places(self) -> np.ndarray:
+        """Returns the granules."""
+        rows = self.first + self.pitch * np.arange(self.count)
+        return (rows[:, None] + np.arange(self.width)).reshape(-1)
+
+
+class Granules:
+    """Granules of which each is there once.
+
+    Attributes:
+        places: int array (granules,), in any order.
+        index: the same as an index of the shadow's arrays: a slice where they are neighbours, which makes a view of
+            what would be a copy.
+    """
+
+    __slots__ = ("_pages", "index", "places")
+
+    def __init__(self, places: np.ndarray) -> None:
+        self.places = places
+        self.index: np.ndarray | slice = places
+        first, last = int(places.min()), int(places.max())
+        if last - first + 1 == places.size:
+            self.places = np.arange(first, last + 1)
+            self.index = slice(first, last + 1)
+        self._pages: PagesTouched | None = None
+
+    def pages(self, per: int) -> PagesTouched:
+        """Returns their pages, of `per` granules each."""
+        if self._pages is None:
+            self._pages = PagesTouched(self.places, per)
+        return self._pages
+
+
+class Touch:
+    """What an access touches: pairs of an actor and a granule.
+
+    Attributes:
+        memory: the allocation.
+        actors: int array (pairs,), or the one actor of all pairs.
+        index: the granules as an index of the shadow's arrays: an int array (pairs,), or a slice or rows, which make
+            a view of what would be a copy.
+        lanes: int array (pairs,), the lane of each pair or `SEVERAL`; None where that is not known.
+        pages: of shared memory, where one actor touches each granule once; else None.
+    """
+
+    __slots__ = ("_places", "actors", "index", "lanes", "memory", "pages")
+
+    def __init__(
+        self,
+        memory: Allocation,
+        actors: np.ndarray | int,
+        index: np.ndarray | slice | Rows,
+        *,
+        places: np.ndarray | None = None,
+        lanes: np.ndarray | None = None,
+        pages: PagesTouched | None = None,
+    ) -> None:
+        self.memory = memory
+        self.actors = actors
+        self.index = index
+        self.lanes = lanes
+        self.pages = pages
+        self._places = index if isinstance(index, np.ndarray) else places
+
+    @property
+    def places(self) -> np.ndarray:
+        """The granules, an int array (pairs,)."""
+        if self._places is None:
+            assert isinstance(self.index, Rows)
+            self._places = self.index.places()
+        return self._places
+
+    @property
+    def shared_index(self) -> np.ndarray | slice:
+        """The index of a touch of shared memory."""
+        assert not isinstance(self.index, Rows), "rows are of global memory"
+        return self.index
+
+    @classmethod
+    def by(
+        cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray, lanes: np.ndarray | None = None
+    ) -> Touch:
+        """Returns a touch of granules in any order; a granule may stand there more than once."""
+        return cls(memory, actors, places, lanes=lanes)
+
+    @classmethod
+    def once(cls, memory: Allocation, actor: int, granules: Granules, granule: int) -> Touch:
+        """Returns one actor's touch of granules of so many bytes."""
+        pages = granules.pages(PAGE_BYTES // granule) if memory.space == "shared" else None
+        return cls(memory, actor, granules.index, places=granules.places, pages=pages)
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """Returns what an array of the shadow has for each pair."""
+        return self.index.of(array).reshape(-1) if isinstance(self.index, Rows) else array[self.index]
+
+    def put(self, array: np.ndarray, value: np.ndarray | int) -> None:
+        """Gives an array of the shadow a value, or one for each pair."""
+        if isinstance(self.index, Rows):
+            self.index.of(array)[...] = value
+        else:
+            array[self.index] = value
+
+    def where(self, mask: np.ndarray) -> Touch:
+        """Returns the pairs of a bool array (pairs,)."""
+        actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
+        return Touch.by(self.memory, actors, self.places[mask], None if self.lanes is None else self.lanes[mask])
+
+    def actor(self, pair: int) -> int:
+        """Returns the actor of a pair."""
+        return self.actors if isinstance(self.actors, int) else int(self.actors[pair])

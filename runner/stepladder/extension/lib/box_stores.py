@@ -1,0 +1,354 @@
+"""Stores of accumulators to C through boxes in shared memory, by TMA."""
+
+from collections.abc import Callable
+
+from stepladder.extension.lib import epilogue, memory, threads, tma
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
+from stepladder.extension.lib.control_flow import body_of, create_if
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.elementwise import Position
+from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.threads import WARP, WARPGROUP
+from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
+from stepladder.mlir.traverse import defining_op
+
+_UNIT = 16  # bytes that the swizzle permutes as one
+_WAVEFRONT = 128  # bytes, one in each bank
+_FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
+
+
+class BoxStore:
+    """The stores of one epilogue.
+
+    Attributes:
+        height, width: of a box, in elements; its rows have the bytes of `swizzle`.
+        boxes: that a warpgroup writes, one after the other.
+        parts: boxes of TMA that one of these consists of, one above the other in the buffer.
+
+    Args:
+        found: the epilogue.
+        launch: the `gpu.launch`.
+        stages: buffers of each warpgroup.
+        warpgroups: that store.
+        result: which result of the elementwise op is stored; 0 is C.
+    """
+
+    def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, result: int = 0) -> None:
+        self.found = found
+        self.result = result
+        self.c_tile = found.c_tile if found.elementwise is None else found.elementwise.outputs[result]
+        self.c_type = ir.MemRefType(self.c_tile.type).element_type
+        self.rows, self.columns = found.shape
+        self.stages = stages
+        self.bytes = types.byte_width(self.c_type)
+        self.swizzle = self._swizzle()
+        self.width = self.swizzle // self.bytes
+        self.height, self.boxes, self.parts = self._divide()
+        if self.height > tma.BOX_LIMIT:
+            raise Refusal(
+                found.consumer, f"a warpgroup's {self.height} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
+            )
+        with ir.InsertionPoint(found.consumer), found.consumer.location:
+            self.origin = tma.global_tile(found.consumer, self._tile())
+        tma.check_buffer(found.consumer, self.origin.buffer, "C" if result == 0 else "a result")
+        type_ = types.tensor_map(self.height, self.width, self.c_type, self.swizzle, rank=self.origin.rank)
+        with ir.InsertionPoint(launch), launch.location:
+            self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.height, self.width)
+        with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
+            shape = [warpgroups, stages, self.parts * self.height, self.width]
+            space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
+            self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, self.c_type, memory_space=space), [], [])
+            defining_op(self.buffers).attributes["operand_c"] = ir.UnitAttr.get()
+
+    def _swizzle(self) -> int:
+        """Returns the bytes of a row of a box."""
+        swizzle = tma.row_swizzle(self.columns * self.bytes)
+        if swizzle is None:
+            raise Refusal(
+                self.found.consumer,
+                f"rows of the tile of C are {self.columns} x {self.c_type}, and TMA stores "
+                f"multiples of {min(tma.SWIZZLES) // self.bytes}",
+            )
+        return swizzle
+
+    def _divide(self) -> tuple[int, int, int]:
+        """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
+        return self.rows, self.columns // self.width, 1
+
+    def _tile(self) -> ir.Value:
+        """Returns the view of C that the block writes."""
+        return self.c_tile
+
+    def create(self, in_flight: "Callable[[BoxStore, int], int]") -> None:
+        """Creates the stores of all boxes, at the current insertion point.
+
+        Args:
+            in_flight: tells how many stores were issued after the previous one from the buffer that a box uses.
+        """
+        i32 = ir.IntegerType.get_signless(32)
+        fragment = self.found.fragment()
+        warpgroup = threads.warpgroup_id()
+        is_leader = equal(threads.thread_in_warpgroup(), index(0))
+        barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(_FIRST_BARRIER, 32))
+        thread_count = integer(WARPGROUP, 32)
+        begin = self._begin()
+        coordinates = self._coordinates()
+        for number in range(self.boxes):
+            box = self._box(warpgroup, number, 2)
+            with create_if(is_leader):  # TMA has read what the buffer held before
+                nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
+            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            self._write(fragment, box, number, coordinates)
+            nvvm.fence_proxy(
+                ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
+                space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
+            )
+            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            places = self._places(begin, number)
+            with create_if(is_leader):
+                for part, (column, row) in enumerate(places):
+                    self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
+                nvvm.cp_async_bulk_commit_group()
+
+    def _begin(self) -> ir.Value:
+        """Returns the row of C at which the warpgroup's rows of the tile begin."""
+        return arith.addi(self.origin.row, self.found.first_row())
+
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns column and row of C at which each part of box `number` begins."""
+        column = self.origin.column
+        if number:
+            column = arith.addi(column, index(number * self.width))
+        return [(column, begin)]
+
+    def _issue(
+        self, box: ir.Value | None, warpgroup: ir.Value, number: int, part: int, column: ir.Value, row: ir.Value
+    ) -> None:
+        """Creates the TMA store of a part of box `number`, or the TMA reduction that adds it to C; `box` is a view of
+        the part, None where there is none yet."""
+        coordinates = self.origin.coordinates(column, row)
+        if self.found.accumulates:
+            reduce_add(self._box(warpgroup, number, 2, part) if box is None else box, self.descriptor, coordinates)
+            return
+        if box is None or self.origin.rank > 2:
+            box = self._box(warpgroup, number, self.origin.rank, part)
+        nvgpu.tma_async_store(box, self.descriptor, coordinates)
+
+    def _box(self, warpgroup: ir.Value, number: int, rank: int, part: int | None = None) -> ir.Value:
+        """Returns the buffer of store `number`, or a part of it, as a view of a rank, whose outer dimensions are 1."""
+        height = self.height * (self.parts if part is None else 1)
+        offsets = [warpgroup, number % self.stages, self.height * (part or 0), 0]
+        return memory.subview(self.buffers, offsets, [1, 1, height, self.width], drop=4 - rank)
+
+    def create_final_wait(self) -> None:
+        """Creates the wait for the last stores, at the current insertion point."""
+        with create_if(equal(threads.thread_in_warpgroup(), index(0))):
+            nvvm.cp_async_bulk_wait_group(0, read=True)
+
+    def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns the row and the column of a box that a thread accesses.
+
+        The list has an entry for each matrix of 32-bit elements, or each two matrices of 16-bit elements. The rows of
+        other matrices differ by multiples of 8, which are not included.
+        """
+        thread = threads.thread_id()
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
+        if self.bytes == 4:
+            row = epilogue.thread_row()
+            permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
+            unit = apply(lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, 4), 2), lane)
+            within = apply(lambda x: ir.AffineExpr.get_mod(x, 2) * 2, lane)
+        else:
+            # Lane l provides the address of row l mod 8 of matrix l / 8: the upper and lower left, then the right ones.
+            warp_row = apply(
+                lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), WARP) * 16, thread
+            )
+            in_matrices = apply(lambda x: ir.AffineExpr.get_mod(x, 16), lane)
+            row = arith.addi(warp_row, in_matrices)
+            permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_mod(x, MATRIX), lane))
+            unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, 16), lane)
+            within = index(0)
+        coordinates: list[tuple[ir.Value, ir.Value]] = []
+        for pair in range(self.swizzle // (2 * _UNIT)):
+            swizzled = arith.xori(arith.addi(unit, index(2 * pair)), permutation)
+            coordinates.append((row, arith.addi(times(swizzled, _UNIT // self.bytes), within)))
+        return coordinates
+
+    def _permutation(self, row: ir.Value) -> ir.Value:
+        """Returns what the swizzle XORs the units of a row with: the same for rows in one wavefront."""
+        rows, units = _WAVEFRONT // self.swizzle, self.swizzle // _UNIT
+        return apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
+
+    def _write(
+        self,
+        fragment: AccumulatorFragment,
+        box: ir.Value,
+        number: int,
+        coordinates: list[tuple[ir.Value, ir.Value]],
+    ) -> None:
+        """Writes the elements of box `number` to its buffer."""
+        matrices = self.width // MATRIX
+        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found, self.result)
+        for block in range(self.rows // MMA_ROWS):
+            for position, (row, column) in enumerate(coordinates):
+                if self.bytes == 4:
+                    for half in (0, 1):
+                        pair = source.pair(block, number * matrices + position, half)
+                        own = arith.addi(row, index(MMA_ROWS * block + MATRIX * half))
+                        memory.store_vector(pair, box, own, column)
+                else:
+                    first = number * matrices + 2 * position
+                    pairs = [source.pair(block, first + side, half) for side in (0, 1) for half in (0, 1)]
+                    own = arith.addi(row, index(MMA_ROWS * block))
+                    store_matrices(box, own, column, pairs)
+
+
+class TransposedBoxStore(BoxStore):
+    """The stores of one epilogue to a transposed C: rows of C are columns of the tile.
+
+    A box has as many rows as the tile has columns, and 128 bytes of each. The 64 rows of the tile that an instruction
+    computes are a box of 16-bit elements, and two of 32-bit elements, of which each warp writes a part of one.
+    """
+
+    def _swizzle(self) -> int:
+        """Returns the bytes of a row of a box."""
+        if self.found.elementwise is not None:
+            raise Refusal(self.found.consumer, "an elementwise op on the product of a transposed C")
+        if self.bytes not in (2, 4):
+            raise Refusal(self.found.consumer, f"a transposed C of {self.c_type}: elements of 16 or 32 bits are stored")
+        return max(tma.SWIZZLES)
+
+    def _divide(self) -> tuple[int, int, int]:
+        """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
+        return self.columns, self.rows // MMA_ROWS, MMA_ROWS // self.width
+
+    def _tile(self) -> ir.Value:
+        """Returns the view of C that the block writes."""
+        tile = memory.source_of_transpose(self.c_tile)
+        assert tile is not None
+        return tile
+
+    def _begin(self) -> ir.Value:
+        """Returns the column of C at which the warpgroup's rows of the tile begin."""
+        return arith.addi(self.origin.column, self.found.first_row())
+
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns column and row of C at which each part of box `number` begins."""
+        distances = [MMA_ROWS * number + self.width * part for part in range(self.parts)]
+        columns = [arith.addi(begin, index(distance)) if distance else begin for distance in distances]
+        return [(column, self.origin.row) for column in columns]
+
+    def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns the row and the column of a buffer that a thread accesses, in the first matrices.
+
+        The list has an entry for each element of a pair of 32 bits, of the upper and of the lower half, or one for the
+        row of a matrix of 16-bit elements whose address the lane provides. Other matrices are 8 rows further each.
+        """
+        thread = threads.thread_id()
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
+        # 16 rows of the tile, which are 16 columns of a box, belong to a warp.
+        first = apply(
+            lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), WARP) * 2 * MATRIX, thread
+        )
+        part = apply(lambda x: ir.AffineExpr.get_floor_div(x, self.width) * self.height, first)
+        first_unit = apply(
+            lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, self.width) * self.bytes, _UNIT), first
+        )
+        if self.bytes == 2:
+            # Lane l provides the address of row l mod 8 of matrix l / 8: the upper and lower left, then the right ones.
+            in_matrix = apply(lambda x: ir.AffineExpr.get_mod(x, MATRIX), lane)
+            side = apply(lambda x: ir.AffineExpr.get_floor_div(x, 2 * MATRIX) * MATRIX, lane)
+            half = apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, MATRIX), 2), lane)
+            unit = arith.xori(arith.addi(first_unit, half), in_matrix)
+            row = arith.addi(part, arith.addi(side, in_matrix))
+            return [(row, times(unit, _UNIT // self.bytes))]
+        coordinates: list[tuple[ir.Value, ir.Value]] = []
+        column = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)  # of C, a row of the matrix
+        within = apply(lambda x: ir.AffineExpr.get_mod(x, _UNIT // 4), column)
+        own_unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, _UNIT // 4), column)
+        for half in (0, 1):
+            for side in range(PAIR):
+                in_matrix = apply(lambda x, e=side: ir.AffineExpr.get_mod(x, 4) * PAIR + e, lane)
+                unit = arith.addi(first_unit, own_unit)
+                unit = arith.xori(arith.addi(unit, index(2 * half)) if half else unit, in_matrix)
+                coordinates.append((arith.addi(part, in_matrix), arith.addi(times(unit, _UNIT // 4), within)))
+        return coordinates
+
+    def _write(
+        self,
+        fragment: AccumulatorFragment,
+        box: ir.Value,
+        number: int,
+        coordinates: list[tuple[ir.Value, ir.Value]],
+    ) -> None:
+        """Writes 64 rows of the tile to the buffer of box `number`, transposed."""
+        matrices = self.columns // MATRIX
+        if self.bytes == 2:
+            ((row, column),) = coordinates
+            for first in range(0, matrices, 2):
+                sides = range(first, min(first + 2, matrices))
+                pairs = [fragment.pair(number, matrix, half) for matrix in sides for half in (0, 1)]
+                store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
+            return
+        for matrix in range(matrices):
+            for half in (0, 1):
+                pair = fragment.pair(number, matrix, half)
+                for side in range(PAIR):
+                    row, column = coordinates[PAIR * half + side]
+                    element = memory.extract(pair, [side], self.c_type)
+                    own = arith.addi(row, index(MATRIX * matrix))
+                    ir.Operation.create("memref.store", operands=[element, box, own, column])
+
+
+class _Computed:
+    """A fragment of what an elementwise op makes of the accumulator, for the box that is being written.
+
+    Args:
+        fragment: of the accumulator.
+        found: the epilogue, with an elementwise op.
+        result: which of its results.
+    """
+
+    def __init__(self, fragment: AccumulatorFragment, found: Epilogue, result: int) -> None:
+        self.fragment, self.found, self.result = fragment, found, result
+        whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+        self.extents = epilogue.extents_of(found.c_tile, whole)
+        self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
+        self.first_column = epilogue.thread_column()
+
+    def pair(self, block: int, matrix: int, half: int) -> ir.Value:
+        """Returns two adjacent elements of a row, as a vector of C's type."""
+        assert self.found.elementwise is not None
+        row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
+        column = arith.addi(self.first_column, index(MATRIX * matrix))
+        position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
+        pair = self.fragment.pair(block, matrix, half)
+        return self.found.elementwise.compute(pair, position, [self.result])[0]
+
+
+def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
+    """Returns `number`, or the last from which `width` elements are inside of an extent; None for one never left."""
+    return number if extent is None else arith.minui(number, arith.subi(extent, index(width)))
+
+
+def in_flight(stores: list[BoxStore]) -> Callable[[BoxStore, int], int]:
+    """Returns a function that tells how many stores were issued after the previous store from a box's buffer.
+
+    The boxes of all results are stored in turn, tile by tile. Each result uses its buffers in turn. Where the number of
+    its boxes is no multiple of that of its buffers, the last store of a tile and the first of the next may use the same
+    buffer.
+    """
+    order = [(store, number, number % store.stages) for store in stores for number in range(store.boxes)]
+
+    def count(store: BoxStore, number: int) -> int:
+        own = next(place for place, (other, box, _) in enumerate(order) if other is store and box == number)
+        for distance in range(1, len(order) + 1):
+            other, _, buffer = order[own - distance]  # of the tile before where it is negative
+            if other is store and buffer == number % store.stages:
+                return distance - 1
+        raise AssertionError("a box uses its own buffer a tile before")
+
+    return count

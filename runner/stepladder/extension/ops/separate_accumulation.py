@@ -1,0 +1,59 @@
+"""`tc.separate_accumulation`: makes the addition of C in C = AB + C an op of its own."""
+
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.payload.facts import MATMULS
+
+
+class SeparateAccumulation(Tc.Operation, name="separate_accumulation"):
+    """Makes a matmul that accumulates in C start from zeros, and adds C by a `linalg.generic` behind it.
+
+    A matmul that starts from a `linalg.fill`, or whose product an elementwise op takes, stays as it is.
+
+    Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
+    Refuses: a module without exactly one matmul.
+    """
+
+    target: Handle
+
+
+@transform_op(SeparateAccumulation)
+def separate_accumulation(payload: ir.Operation, op: SeparateAccumulation, rewriter: Rewriter) -> None:
+    """Rewrites the matmul below `payload`; see the op."""
+    matmuls = walk(payload, *MATMULS)
+    if len(matmuls) != 1:
+        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
+    (matmul,) = matmuls
+    product, start = matmul.results[0], matmul.operands[2]
+    begins = producer(start)
+    users = users_of(product)
+    if [user.name for user in users] != ["bufferization.materialize_in_destination"]:
+        return
+    if begins is not None and begins.name == "linalg.fill":
+        return
+    (store,) = users
+    rank = ir.RankedTensorType(product.type).rank
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    element = ir.RankedTensorType(product.type).element_type
+    with ir.InsertionPoint(matmul), matmul.location:
+        matmul.operands[2] = zeros_of(matmul)
+    with ir.InsertionPoint(store), matmul.location:
+        generic = ir.Operation.create(
+            "linalg.generic",
+            results=[product.type],
+            operands=[product, start],
+            attributes={
+                "indexing_maps": ir.ArrayAttr.get([identity] * 2),
+                "iterator_types": ir.ArrayAttr.get([parallel] * rank),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+            },
+            regions=1,
+        )
+        block = generic.regions[0].blocks.append(element, element, arg_locs=[matmul.location] * 2)
+        with ir.InsertionPoint(block):
+            add = arith.addi if isinstance(element, ir.IntegerType) else arith.addf
+            ir.Operation.create("linalg.yield", operands=[add(*block.arguments)])
+    store.operands[0] = generic.results[0]

@@ -1,0 +1,52 @@
+"""C^T = B^T A^T on the emulator: the epilogues and the reduction of splits that write a transposed C."""
+
+import pytest
+
+from combinations import sample
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.matmul import EmulatedExecutor
+from stepladder.payload import reference_export
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
+from stepladder.verify.check import check_exact
+
+KNOBS = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "stages": 2, "swap_operands": True}
+DIRECT = {**KNOBS, "epilogue": "registers"}
+SPLIT = {**DIRECT, "persistent_blocks": 0, "split_k": 2}
+HALF = {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16", "accumulate": False}
+
+# Edges in both directions; an odd number of matrices of eight columns; boxes that two warps share, of f32.
+CASES = [
+    ((40, 136, 64), HALF, {**KNOBS, "block_n": 24}),
+    ((40, 136, 64), {}, KNOBS),
+    ((24, 72, 64), {"accumulate": False}, {**KNOBS, "block_n": 24, "epilogue_stages": 1}),
+    ((33, 264, 64), HALF, {**KNOBS, "block_m": 128, "block_n": 16, "schedule": "pingpong"}),
+    ((33, 264, 64), {"b_layout": "column"}, {**KNOBS, "block_m": 128, "block_n": 40, "consumer_warpgroups": 2}),
+    ((72, 264, 64), HALF, {**KNOBS, "cluster_m": 2, "cluster_n": 2, "persistent_blocks": 4}),
+    ((33, 66, 64), HALF, DIRECT),
+    ((40, 136, 128), HALF, SPLIT),
+    ((33, 132, 128), {"b_layout": "column"}, {**SPLIT, "split_k": 4, "block_n": 24}),
+    ((33, 66, 128), HALF, {**SPLIT, "block_m": 128, "consumer_warpgroups": 2}),
+    ((33, 66, 128), {}, {**SPLIT, "split_k_workspace": "memory"}),
+]
+
+
+@pytest.mark.parametrize("shape, types, knobs", sample(CASES, 2))
+def test_transposed_c_is_right(shape, types, knobs) -> None:
+    text = matmul_text(*shape, **types)
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", knobs))
+        expected = reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles)
+        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last")), expected.roles)
+        report = check_exact(run.matmul.problem, expected, executor, 0)
+    assert report.passed, report.describe()
+    assert not executor.findings, executor.findings[0].render()
+
+
+def test_stream_k_is_refused() -> None:
+    text = matmul_text(40, 136, 64)
+    with mlir_context(), pytest.raises(StepladderError, match="with swap_operands, tile_scheduler must be data_par"):
+        run_pipeline(text, "payload.mlir", Request("wgmma", {**KNOBS, "tile_scheduler": "stream_k"}))

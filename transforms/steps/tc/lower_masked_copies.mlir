@@ -1,0 +1,28 @@
+// Lowers masked reads of A and B to loads under a condition, and writes of narrow vectors to stores.
+//
+// A read is masked by all of its elements or none, so that it is one load or none: ptxas predicates a branch around a
+// load. LLVM lowers a masked load of a vector to a branch for each element. Vectors of less than 16 bytes, in rows that
+// are no multiple of them, get the alignment that they have; `lower_transfers` assumes 16 bytes of others.
+//
+// Copies by `cp.async` have no masks at this point: the step changes only those that are known to copy nothing, which
+// `convert_to_cp_async` leaves.
+//
+// Before:
+//   %mask = vector.create_mask (%is_inside ? 4 : 0) : vector<4xi1>
+//   %0 = vector.transfer_read %A[%i, %k], 0, %mask : memref<100x36xf16>, vector<4xf16>
+//   vector.transfer_write %0, %shared_a[%r, %c] : vector<4xf16>, memref<...>
+// After:
+//   %0 = scf.if %is_inside { vector.load %A[%i, %k] {alignment = 8} } else { zeros }
+//   vector.store %0, %shared_a[%r, %c] {alignment = 8}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @lower_masked_copies(%module: !transform.any_op {transform.readonly}) {
+    "tc.lower_masked_copies"(%module) : (!transform.any_op) -> ()
+
+    %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%kernel) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
