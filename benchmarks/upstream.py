@@ -49,7 +49,7 @@ _OF_COMPILERS = {
 }
 # Findings that a test expects, because its program is meant to fail.
 _MEANT = {"assert.mlir": {"assertion"}}
-_RUNTIME_VERIFICATION = {"assertion", "out-of-bounds", "misaligned"}
+_RUNTIME_VERIFICATION = {"assertion", "assumption", "out-of-bounds", "misaligned"}
 
 
 @dataclass

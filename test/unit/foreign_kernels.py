@@ -36,4 +36,24 @@ def launch(body: str, *, threads: int = 64, arguments: str = "%Y: memref<64xi32>
     }}"""
 
 
+def launch_func(kernel: str, *, threads: int = 64, blocks: int = 1, clusters: int = 0, targets: str = "") -> str:
+    """Returns a module that launches the kernel @k of a `gpu.module`, whose body is given, on %Y of 64 i32."""
+    cluster = f"clusters in (%c{clusters}, %c1, %c1) " if clusters else ""
+    sizes = "\n".join(
+        f"        %c{size} = arith.constant {size} : index" for size in sorted({1, threads, blocks, clusters or 1})
+    )
+    return f"""
+    module attributes {{gpu.container_module}} {{
+      func.func @main(%Y: memref<64xi32>) {{
+{sizes}
+        gpu.launch_func @k::@k {cluster}blocks in (%c{blocks}, %c1, %c1) threads in (%c{threads}, %c1, %c1)
+            args(%Y : memref<64xi32>)
+        return
+      }}
+      gpu.module @k {targets} {{
+{kernel}
+      }}
+    }}"""
+
+
 INTS = np.zeros(64, np.int32)

@@ -189,7 +189,7 @@ def tma_load(bytes_: int, place: int, words: int, *, multicast: bool = False) ->
     the mbarrier's phase ended, a word.
 
     Args:
-        bytes_: that the mbarrier is told of.
+        bytes_: of the expect_tx.
         place: of the box in shared memory; the mbarrier stands behind the image.
         words: of the image.
         multicast: whether the first of two blocks in a cluster loads for both; each writes its own image.

@@ -27,11 +27,16 @@ from stepladder.emulator.memory.findings import Finding
 from stepladder.emulator.ptx.arguments import from_texts
 from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
+from stepladder.mlir import bindings
 from stepladder.pipeline.context import parse_payload
 from stepladder.runtime.errors import FAILED, StepladderError
 
 FOLDER = Path(__file__).resolve().parents[1] / "inputs" / "emulator" / "faults"
 MAX_STEPS = 20_000  # the longest program takes a tenth
+LOWERING = (
+    "builtin.module(gpu.module(convert-nvgpu-to-nvvm,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    "convert-vector-to-llvm,convert-gpu-to-nvvm{index-bitwidth=64},reconcile-unrealized-casts))"
+)
 NUMBERS, ENDLESS = "numbers", "endless"
 
 _HEAD = re.compile(r"// (launch|arguments): (.*)")
@@ -136,19 +141,25 @@ def _launch(sizes: dict[str, str]) -> Launch:
     return Launch(extents("grid"), extents("block"), extents("cluster"), int(sizes.get("dynamic", 0)))
 
 
-def bound(text: str, file: str, head: dict[str, str]) -> BoundKernel:
-    """Returns the kernel of a program with its arguments and its launch; that of a module needs its context."""
+def bound(text: str, file: str, head: dict[str, str], *, lowered: bool = False) -> BoundKernel:
+    """Returns the kernel of a program with its arguments and its launch; that of a module needs its context.
+
+    With `lowered` it is in the LLVM dialect, as MLIR lowers it.
+    """
     arguments = from_texts(_ARGUMENT.findall(head["arguments"]))
     launch = _launch(dict(item.split("=") for item in head["launch"].split()))
     if file.endswith(".ptx"):
         return Kernel(parse(text, file), None, file).bound(arguments, launch)
-    return ModuleKernel(parse_payload(text, file), None, file).bound(arguments, launch)
+    module = parse_payload(text, file)
+    if lowered:
+        bindings.passmanager.PassManager.parse(LOWERING).run(module.operation)
+    return ModuleKernel(module, None, file).bound(arguments, launch)
 
 
-def check(text: str, file: str) -> tuple[set[str], list[Finding]]:
+def check(text: str, file: str, *, lowered: bool = False) -> tuple[set[str], list[Finding]]:
     """Returns the kinds of findings of a run on integers, "numbers" where the result is wrong, and the findings."""
     head = {found[1]: found[2] for found in map(_HEAD.fullmatch, text.split("\n")[:6]) if found}
-    kernel = bound(text, file, head)
+    kernel = bound(text, file, head, lowered=lowered)
     generator = np.random.default_rng(7)
     inputs = []
     for argument, array in zip(kernel.arguments, kernel.random_inputs(7)):

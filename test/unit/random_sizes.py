@@ -74,7 +74,7 @@ def random_size(seed: int, most: int = 200) -> RandomSize:
         knobs["block_k"] = chosen.choice((32, 64) if bits == 16 else (64,) if bits == 8 else (16, 32))
         knobs["stages"] = chosen.choice((2, 3, 4))
         knobs["raster_group"] = chosen.choice((1, 2))
-        narrow = min(vectors) * bits < 32
+        narrow = min(vectors) * bits < (128 if bits == 8 else 32)
         if pipeline == "wmma":
             knobs["prefetch"] = "registers" if narrow else chosen.choice(("registers", "cp_async"))
         if operands == "f32":
@@ -101,6 +101,9 @@ def _is_accepted(knobs: dict, sizes: tuple[int, int, int], vectors: list[int], b
         return False
     threads = block_m // knobs["warp_m"] * (block_n // knobs["warp_n"]) * 32
     is_whole = not any(size % tile for size, tile in zip(sizes, (block_m, block_n, block_k)))
+    narrowest = 128 // bits  # a swizzled tile has rows of more than 16 bytes
+    if min(block_m, block_n, block_k) <= narrowest:
+        return False
     if is_whole or block_m * block_k % (threads * vectors[0]) or block_k * block_n % (threads * vectors[1]):
         return False
     steps = -(-sizes[2] // block_k)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foreign_kernels import INTS, launch, run, run_clean
+from foreign_kernels import INTS, launch, launch_func, run, run_clean
 
 # What is out of bounds.
 
@@ -75,15 +75,7 @@ def test_the_second_warpgroup_stores_behind_the_first() -> None:
 
 def test_threads_that_have_ended_count_as_arrived() -> None:
     outcome = run_clean(
-        """
-    module attributes {gpu.container_module} {
-      func.func @main(%Y: memref<64xi32>) {
-        %c1 = arith.constant 1 : index
-        %c64 = arith.constant 64 : index
-        gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%Y : memref<64xi32>)
-        return
-      }
-      gpu.module @k {
+        launch_func("""
         gpu.func @k(%Y: memref<64xi32>) workgroup(%s: memref<32xi32, #gpu.address_space<workgroup>>) kernel {
           %t = gpu.thread_id x
           %c32 = arith.constant 32 : index
@@ -100,9 +92,7 @@ def test_threads_that_have_ended_count_as_arrived() -> None:
           %w = memref.load %s[%r] : memref<32xi32, #gpu.address_space<workgroup>>
           memref.store %w, %Y[%t] : memref<64xi32>
           gpu.return
-        }
-      }
-    }""",
+        }"""),
         INTS,
     )
     assert list(outcome.arguments[0][:32]) == list(range(31, -1, -1))
@@ -110,17 +100,8 @@ def test_threads_that_have_ended_count_as_arrived() -> None:
 
 def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster() -> None:
     run_clean(
-        """
-    module attributes {gpu.container_module} {
-      func.func @main(%Y: memref<64xi32>) {
-        %c1 = arith.constant 1 : index
-        %c2 = arith.constant 2 : index
-        %c32 = arith.constant 32 : index
-        gpu.launch_func @k::@k clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c32, %c1, %c1)
-            args(%Y : memref<64xi32>)
-        return
-      }
-      gpu.module @k {
+        launch_func(
+            """
         llvm.mlir.global internal @m() {addr_space = 3 : i32, alignment = 8 : i64} : i64
         llvm.func @k(%Y: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
           %c0 = llvm.mlir.constant(0 : i32) : i32
@@ -149,9 +130,11 @@ def test_an_arrival_at_the_mbarrier_of_another_block_of_the_cluster() -> None:
           nvvm.cluster.arrive
           nvvm.cluster.wait
           llvm.return
-        }
-      }
-    }""",
+        }""",
+            threads=32,
+            blocks=2,
+            clusters=2,
+        ),
         INTS,
     )
 

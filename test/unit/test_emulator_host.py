@@ -221,3 +221,40 @@ def test_affine_loops_and_conditions() -> None:
         np.full(8, -1, np.int32),
     ).arguments
     assert list(y) == [0, -1, 2, -1, -1, 4, -1, 6]
+
+
+@pytest.mark.parametrize(
+    "kind, old, new, left",
+    [
+        ("addi", 5, -7, -2),
+        ("assign", 5, -7, -7),
+        ("maxs", 5, -7, 5),
+        ("maxu", 5, -7, -7),
+        ("mins", 5, -7, -7),
+        ("minu", 5, -7, 5),
+        ("muli", 5, -7, -35),
+        ("ori", 5, -8, -3),
+        ("andi", 5, -2, 4),
+        ("xori", 5, -1, -6),
+        ("addf", 5, -7, -2),
+        ("mulf", 5, -7, -35),
+        ("maximumf", 5, -7, 5),
+        ("minimumf", 5, -7, -7),
+        ("maxnumf", 5, -7, 5),
+        ("minnumf", 5, -7, -7),
+    ],
+)
+def test_every_atomic_update(kind, old, new, left) -> None:
+    """The numbers that stand for kinds differ between versions of MLIR."""
+    type_, value = ("f32", f"{new}.0") if kind.endswith("f") else ("i32", str(new))
+    outcome = run_clean(
+        f"""
+    func.func @main(%A: memref<1x{type_}>) {{
+      %c0 = arith.constant 0 : index
+      %v = arith.constant {value} : {type_}
+      %r = memref.atomic_rmw {kind} %v, %A[%c0] : ({type_}, memref<1x{type_}>) -> {type_}
+      return
+    }}""",
+        np.full(1, old, np.float32 if type_ == "f32" else np.int32),
+    )
+    assert outcome.arguments[0][0] == left

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foreign_kernels import INTS, launch, run, run_clean
+from foreign_kernels import INTS, launch, launch_func, run, run_clean
 from stepladder.runtime.errors import StepladderError
 
 
@@ -63,7 +63,6 @@ def test_an_asynchronous_launch_with_memory_of_its_own() -> None:
 
 
 FUNCTION = """
-  gpu.module @k {
     func.func @twice(%i: i32, %t: index) -> i32 {
       %c32 = arith.constant 32 : index
       %early = arith.cmpi ult, %t, %c32 : index
@@ -84,24 +83,11 @@ FUNCTION = """
       gpu.barrier
       memref.store %x, %Y[%t] : memref<64xi32>
       gpu.return
-    }
-  }"""
+    }"""
 
 
 def test_a_kernel_calls_a_function() -> None:
-    outcome = run_clean(
-        """
-    module attributes {gpu.container_module} {
-      func.func @main(%Y: memref<64xi32>) {
-        %c1 = arith.constant 1 : index
-        %c64 = arith.constant 64 : index
-        gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%Y : memref<64xi32>)
-        return
-      }"""
-        + FUNCTION
-        + "}",
-        INTS,
-    )
+    outcome = run_clean(launch_func(FUNCTION), INTS)
     assert list(outcome.arguments[0]) == [4 * t if t < 32 else -1 for t in range(64)]
 
 
@@ -135,3 +121,51 @@ def test_four_bit_integers() -> None:
         INTS,
     ).arguments[1:]
     assert list(y) == [((2 * t + 8) % 16) - 8 for t in range(64)]
+
+
+def test_a_launch_that_no_gpu_takes_does_not_run() -> None:
+    outcome = run(launch("gpu.terminator", threads=10**9), INTS)
+    (finding,) = outcome.findings
+    assert finding.kind == "launch" and "a block of 1000000000 threads, of which 1024 are possible" in finding.message
+    with pytest.raises(StepladderError, match=r"gpu\.launch cannot be executed: a block of 1000000000 x 1 x 1"):
+        run(launch("gpu.terminator", threads=10**9), INTS, sanitize=False)
+
+
+def test_a_launch_takes_the_cluster_of_its_kernel() -> None:
+    kernel = """
+        gpu.func @k(%Y: memref<64xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+          %b = gpu.block_id x
+          %c = gpu.cluster_id x
+          %v = arith.index_cast %c : index to i32
+          memref.store %v, %Y[%b] : memref<64xi32>
+          gpu.return
+        }"""
+    text = launch_func(kernel, threads=1, blocks=4, targets='[#nvvm.target<chip = "sm_90">]')
+    assert list(run_clean(text, INTS).arguments[0][:4]) == [0, 0, 1, 1]
+    (finding,) = run(text.replace("sm_90", "sm_80"), INTS).findings
+    assert "a cluster of 2 blocks, of which 1 are possible on sm_80" in finding.message
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        ("call @main(%Y) : (memref<64xi32>) -> ()", "calls are nested more than 100 deep, at @main"),
+        ("%n = arith.constant 1000000000000 : index\n%m = memref.alloc(%n) : memref<?xf32>", "needs 3.6 TiB of memory"),
+    ],
+)
+def test_what_ends_a_program_of_the_host(body, says) -> None:
+    with pytest.raises(StepladderError, match=says) as caught:
+        run(f"func.func @main(%Y: memref<64xi32>) {{\n{body}\nreturn\n}}", INTS)
+    assert caught.value.location.startswith("kernel.mlir:")
+
+
+def test_a_size_below_zero() -> None:
+    (finding,) = run(
+        """
+    func.func @main() {
+      %n = arith.constant -5 : index
+      %m = memref.alloc(%n) : memref<?xf32>
+      return
+    }"""
+    ).findings
+    assert finding.kind == "out-of-bounds" and "asks for a dimension of -5 elements" in finding.message

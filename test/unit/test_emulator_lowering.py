@@ -5,6 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
+from combinations import combinations
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.mlir import bindings
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -31,6 +32,7 @@ LEVELS = {
         + ",canonicalize,cse,reconcile-unrealized-casts",
     ),
 }
+FAULTS = (None, "race", "out-of-bounds", "uninitialized")
 _BINARY = ("addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minui")
 
 
@@ -111,11 +113,12 @@ class _Program:
         self.lines.append("}")
         return name
 
-    def text(self, *, barrier: bool) -> str:
-        """Returns the module."""
+    def text(self, fault: str | None) -> str:
+        """Returns the module, with a fault of `FAULTS` in it."""
         values = self.body(["%x", "%t32", "%two"], 2, 6)
-        self.lines.append(f"memref.store {values[-1]}, %s[%t] : {SHARED}")
-        if barrier:
+        if fault != "uninitialized":
+            self.lines.append(f"memref.store {values[-1]}, %s[%t] : {SHARED}")
+        if fault != "race":
             self.lines.append("gpu.barrier")
         exchanged = self.emit(f"memref.load %s[%other] : {SHARED}")
         values = self.body([*values, exchanged], 2, 4)
@@ -141,7 +144,8 @@ class _Program:
             %few = arith.andi %t32, %seven : i32
             %times = arith.index_cast %few : i32 to index
             %other = arith.subi %last, %t : index
-            %x = memref.load %X[%t] : memref<{THREADS}xi32>
+            %beyond = arith.addi %t, %c1 : index
+            %x = memref.load %X[{"%beyond" if fault == "out-of-bounds" else "%t"}] : memref<{THREADS}xi32>
             {body}
             memref.store {values[-1]}, %Y[%t] : memref<{THREADS}xi32>
             gpu.terminator
@@ -167,14 +171,13 @@ def outcome_of(text: str, level: str | None, seed: int) -> tuple[list[list[int]]
     return [list(array) for array in outcome.arguments], {finding.kind for finding in outcome.findings}
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("barrier", [True, False])
-def test_lowering_changes_neither_results_nor_findings(seed, barrier) -> None:
-    text = _Program(seed).text(barrier=barrier)
+@pytest.mark.parametrize("seed, fault", combinations(range(16), FAULTS))
+def test_lowering_changes_neither_results_nor_findings(seed, fault) -> None:
+    text = _Program(seed).text(fault)
     results, found = outcome_of(text, None, seed)
-    assert found == (set() if barrier else found | {"race"})
+    assert found == (set() if fault is None else {fault})
     for level in LEVELS:
         lowered, also_found = outcome_of(text, level, seed)
         assert also_found == found, level
-        if barrier:
+        if fault is None:
             assert lowered == results, level

@@ -61,14 +61,14 @@ def test_more_than_a_block_has(producer, consumer, attributes, says) -> None:
     assert kinds(outcome) == {"registers", "deadlock"}
     (finding,) = [finding for finding in outcome.findings if finding.kind == "registers"]
     assert finding.op == "nvvm.setmaxregister" and finding.location.startswith("kernel.mlir:")
-    assert "nobody gives back what it asks for" in finding.message and says in finding.message
+    assert "no setmaxnreg.dec releases the registers that it requests" in finding.message and says in finding.message
 
 
 @pytest.mark.parametrize(
     "ops, says",
     [
         ((GIVE.format(40), GIVE.format(64)), "keeps 64 registers a thread, and each has 40"),
-        ((GIVE.format(64), TAKE.format(40)), "asks for 40 registers a thread, and each has 64"),
+        ((GIVE.format(64), TAKE.format(40)), "requests 40 registers a thread, and each has 64"),
     ],
 )
 def test_the_other_way(ops, says) -> None:

@@ -94,6 +94,10 @@ OTHERS = [
     ("wgmma_single_stage", {key: TILES[key] for key in list(TILES)[:4]}, (72, 40, 72), {"stored": "f16"}),
     ("mma_sync", WARPS, (64, 32, 32), {"inputs": "bf16", "stored": "bf16", "columns": "ab"}),
     ("mma_sync", {**WARPS, "block_k": 16, "allow_tf32": True}, (32, 32, 64), {"inputs": "f32"}),
+    ("mma_sync", WARPS, (33, 31, 40), {"columns": "b"}),
+    ("mma_sync", WARPS, (40, 38, 33), {"stored": "f16"}),
+    ("wmma", WARPS, (33, 37, 40), {}),
+    ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}, (40, 36, 68), {"columns": "a", "stored": "f16"}),
     ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}, (64, 64, 96), {"stored": "f16"}),
     ("wmma", {**WARPS, "stages": 1}, (64, 64, 96), {}),
 ]

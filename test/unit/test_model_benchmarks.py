@@ -26,6 +26,37 @@ def test_problems_are_drawn_alike_and_half_of_each_kind_is_held_out() -> None:
     assert all(extent % 8 == 0 for problem in problems if problem.kind == "eights" for extent in problem.size)
 
 
+def test_problems_with_short_sides_are_none_of_the_others() -> None:
+    from draw import draw, draw_thin
+
+    problems = draw_thin(40)
+    assert problems == draw_thin(40) == draw_thin(100)[:40] and problems != draw_thin(40, seed=1)
+    assert not {problem.size for problem in problems} & {problem.size for problem in draw()}
+    assert all(min(problem.size[:2]) <= 800 or max(problem.size) <= 2560 for problem in problems)
+
+
+def test_forms_are_the_first_settings_of_either_orientation(tmp_path) -> None:
+    from draw import Drawn
+    from model_choice import EXCHANGED, FIRST, SWAPPED, TYPES, plan
+
+    jobs = plan(Drawn("thin", 72, 1000, 512, False), TYPES["bf16-bf16"], False, tmp_path, forms=True)
+    assert [job.place for job in jobs] == [*range(FIRST), *range(SWAPPED, SWAPPED + EXCHANGED)]
+    assert all(job.knobs["swap_operands"] is (job.place >= SWAPPED) for job in jobs)
+    assert "tma" in {job.knobs["epilogue"] for job in jobs if job.knobs["swap_operands"]}
+
+
+def test_a_search_keeps_the_best_that_it_began_with() -> None:
+    from evolution import evolve
+
+    def distance(point) -> float:
+        return float(np.abs(point - 0.5).sum())
+
+    least, most, start = np.zeros(3), np.ones(3), np.full(3, 0.5)
+    assert np.array_equal(evolve(distance, least, most, start, 1, 2), start)
+    wide, narrow = (evolve(distance, least, most, start + 0.1, 1, 20, width=width) for width in (0.25, 0.02))
+    assert max(distance(wide), distance(narrow)) < 0.3 and not np.array_equal(wide, narrow)
+
+
 def measured(name: str) -> list:
     from measured_kernels import RESULTS, kernels_of
 

@@ -13,7 +13,7 @@ from stepladder.mlir import bindings
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
-from stepladder.pipeline.codegen import spirv
+from stepladder.pipeline.codegen import machine_code, spirv
 from stepladder.pipeline.codegen.kernel import find_kernel
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
@@ -233,6 +233,32 @@ def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(na
     )[numbers.index(2)]
     right = b if b_shape == (k, n) else b.T
     np.testing.assert_array_equal(found.view(np.float32), a.astype(np.float32) @ right.astype(np.float32))
+
+
+def test_a_program_takes_the_steps_of_mma_sync() -> None:
+    """Its tile of C, 256 x 256, is divided among four blocks; the kernel becomes a cubin without spills."""
+    text = program("gemm", 256, 256, 64)
+    with mlir_context():
+        request = Request("xetile_mma_sync", start="stage_tiles_in_shared_memory", tuned=False)
+        module = run_pipeline(text.partition("func.func @golden")[0], "gemm.mlir", request).module
+        assert "nvvm.mma.sync" in str(module) and "nvvm.cp.async" in str(module)
+        emulation, golden = Emulation(module, "gemm"), Emulation(parse_payload(text, "gemm.mlir"), "golden")
+        random = np.random.default_rng(0)
+        inputs = [random.integers(-4, 5, array.shape).astype(array.dtype) for array in emulation.random_inputs(0)]
+        outcome = emulation.run(inputs, count=False)
+        kernel = find_kernel(module)
+        code = machine_code.generate(kernel)
+    assert not outcome.findings and not code.spill_stores
+    assert (kernel.grid, kernel.block) == ([2, 2, 1], [128, 1, 1])
+    np.testing.assert_array_equal(outcome.arguments[-1], golden.run(inputs, count=False).results[0])
+
+
+def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload() -> None:
+    settings, reports = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}, []
+    text = matmul.payload_of(Problem(128, 64, 96, "bf16", "bf16", "f32", "f32", False))
+    with mlir_context():
+        matmul.check_steps(text, "payload", Request("xetile_mma_sync", settings, tuned=False), reports.append)
+    assert all(report.passed for report in reports), [(report.step, report.notes()) for report in reports]
 
 
 def test_rows_that_no_2d_block_operation_accesses_are_a_finding() -> None:

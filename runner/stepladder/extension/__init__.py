@@ -65,6 +65,7 @@ from stepladder.extension.ops import (
     split_k,
     stream_k_tail,
     swap_operands,
+    tiles_to_shared_memory,
     tiles_to_xegpu,
     tma_store_epilogue,
     transpose_operands,

@@ -120,6 +120,12 @@ def indexing_maps_of(operation: ir.Operation) -> list[ir.Attribute]:
     return list(_native_linalg().get_indexing_maps(operation))
 
 
+def atomic_kinds() -> tuple[str, ...]:
+    """Returns the names of `arith::AtomicRMWKind`, such as "addf", in the order of their numbers."""
+    kinds = importlib.import_module(f"{PREFIX}.dialects._arith_enum_gen").AtomicRMWKind
+    return tuple(kind.name for kind in sorted(kinds, key=int))
+
+
 def _native_linalg() -> ModuleType:
     return importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg")
 

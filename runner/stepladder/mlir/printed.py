@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from stepladder.mlir import bindings
 from stepladder.mlir.bindings import ir
 
 _KEYWORD = re.compile(r"(\w+)>?$")
@@ -14,25 +15,8 @@ _CHIP = re.compile(r'chip = "(\w+)"')
 _INTEGER_SET = re.compile(r"affine_set<(.*?) : \((.*)\)>")
 _COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
 
-# Of `arith::AtomicRMWKind`, in the order of their numbers.
-ATOMIC_KINDS = (
-    "addf",
-    "addi",
-    "assign",
-    "maximumf",
-    "maxs",
-    "maxu",
-    "minimumf",
-    "mins",
-    "minu",
-    "mulf",
-    "muli",
-    "ori",
-    "andi",
-    "maxnumf",
-    "minnumf",
-    "xori",
-)
+# Of `arith::AtomicRMWKind`, in the order of their numbers, which differ between versions of MLIR.
+ATOMIC_KINDS = bindings.atomic_kinds()
 
 
 def keyword(attribute: ir.Attribute | str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.xetile.tile_type import read_tile
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
@@ -75,6 +76,20 @@ def problem_facts(problem: Problem) -> Facts:
     return facts
 
 
+def _tile_facts(module: ir.Module) -> Facts:
+    """Returns types and widths of the product of a XeTile program, or those of its first tile where it has none."""
+    facts: Facts = {}
+    types = [
+        [str(ir.ShapedType(value.type).element_type) for value in (*list(product.operands)[:2], product.results[0])]
+        for product in walk(module, "xetile.tile_mma")[:1]
+    ] or [[str(read_tile(init.results[0].type).element)] * 3 for init in walk(module, "xetile.init_tile")[:1]]
+    for names in types:
+        for role, name in zip("abc", names):
+            facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name), f"{role}_layout": "row"}
+        facts |= {"acc_type": facts["c_type"], "acc_bits": facts["c_bits"]}
+    return facts
+
+
 def type_facts(module: ir.Module) -> Facts:
     """Returns types, widths and layouts of the matmul in a dump, whole or tiled, as far as one is left, and whether it
     is a batch; and its sizes, as far as they are known (`is_sized`).
@@ -97,7 +112,7 @@ def type_facts(module: ir.Module) -> Facts:
         facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
-        return facts
+        return facts | _tile_facts(module)
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)

@@ -251,6 +251,9 @@ class Group:
                 f"the emulator cannot execute {op.name} in this form ({type(error).__name__}: {error})",
                 location=op.location,
             ) from error
+        except StepladderError as error:
+            error.location = error.location or op.location
+            raise
         except Left:
             done += 1
             if machine.stopped:

@@ -20,6 +20,7 @@ from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.memory import Allocation, Heap
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.hardware.counters import Counters
 
 # Times that threads that ask for the same number again and again may do so when nothing else can go on.
+_DEPTH = 100  # of calls on the host: each takes several of Python
 _SPINS = 1000
 
 
@@ -79,6 +81,8 @@ class Machine:
         self.counters = counters
         self.max_steps = max_steps
         self.steps = 0
+        self._depth = 0  # of calls on the host
+        self._begun = 0  # blocks
         self.progress = progress
         self.output: list[str] = []
         self.unfinished: list[Group] = []
@@ -112,13 +116,21 @@ class Machine:
             Stopped: the program ended itself, as `abort` does.
             StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
         """
+        if self._depth == _DEPTH:
+            raise StepladderError(
+                f"calls are nested more than {_DEPTH} deep, at @{function.name}: does it call itself endlessly?",
+                location=function.location,
+                status=FAILED,
+            )
         group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
             env[slot] = value
         group.start(function.code, env)
+        self._depth += 1
         with np.errstate(all="ignore"):
             group.run()
+        self._depth -= 1
         if not group.is_done:
             self._deadlock([group])
         if self.stopped:
@@ -181,6 +193,7 @@ class Machine:
             if is_dependent:
                 group.sanitizer.begin_before_launch()
             group.start(code, env_of(group))
+            self._count_block(code)
             return group
 
         for number in range(total):
@@ -203,6 +216,17 @@ class Machine:
         self.unfinished = active
         if not asynchronously or not active:
             self.finish_launches()
+
+    def _count_block(self, code: list[Instruction]) -> None:
+        """Holds the blocks that have begun against `max_steps` too: those of an empty kernel take time as well."""
+        self._begun += 1
+        if self._begun > self.max_steps:
+            raise StepladderError(
+                f"stopped when {self.max_steps} blocks had begun: is the grid too large?",
+                location=code[0].location if code else "",
+                status=FAILED,
+                notes=["--max-steps allows more"],
+            )
 
     def finish_launches(self) -> None:
         """Waits for all launches: blocks that cannot end are a deadlock. Later accesses are after all of them."""

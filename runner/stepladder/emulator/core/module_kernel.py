@@ -20,7 +20,7 @@ from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Function, Instruction, build
 from stepladder.emulator.dialects.gpu import asked_of, lay_out
 from stepladder.emulator.hardware import tma
-from stepladder.emulator.hardware.launch_limits import check_launch, cluster_of
+from stepladder.emulator.hardware.launch_limits import check_launch, cluster_of, divides
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.ptx.arguments import Argument
@@ -84,7 +84,7 @@ class ModuleKernel:
         """
         if launch.cluster == (1, 1, 1):
             launch = replace(launch, cluster=cluster_of(self.function.attributes) or launch.cluster)
-        if any(size % of for size, of in zip(launch.grid, launch.cluster)):
+        if not divides(launch.grid, launch.cluster):
             raise self.refused(
                 f"has a grid of {list(launch.grid)}, which clusters of {list(launch.cluster)} do not divide"
             )
@@ -178,11 +178,9 @@ class BoundModuleKernel(BoundKernel):
         function, launch = self.kernel.function, self.launch
         window, layout = lay_out(function.code, launch.dynamic)
         op = Instruction("launch", _nothing, location=function.location)
-        if machine.sanitize:
-            asked = asked_of(
-                function.code, launch.grid, launch.block, launch.cluster, launch.dynamic, function.attributes
-            )
-            check_launch(machine.findings, op, asked, function.attributes, function.chips)
+        asked = asked_of(function.code, launch.grid, launch.block, launch.cluster, launch.dynamic, function.attributes)
+        findings = machine.findings if machine.sanitize else None
+        is_possible = check_launch(findings, op, asked, function.attributes, function.chips)
         allocations: list[Allocation | None] = []
         given: list = []
         for number, (argument, array, count) in enumerate(zip(self.arguments, inputs, self.counts)):
@@ -196,7 +194,8 @@ class BoundModuleKernel(BoundKernel):
                 env[slot] = value
             return env
 
-        machine.launch(function.code, env_of, launch.grid, launch.block, launch.cluster, window, layout)
+        if is_possible:
+            machine.launch(function.code, env_of, launch.grid, launch.block, launch.cluster, window, layout)
         return allocations
 
     def _passed(

@@ -114,8 +114,8 @@ def _touched(allocation: Allocation) -> Touched | None:
     if not isinstance(shadow, GlobalShadow):
         return None
     return Touched(
-        np.packbits(shadow.write.group >= 0),
-        np.packbits(shadow.read.group >= 0),
+        np.packbits(shadow.write.owner > 0),
+        np.packbits(shadow.read.owner > 0),
         allocation.written,
         len(shadow.atomically),
     )
@@ -163,20 +163,22 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
                 if not piece:
                     selector.unregister(key.fd)
                     running.remove(key.fd)
+                    if not found[key.fd]:
+                        raise _Shared
             if machine.progress is not None:
                 machine.progress(int(ended.sum()) + 1, total)
-    except BaseException:
+    except BaseException as error:
         for child in children.values():
             os.kill(child, signal.SIGKILL)
-        raise
+        if not isinstance(error, _Shared):
+            raise
     finally:
+        statuses = []
         for reading, child in children.items():
             os.close(reading)
-            os.waitpid(child, 0)
+            statuses.append(os.waitpid(child, 0)[1])
         selector.close()
-    if not all(found.values()):
-        return None
-    return [pickle.loads(text) for text in found.values()]
+    return None if any(statuses) else [pickle.loads(text) for text in found.values()]
 
 
 def _child(

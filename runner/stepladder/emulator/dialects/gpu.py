@@ -17,7 +17,7 @@ from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.func import define
 from stepladder.emulator.dialects.memref import alloc
 from stepladder.emulator.hardware import registers, synchronization
-from stepladder.emulator.hardware.launch_limits import Asked, check_launch, cluster_of, divides
+from stepladder.emulator.hardware.launch_limits import Asked, check_launch, cluster_of
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
@@ -234,14 +234,10 @@ def _start(
     machine = fiber.group.machine
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
-    if machine.sanitize:
-        asked = asked_of(code, grid, block, cluster, dynamic, attributes)
-        check_launch(machine.findings, op, asked, attributes, chips)
-        if not divides(grid, cluster):
-            return
+    asked = asked_of(code, grid, block, cluster, dynamic, attributes)
+    if not check_launch(machine.findings if machine.sanitize else None, op, asked, attributes, chips):
+        return
     layout |= registers.of_kernel(math.prod(block), attributes)
-    if not divides(grid, cluster):
-        raise Unsupported(op, f"of {grid} blocks, which clusters of {cluster} do not divide")
     machine.launch(
         code,
         env_of,

@@ -256,6 +256,10 @@ def _length(fiber: Fiber, op: Instruction, length: Value) -> int:
 def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length: Value) -> None:
     """Copies bytes."""
     shape = (_length(fiber, op, length[0] if length else op.attributes["len"]),)
+    apart = np.abs(np.atleast_1d(target - source))
+    overlaps = (apart > 0) & (apart < shape[0])
+    if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[fiber.lanes]).any():
+        fiber.group.sanitizer.report("assumption", "the bytes that it reads overlap those that it writes", op)
     data = pointers.read(fiber, op, source, _BYTE, shape, shared=pointers.is_shared(op.operand_types[1]))
     pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
 

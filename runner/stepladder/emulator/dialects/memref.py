@@ -37,6 +37,9 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     type_ = op.result_types[0]
     group = fiber.group
     shape = _sizes(type_, sizes)
+    if min(shape, default=0) < 0:
+        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {min(shape)} elements", op)
+        shape = [max(0, extent) for extent in shape]
     size = (type_.extent if type_.is_static else math.prod(shape)) * type_.element.bytes
     start = 0
     if not group.is_host and type_.space == "shared":
@@ -265,7 +268,7 @@ def assume_alignment(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     return view
 
 
-@executes("memref.cast", "memref.memory_space_cast", "memref.distinct_objects")
+@executes("memref.cast", "memref.memory_space_cast")
 def cast(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
     """The same view under another type."""
     return view

@@ -87,7 +87,7 @@ def griddepcontrol(fiber: Fiber, op: Instruction) -> None:
 
 @executes("nvvm.setmaxregister")
 def setmaxregister(fiber: Fiber, op: Instruction) -> None:
-    """Lets warpgroups give registers back, or take them: that waits until there are enough."""
+    """Sets the registers of a warpgroup's threads: an increase blocks until enough registers are released."""
     registers.change(fiber, op, op.attributes["regCount"], grows=keyword(op.attributes["action"]) == "increase")
 
 
@@ -99,7 +99,7 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
     """Starts a copy of bytes from global to shared memory; bytes beyond `size` are zeros."""
     count = op.attributes["size"]
     if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
-        fiber.group.sanitizer.report("out-of-bounds", f"is told to read more than the {count} bytes that it writes", op)
+        fiber.group.sanitizer.report("out-of-bounds", f"reads more than the {count} bytes that it writes", op)
     valid = np.broadcast_to(
         np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count), (fiber.count, count)
     )

@@ -62,6 +62,18 @@ def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
     return [next(rest) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
 
 
+def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]) -> list:
+    """Returns positions in a vector; those of active lanes that lie outside become a finding."""
+    for axis, (position, size) in enumerate(zip(positions, shape)):
+        own = position[fiber.lanes] if isinstance(position, np.ndarray) else np.asarray([position])
+        wrong = (own < 0) | (own >= size)
+        if wrong.any():
+            place = int(own[wrong.argmax()])
+            fiber.group.sanitizer.report("out-of-bounds", f"position {place} of {size} in dimension {axis}", op)
+    # Lanes that are not active may ask for anything.
+    return [np.clip(position, 0, size - 1) for position, size in zip(positions, shape)]
+
+
 @executes("vector.extract")
 def extract(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Value:
     """An element, or a vector of them."""
@@ -70,10 +82,10 @@ def extract(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Val
     if _POISON in op.attributes["static_position"]:
         return plain(poison_of(op.result_types[0].element, op.result_types[0].shape))
     front = len(leading(value, rank))
+    if dynamic:
+        positions = _inside(fiber, op, positions, op.operand_types[0].shape)
     if not any(isinstance(position, np.ndarray) for position in positions):
         return plain(np.asarray(value)[(slice(None),) * front + tuple(positions)])
-    # Lanes that are not active may ask for anything.
-    positions = [np.clip(position, 0, size - 1) for position, size in zip(positions, op.operand_types[0].shape)]
     return value[((np.arange(fiber.count),) if front else ()) + tuple(positions)]
 
 
@@ -84,6 +96,8 @@ def insert(fiber: Fiber, op: Instruction, part: Value, value: Value, *dynamic: V
     positions = _positions(op, dynamic)
     if _POISON in op.attributes["static_position"]:
         return poison_of(op.result_types[0].element, op.result_types[0].shape)
+    if dynamic:
+        positions = _inside(fiber, op, positions, op.operand_types[1].shape)
     if (
         is_uniform(part, part_rank)
         and is_uniform(value, rank)
@@ -93,7 +107,6 @@ def insert(fiber: Fiber, op: Instruction, part: Value, value: Value, *dynamic: V
         result[tuple(positions)] = part
         return plain(result)
     result = np.array(lanes(value, fiber.count, rank))
-    positions = [np.clip(position, 0, size - 1) for position, size in zip(positions, op.operand_types[1].shape)]
     result[(np.arange(fiber.count), *positions)] = part
     return result
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory.findings import Findings
+from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.targets import BLOCK, GRID, REGISTER_FILE, REGISTER_UNIT, TARGETS, THREADS, Target
 
 KIND = "launch"
@@ -136,20 +137,36 @@ def broken_promises(asked: Asked, attributes: Mapping[str, object]) -> list[str]
 
 
 def check_launch(
-    findings: Findings, op: Instruction, asked: Asked, attributes: Mapping[str, object], chips: Sequence[str] = ()
-) -> None:
-    """Adds findings about a launch that the targets do not take, or that the kernel is not compiled for.
+    findings: Findings | None,
+    op: Instruction,
+    asked: Asked,
+    attributes: Mapping[str, object],
+    chips: Sequence[str] = (),
+) -> bool:
+    """Checks a launch against what the targets take, and what the kernel is compiled for.
 
     Args:
-        findings: of the run.
+        findings: of the run, None where nobody looks for them.
         op: the launch.
         asked: what it asks for.
         attributes: of the kernel, by name.
         chips: targets that the kernel's module names.
+
+    Returns:
+        Whether a target takes the launch; where none does, the kernel does not run.
+
+    Raises:
+        StepladderError: none takes it, and there are no findings.
     """
-    found = [*problems(asked, target_of(chips)), *broken_promises(asked, attributes)]
+    wrong = problems(asked, target_of(chips))
+    if findings is None:
+        if wrong:
+            raise StepladderError(f"{op.name} cannot be executed: {wrong[0]}", location=op.location)
+        return True
+    found = [*wrong, *broken_promises(asked, attributes)]
     if found:
         findings.add(KIND, "; ".join(found), op)
+    return not wrong
 
 
 def resident(threads: int, shared_memory: int) -> int:

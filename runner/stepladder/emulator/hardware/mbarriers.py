@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 BYTES = 8  # of an mbarrier
-_MOST = 2**20 - 1  # arrivals, and bytes that are to come. Source: PTX ISA, "Contents of the mbarrier object".
+_MOST = 2**20 - 1  # arrivals, and expected bytes. Source: PTX ISA, "Contents of the mbarrier object".
 
 
 @dataclass
@@ -228,9 +228,9 @@ def fence_initialization(fiber: Fiber) -> None:
 
 
 def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
-    """Arrives at the cluster's barrier; those who wait there are told what this thread knows if it `releases` that.
+    """Arrives at the cluster's barrier, with release semantics if it `releases`.
 
-    A relaxed arrival behind a fence of initialized mbarriers makes these known, and nothing else.
+    A relaxed arrival after a fence of initialized mbarriers orders their initialization, and nothing else.
     """
     known = mbarriers(fiber.group).values() if not releases else ()
     telling = [barrier.tell for barrier in known if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()]
@@ -243,9 +243,9 @@ def _explain(group: Group) -> None:
         if barrier.pending == 0 and barrier.transaction:
             op = group.state.get(("expects", block, place)) or barrier.op
             text = (
-                f"waits for {barrier.transaction} bytes that no copy brings"
+                f"expects {barrier.transaction} bytes that no copy transfers"
                 if barrier.transaction > 0
-                else f"was told of {-barrier.transaction} bytes less than copies brought"
+                else f"expects {-barrier.transaction} bytes less than the copies transferred"
             )
             group.sanitizer.report("transaction-bytes", f"the mbarrier at byte {place:#x} of shared memory {text}", op)
 
@@ -260,10 +260,10 @@ def arrive_at(
     block: Value = None,
     releases: bool = True,
 ) -> None:
-    """Lets every active thread arrive at the mbarrier at its address, and announces bytes that are to come.
+    """Every active thread arrives at the mbarrier at its address, after an expect_tx of the `expected` bytes.
 
     Args:
-        releases: whether those who wait are told what the thread knows.
+        releases: whether the arrival has release semantics.
         block: of the cluster, where the mbarrier is another block's; uniform or (T,).
     """
     group = fiber.group
@@ -276,11 +276,9 @@ def arrive_at(
         if announced:
             group.state["expects", owner, place] = op
             if announced > _MOST or barrier.transaction + announced * count > _MOST:
+                bytes_ = barrier.transaction + announced * count
                 group.sanitizer.report(
-                    "transaction-bytes",
-                    f"an mbarrier is told of {barrier.transaction + announced * count} bytes that are to come, "
-                    f"and counts {_MOST} at most",
-                    op,
+                    "transaction-bytes", f"expect_tx of {bytes_} bytes, and an mbarrier counts {_MOST} at most", op
                 )
         known = group.sanitizer.release(warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:
@@ -301,7 +299,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
         op: for findings.
         address: byte in the lane's block's shared memory, uniform or (T,).
         parity: 0 or 1, uniform or (T,).
-        acquires: whether the threads are told then what those know who arrived.
+        acquires: whether the wait has acquire semantics.
 
     Raises:
         Blocked: the phase of a lane has not ended.

@@ -1,7 +1,7 @@
-"""Registers that the warpgroups of a block hand to each other (setmaxnreg).
+"""Registers of the warpgroups of a block (setmaxnreg).
 
-A block has the registers that its threads were launched with. A warpgroup that asks for more waits until others have
-given enough back. Source: PTX ISA, "setmaxnreg".
+A block has the registers that its threads were launched with. `setmaxnreg.inc` blocks until enough of them are released
+by `setmaxnreg.dec`. Source: PTX ISA, "setmaxnreg".
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def of_kernel(threads: int, attributes: Mapping[str, object]) -> dict[str, int]:
 
 
 def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
-    """Gives each active warpgroup `count` registers a thread.
+    """Sets the registers of a thread of each active warpgroup to `count`.
 
     Args:
         fiber: whose active threads come to the op.
         op: for findings.
         count: of a thread, afterwards.
-        grows: whether the op says that it asks for more; else it gives some back.
+        grows: whether the op is `setmaxnreg.inc`; else it is `setmaxnreg.dec`.
 
     Raises:
-        Blocked: a warpgroup asks for more than the block has left.
+        Blocked: a warpgroup requests more registers than the block has left.
     """
     group = fiber.group
     if count not in COUNTS:
@@ -82,7 +82,7 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
         if number in changed and (held[number] > count if grows else held[number] < count):
             group.sanitizer.report(
                 KIND,
-                f"{'asks for' if grows else 'keeps'} {count} registers a thread, and each has {held[number]}",
+                f"{'requests' if grows else 'keeps'} {count} registers a thread, and each has {held[number]}",
                 op,
             )
         has, others = _launched(group) * len(held), sum(held.values()) - held[number]
@@ -123,4 +123,6 @@ def _explain(group: Group, op: Instruction, text: str) -> None:
 
 def _report(group: Group, op: Instruction, known: dict[int, str]) -> None:
     if any(fiber.code[fiber.place] is op for fiber in group.blocked):
-        group.sanitizer.report(KIND, f"nobody gives back what it asks for: {known[op.number]}", op)
+        group.sanitizer.report(
+            KIND, f"no setmaxnreg.dec releases the registers that it requests: {known[op.number]}", op
+        )

@@ -242,7 +242,7 @@ def arrive_at_cluster(
     Args:
         fiber: whose active lanes arrive.
         op: for findings.
-        releases: whether those who wait there are told what these threads know.
+        releases: whether the arrival has release semantics.
         telling: called with the warps that pass, each time that some do.
     """
     group = fiber.group

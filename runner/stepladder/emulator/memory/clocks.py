@@ -84,7 +84,7 @@ class Clocks:
         self.launch_before = self.agent()
 
     def wait_for_launch(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Tells warps of what the launch before has done."""
+        """Orders what the launch before has done before what these warps do from now on."""
         if self.launch_before is not None:
             self.acquire(warps, self.clocks[self.launch_before].copy())
 
@@ -102,11 +102,11 @@ class Clocks:
         self.met[warps] = self.clocks[warps, warps]
 
     def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
-        """Tells actors of a past that `release` returned.
+        """Merges a past that `release` returned into the clocks of actors.
 
         Args:
-            actors: numbers of those who are told.
-            known: clocks, an int array (actors,); None tells them nothing.
+            actors: their numbers.
+            known: clocks, an int array (actors,), or None for no past.
         """
         if known is None:
             return

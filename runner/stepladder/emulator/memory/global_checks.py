@@ -70,7 +70,7 @@ class GlobalChecks(Reports):
         if not last.any:
             return
         verb = "writes" if writes else "reads"
-        group = touch.of(last.group)
+        group = touch.of(last.owner) - 1
         own = group == self.group.number
         if own.any():
             actor = touch.of(last.actor)

@@ -1,8 +1,8 @@
 """What order and scope of accesses, and fences, make known to other threads.
 
-A release makes known, at the place that it writes, what the thread knows; an acquire there is told it. Both have a
-scope: the threads that they are for. A fence before a relaxed write releases with it, and one behind a relaxed read
-acquires. Source: PTX ISA, "Memory Consistency Model".
+A release stores the clocks of its thread at the address that it writes; an acquire that reads the address merges them
+into those of its own thread. Both have a scope: the threads that they synchronize with. A fence before a relaxed write
+is a release with it, and one after a relaxed read is an acquire. Source: PTX ISA, "Memory Consistency Model".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Release(dict):
         self.block = block
 
     def reaches(self, group: int, block: int, scope: str) -> bool:
-        """Whether a thread of a block that acquires at a scope is told."""
+        """Whether an acquire by a thread of a block, at a scope, synchronizes with the release."""
         narrow = min(SCOPES.index(self.scope), SCOPES.index(scope))
         return narrow >= 2 or (group == self.group and (narrow == 1 or block == self.block))
 
@@ -84,7 +84,7 @@ def release(
 def acquire(
     fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool, owner: int | None = None
 ) -> None:
-    """Tells a thread what was released at a place that it reads; or keeps that for its next fence (`fenced`)."""
+    """Acquires what was released at an address that a thread reads, now or at its next fence (`fenced`)."""
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:
         return

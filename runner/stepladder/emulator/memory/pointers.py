@@ -51,6 +51,12 @@ def _nearest(fiber: Fiber, address: int) -> Allocation | None:
     )
 
 
+def object_at(fiber: Fiber, address: int) -> Allocation | None:
+    """Returns the memory that an address is of, or at the end of; None where there is none."""
+    found = _nearest(fiber, address)
+    return found if found is not None and found.address <= address <= found.address + found.size else None
+
+
 def first_element(view: MemRef) -> Value:
     """Returns the address of a view's first element, uniform or (T,)."""
     return view.memory.address + view.start + view.offset * view.element.bytes

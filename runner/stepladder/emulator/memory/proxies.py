@@ -17,7 +17,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
     last = sanitizer.shadow_of_global(touch.memory).write
     if not last.any:
         return
-    groups = touch.of(last.group)
+    groups = touch.of(last.owner) - 1
     own = groups == sanitizer.group.number
     if own.any():
         actor = np.where(own, touch.of(last.actor), 0)

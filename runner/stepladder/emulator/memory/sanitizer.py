@@ -221,7 +221,7 @@ class Sanitizer(GlobalChecks):
         if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             last.any = True
-            touch.put(last.group, self.group.number)
+            touch.put(last.owner, self.group.number + 1)
             touch.put(last.actor, touch.actors)
             touch.put(last.at, now)
             touch.put(last.by, op.number)
@@ -293,7 +293,7 @@ class Sanitizer(GlobalChecks):
             self.check_global(op, updated, shadow.read, True, "read")
 
     def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
-        """An asynchronous copy has written: for those who are told of the actors of `touch`; `updates` as above."""
+        """An asynchronous copy has written, as the actors of `touch`; `updates` as for `begin_write`."""
         if touch.memory.space != "global":
             shadow = self.shadow_of_shared(touch.memory)
             shadow.pages.end_write(touch)
@@ -339,7 +339,7 @@ class Sanitizer(GlobalChecks):
             )
 
     def end_read(self, op: Instruction, touch: Touch) -> None:
-        """An operation in flight has read: a write is in order for those who are told of the actors of `touch`."""
+        """An operation in flight has read, as the actors of `touch`: a write must be ordered after them."""
         if touch.memory.space != "global":
             shadow = self.shadow_of_shared(touch.memory)
             shadow.end_reading(touch)

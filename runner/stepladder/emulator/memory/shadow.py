@@ -66,15 +66,16 @@ class Last:
     """The last write, or the last read, of each granule of global memory.
 
     Attributes:
-        group, actor, at, by: which block and which actor of it, when, and by which instruction.
+        owner: the number of the group of blocks plus one, 0 where there is none; memory of zeros takes no room.
+        actor, at, by: which actor of that, when, and by which instruction.
         any: whether there is any.
     """
 
     def __init__(self, count: int) -> None:
-        self.group = np.full(count, -1, np.int32)
+        self.owner = np.zeros(count, np.int32)
         self.actor = np.zeros(count, np.int32)
         self.at = np.zeros(count, np.int32)
-        self.by = np.full(count, -1, np.int32)
+        self.by = np.zeros(count, np.int32)
         self.any = False
 
 
@@ -90,7 +91,7 @@ class GlobalShadow:
     @property
     def written(self) -> np.ndarray:
         """Whether each granule has been written."""
-        return self.write.group >= 0
+        return self.write.owner > 0
 
 
 def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:

@@ -196,12 +196,17 @@ _USEFUL_WARPGROUP = (
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
 # besides. It has 255 at most, and a block 65536; beyond that it spills.
 _SUMS_AND_FRAGMENTS = "(warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 2 + 40)"
+# Vectors of less than 16 bytes: each has a condition or a value in a register.
+_VECTORS = "(block_m * block_k // (threads * a_run) + block_k * block_n // (threads * b_run))"
 _USEFUL_WARP = (
     f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
     (
         "not through_registers or warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 4 "
         "+ a_registers + b_registers + 40 <= 255"
     ),
+    f"not is_narrow or {_VECTORS} <= 96",
+    f"not is_narrow or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 220",
+    f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
     "block_k * a_bits >= 256",
     "prefetch == 'registers' or stages > 1",
     "prefetch == 'cp_async' or stages <= 2",

@@ -66,7 +66,7 @@ def griddepcontrol(site: Site) -> None:
 
 @instruction("setmaxnreg", waits=True)
 def setmaxnreg(site: Site) -> None:
-    """Lets warpgroups give registers back, or take them: that waits until there are enough."""
+    """Sets the registers of a warpgroup's threads: an increase blocks until enough registers are released."""
     grows = site.choice(("inc", "dec")) == "inc"
     site.flag("sync")
     site.flag("aligned")

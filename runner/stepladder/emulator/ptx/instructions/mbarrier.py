@@ -29,7 +29,7 @@ _B32 = PtxType("b32", "b", 32)
 _B64 = PtxType("b64", "b", 64)
 _SPACES = ("shared", "shared::cta", "shared::cluster")
 _BYTES = 8
-_PATIENCE = 16  # times that a thread is told that a phase has not ended before it waits
+_PATIENCE = 16  # negative answers that a thread gets before it waits
 
 
 def _form(site: Site) -> str:

@@ -1,0 +1,122 @@
+"""memref: what ops state about sizes and layouts without checking it, such as the static size that a cast gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stepladder.emulator.core.registry import checks, executes
+from stepladder.emulator.core.types import Buffer
+from stepladder.emulator.core.values import MemRef
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
+    from stepladder.mlir.bindings import ir
+
+KIND = "assumption"
+
+
+def _before(check: Callable[..., str]) -> Callable:
+    """Returns what adds a check of the operands, which says what is wrong with them, to what executes an op."""
+
+    def checked(op: ir.Operation, execute: Callable) -> Callable:
+        def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+            if fiber.group.sanitizer.enabled:
+                wrong = check(fiber, op, *operands)
+                if wrong:
+                    fiber.group.sanitizer.report(KIND, wrong, op)
+            return execute(fiber, op, *operands)
+
+        return run
+
+    return checked
+
+
+def _sizes(fiber: Fiber, view: MemRef) -> list[int]:
+    return [int(fiber.first(size)) for size in view.sizes]
+
+
+def _strides(fiber: Fiber, view: MemRef) -> list[int]:
+    return [int(fiber.first(stride)) for stride in view.strides]
+
+
+@checks("memref.cast")
+@_before
+def check_cast(fiber: Fiber, op: Instruction, view: MemRef) -> str:
+    """A static size or stride must be that of the view."""
+    type_ = op.result_types[0]
+    if not isinstance(type_, Buffer) or len(type_.shape) != view.rank:
+        return ""
+    sizes = _sizes(fiber, view)
+    for axis, (stated, size) in enumerate(zip(type_.shape, sizes)):
+        if stated not in (None, size):
+            return f"says that dimension {axis} has {stated} elements, and it has {size}"
+    for axis, (stated, stride) in enumerate(zip(type_.strides, _strides(fiber, view))):
+        if stated not in (None, stride) and sizes[axis] > 1:
+            return f"says that the stride of dimension {axis} is {stated}, and it is {stride}"
+    return ""
+
+
+@checks("memref.expand_shape")
+@_before
+def check_expansion(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> str:
+    """The sizes that a dimension is cut into must multiply to it."""
+    rest = [int(fiber.first(size)) for size in dynamic]
+    # The smallest 64-bit integer stands for a size that is an operand.
+    sizes = [rest.pop(0) if size < 0 else size for size in op.attributes["static_output_shape"]]
+    for group, size in zip(op.attributes["reassociation"], _sizes(fiber, view)):
+        parts = [sizes[axis] for axis in group]
+        if math.prod(parts) != size:
+            return f"cuts a dimension of {size} into {' x '.join(map(str, parts))}"
+    return ""
+
+
+@checks("memref.collapse_shape")
+@_before
+def check_collapse(fiber: Fiber, op: Instruction, view: MemRef) -> str:
+    """Dimensions that are joined must lie behind each other."""
+    sizes, strides = _sizes(fiber, view), _strides(fiber, view)
+    for group in op.attributes["reassociation"]:
+        wide = [axis for axis in group if sizes[axis] != 1]
+        for outer, inner in zip(wide, wide[1:]):
+            if strides[outer] != strides[inner] * sizes[inner]:
+                return f"joins dimensions {outer} and {inner}, whose elements do not lie behind each other"
+    return ""
+
+
+@checks("memref.copy")
+@_before
+def check_copy(fiber: Fiber, op: Instruction, source: MemRef, target: MemRef) -> str:
+    """Both views must have the same shape; a target that is smaller is out of bounds."""
+    shapes = _sizes(fiber, source), _sizes(fiber, target)
+    if shapes[0] != shapes[1] and all(old <= new for old, new in zip(*shapes)):
+        return " to ".join(f"{'x'.join(map(str, shape))}" for shape in shapes) + ": the shapes are to be the same"
+    return ""
+
+
+@checks("memref.view")
+def check_view(op: ir.Operation, execute: Callable) -> Callable:
+    """Adds the check that the bytes of a view are those of the buffer that it shows."""
+
+    def run(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
+        made = execute(fiber, op, view, shift, *sizes)
+        end = int(fiber.first(shift)) + math.prod(_sizes(fiber, made)) * made.element.bytes
+        held = math.prod(_sizes(fiber, view)) * view.element.bytes
+        if end > held or int(fiber.first(shift)) < 0:
+            first = int(fiber.first(shift))
+            fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
+        return made
+
+    return run
+
+
+@executes("memref.distinct_objects")
+def distinct_objects(fiber: Fiber, op: Instruction, *views: MemRef) -> Value:
+    """The same views, of which the op says that no two are of one allocation."""
+    places = [(id(view.memory), view.start if view.memory.space == "shared" else 0) for view in views]
+    if len(set(places)) < len(places):
+        fiber.group.sanitizer.report(KIND, "two of its operands are of one allocation", op)
+    return views[0] if len(views) == 1 else views
