@@ -212,7 +212,7 @@ class Writer:
 def program(drawn: random.Random, pipeline: str) -> str:
     """Returns a program for a pipeline, some of which it refuses."""
     inputs, sums = drawn.choice([("f16", "f32"), ("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("f16", "f16")])
-    sizes = [8, 16, 24, 40, 64, 72, 100, 136] if pipeline == "wgmma" else [32, 32, 64, 64, 96, 128, 40]
+    sizes = [8, 17, 24, 40, 64, 72, 100, 131] if pipeline == "wgmma" else [16, 32, 33, 40, 64, 64, 96, 128]
     m, n, k = (drawn.choice(sizes) for _ in "mnk")
     batch = drawn.choice([None, None, None, 2])
     writer = Writer(drawn, batch, m, n, k)
