@@ -4,8 +4,8 @@
 // padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step ahead of
 // their products, across the barrier too, and blocks are rasterized for the L2 cache.
 //
-// f16 and bf16 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, i8 with i32
-// accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
+// f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, f64, i8
+// with i32 accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -21,8 +21,9 @@ module attributes {transform.with_named_sequence} {
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        // The 16-bit type that upstream's conversion is given as f16; see `convert_to_mma_sync`.
-        half_type = "a_type if a_bits == 16 else 'f16'",
+        // The type that upstream's conversion is given as another of the same width; see `convert_to_mma_sync`.
+        half_type = "a_type if a_bits == 16 or a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
+        stand_in = "'i8' if a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
         // A thread copies `run` elements, 16 bytes. a_rows and b_rows are the vectors of a thread that
         // `vectorize_copies` unrolls; cyclic mapping unrolls them itself. a_width and b_width are the row lengths of
         // the tiles as stored.
@@ -188,6 +189,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @load_fragments_as_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.tune.alternatives<"masks"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_edges"}} {
     }, {

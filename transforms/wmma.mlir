@@ -1,8 +1,9 @@
 // Tensor-core GEMM with WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs, f32 or f16 accumulation, for sm_75 and later. Two levels of tiling (thread-block
-// tiles, warp tiles), operands staged in padded shared memory by 128-bit copies, accumulators in registers, and global
-// latency hidden by prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
+// C = AB + C or C = AB, f16 inputs with f32 or f16 accumulation, i8 with i32, for sm_75 and later. Two levels of tiling
+// (thread-block tiles, warp tiles), operands staged in padded shared memory by 128-bit copies, accumulators in
+// registers, and global latency hidden by prefetching: the next tile to registers during the current one, or several
+// tiles by `cp.async`.
 //
 // Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
 // The runner supplies the declarations of the included steps.
@@ -24,12 +25,16 @@ module attributes {transform.with_named_sequence} {
         cyclic = "prefetch == 'cp_async' and map_copies_cyclically",
         a_rows = "1 if cyclic or has_edges else block_m * block_k / (threads * run)",
         b_rows = "1 if cyclic or has_edges else block_k * block_n / (threads * run)",
-        run = "8", a_width = "block_k if a_layout == 'row' else block_m",
+        run = "128 / a_bits", a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
         // At the edges a vector is the widest that divides the rows of a matrix, of a_length or b_length elements.
         a_length = "k if a_layout == 'row' else m", b_length = "n if b_layout == 'row' else k",
-        a_run = "8 if not has_edges or a_length % 8 == 0 else 4 if a_length % 4 == 0 else 2 - a_length % 2",
-        b_run = "8 if not has_edges or b_length % 8 == 0 else 4 if b_length % 4 == 0 else 2 - b_length % 2",
+        a_halves = "1 if a_length % run == 0 else 2 if a_length % (run // 2) == 0 else a_quarters",
+        a_quarters = "4 if a_length % (run // 4) == 0 else 8 if a_length % (run // 8) == 0 else 16",
+        a_run = "run // a_halves if has_edges else run",
+        b_halves = "1 if b_length % run == 0 else 2 if b_length % (run // 2) == 0 else b_quarters",
+        b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
+        b_run = "run // b_halves if has_edges else run",
         is_narrow = "has_edges and (a_run < run or b_run < run)", through_registers = "prefetch == 'registers'",
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
@@ -38,10 +43,10 @@ module attributes {transform.with_named_sequence} {
         fragment_n = "16", fragment_k = "16",
         // The product that elementwise ops read, or the copy to C where tiles have edges.
         sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer or has_edges else 0",
-        // Two bytes an f16, in rows padded against bank conflicts.
-        a_tile = "block_m * block_k / a_width * (a_width + padding)",
-        b_tile = "block_k * block_n / b_width * (b_width + padding)",
-        shared_bytes = "stages * 2 * (a_tile + b_tile) + sums_bytes",
+        // Bytes of tiles, in rows padded against bank conflicts by `padding` elements of 16 bits.
+        a_tile = "block_m * block_k / a_width * (a_width * a_bits / 8 + 2 * padding)",
+        b_tile = "block_k * block_n / b_width * (b_width * b_bits / 8 + 2 * padding)",
+        shared_bytes = "stages * (a_tile + b_tile) + sums_bytes",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
       }} {
@@ -56,7 +61,7 @@ module attributes {transform.with_named_sequence} {
     %warp_n = transform.tune.knob<"warp_n"> = 64 from options = [16, 32, 64, 128]
       {description = "columns of the warp tile, which is kept in registers"} -> !transform.param<i64>
     %padding = transform.tune.knob<"padding"> = 8 from options = {multiple_of = 8}
-      {description = "elements added to each row of a shared tile"} -> !transform.param<i64>
+      {description = "elements of 16 bits added to each row of a shared tile"} -> !transform.param<i64>
     %prefetch = transform.tune.knob<"prefetch"> = "registers" from options = ["registers", "cp_async"]
       {description = "how the next tiles are prefetched: through registers (CC'22) or by cp.async"}
       -> !transform.any_param
@@ -155,6 +160,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @set_min_blocks_per_sm failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // WMMA instructions, and software pipelining of the k loop.
+    transform.include @extend_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.tune.alternatives<"prefetch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "prefetch == 'cp_async'"}} {

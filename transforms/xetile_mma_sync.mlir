@@ -8,23 +8,25 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles divide the problem: no edge code. The rounding to C's type, and other elementwise ops, are refused.
-        whole_tiles = "1", rounds_c = "0", normalizes = "1",
+        whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1",
         // A subgroup of a XeTile program is a warp.
         sg_m = "warp_m", sg_n = "warp_n", subgroups = "block_m / warp_m * (block_n / warp_n)",
         // `stage_tiles_in_shared_memory` does what that step does elsewhere.
         stage_in_shared_memory = "1",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
-        // The 16-bit type that upstream's conversion is given as f16; see `convert_to_mma_sync`.
-        half_type = "a_type if a_bits == 16 else 'f16'",
+        // The type that upstream's conversion is given as another of the same width; see `convert_to_mma_sync`.
+        half_type = "a_type if a_bits == 16 or a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
+        stand_in = "'i8' if a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
         // A thread copies `run` elements, 16 bytes. a_rows and b_rows are the vectors of a thread that
         // `vectorize_copies` unrolls; cyclic mapping unrolls them itself. a_width and b_width are the row lengths of
         // the tiles as stored.
         run = "128 / a_bits",
-        a_rows = "1 if map_copies_cyclically else block_m * block_k / (threads * run)",
-        b_rows = "1 if map_copies_cyclically else block_k * block_n / (threads * run)",
+        a_rows = "1 if map_copies_cyclically or has_edges else block_m * block_k / (threads * run)",
+        b_rows = "1 if map_copies_cyclically or has_edges else block_k * block_n / (threads * run)",
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        a_run = "run", b_run = "run", is_narrow = "0", through_registers = "0",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, for each stage.
@@ -100,6 +102,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @load_fragments_as_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stepladder.api import functions, pytorch
     from stepladder.api.compiling import compile, load
     from stepladder.api.errors import ArgumentError, EpilogueError
+    from stepladder.api.function import Function
     from stepladder.api.kernel import Kernel
     from stepladder.api.matmul import Matmul, matmul, precompile
     from stepladder.api.spec import MatmulSpec
@@ -34,6 +35,7 @@ __all__ = [
     "functions",
     "pytorch",
     "Kernel",
+    "Function",
     "MatmulSpec",
     "StepladderError",
     "ArgumentError",
@@ -51,6 +53,7 @@ _MODULES = {
     "functions": "api.functions",
     "pytorch": "api.pytorch",
     "Kernel": "api.kernel",
+    "Function": "api.function",
     "MatmulSpec": "api.spec",
     "StepladderError": "runtime.errors",
     "ArgumentError": "api.errors",

@@ -1,8 +1,8 @@
 // Fragments are registers with a known layout: A's by one ldmatrix of four tiles, B's by a transposed one of two, C's
 // by each lane on its own, and products are mma.sync of 16 x 8 x 16. Copies stay.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --set allow_tf32=true --split-input-file \
-// RUN:   --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --set allow_tf32=true --set target=sm_90 --set warp_n=32 \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 4)>
 // CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 * 2 - (s0 floordiv 4) * 8)>
@@ -122,6 +122,57 @@ func.func @tf32(%A: memref<16x64xf32, #space>, %B: memref<16x64xf32, #space>, %C
   %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf32, #space>, vector<8x8xf32>
   %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
       kind = #vector.kind<add>} %0, %1, %zeros : vector<16x8xf32>, vector<8x8xf32> into vector<16x8xf32>
+  vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
+  return
+}
+
+// -----
+
+// Fragments of f64 are one element of A, of B, and two of C.
+// CHECK-LABEL: func.func @f64(
+// CHECK: vector.load %A{{.*}} {alignment = 8 : i64} : {{.*}}, vector<1xf64>
+// CHECK: memref.load %B
+// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [8, 8, 4]} : (vector<1x1xf64>, vector<1x1xf64>, vector<1x2xf64>) -> vector<1x2xf64>
+// CHECK: vector.store {{.*}} %C{{.*}} {alignment = 8 : i64} : memref<16x16xf64>, vector<2xf64>
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+func.func @f64(%A: memref<16x64xf64, #space>, %B: memref<64x16xf64, #space>, %C: memref<16x16xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %zeros = arith.constant dense<0.0> : vector<8x8xf64>
+  %c0 = arith.constant 0 : index
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x64xf64, #space>, vector<8x4xf64>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<64x16xf64, #space>, vector<4x8xf64>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<8x4xf64>, vector<4x8xf64> into vector<8x8xf64>
+  vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<8x8xf64>, memref<16x16xf64>
+  return
+}
+
+// -----
+
+// Fragments of fp8 have the layout of i8.
+// CHECK-LABEL: func.func @fp8(
+// CHECK-NOT: i8
+// CHECK: nvgpu.ldmatrix %A{{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x4xf8E5M2>
+// CHECK: nvgpu.mma.sync({{.*}}) {mmaShape = [16, 8, 32]} : (vector<4x4xf8E5M2>, vector<2x4xf8E5M2>, vector<2x2xf32>)
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (j, k)>
+#c = affine_map<(i, j, k) -> (i, j)>
+func.func @fp8(%A: memref<16x64xf8E5M2, #space>, %B: memref<16x64xf8E5M2, #space>, %C: memref<16x16xf32>) {
+  %zero = arith.constant 0.0 : f8E5M2
+  %zeros = arith.constant dense<0.0> : vector<16x8xf32>
+  %c0 = arith.constant 0 : index
+  %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xf8E5M2, #space>, vector<16x32xf8E5M2>
+  %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+      : memref<16x64xf8E5M2, #space>, vector<8x32xf8E5M2>
+  %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %0, %1, %zeros : vector<16x32xf8E5M2>, vector<8x32xf8E5M2> into vector<16x8xf32>
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
   return
 }
@@ -253,7 +304,7 @@ func.func @arithmetic(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #sp
 
 // -----
 
-// expected-error@unknown {{A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32}}
+// expected-error@unknown {{accumulators must be of f32, or with f16 of f16}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

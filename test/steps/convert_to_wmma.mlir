@@ -98,7 +98,7 @@ gpu.module @kernels {
 
 // -----
 
-// expected-error@unknown {{A and B must be of f16, and accumulators of f16 or f32}}
+// expected-error@unknown {{A and B must be of f16 or i8, both the same}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

@@ -109,7 +109,7 @@ def compiled(base: str) -> Build:
 
 def bind(text: str, manifest: Manifest) -> BoundKernel:
     """Returns the kernel of a bundle in another version."""
-    launch = Launch(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
+    launch = Launch.of_manifest(manifest)
     return Kernel(parse(text, "kernel.ptx"), None, "kernel.ptx").bound(from_manifest(manifest), launch)
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,13 +13,14 @@ from conftest import make_manifest, make_problem
 from fake_cuda import KERNEL, FakeGpu, Names
 from stepladder.api import gpu as api_gpu
 from stepladder.api.building import Built, target_for
-from stepladder.api.gpu import LoadedKernel, open_gpu
+from stepladder.api.gpu import LoadedKernel, PreparedFunction, open_gpu
 from stepladder.api.kernel import Kernel
 from stepladder.api.results import stream_of
 from stepladder.api.views import View, row_major
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.reference import matmul_program
@@ -170,6 +172,35 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_p
         assert {*addresses(copy_a), *addresses(copy_b)} == {0x1000, 0x8000, of_a, of_b}
         assert copy_a[0].hStream == copy_b[0].hStream == last[0].hStream == STREAM + first // 6
         assert not hasattr(copy_a[0], "numAttrs") and last[0].numAttrs == 1  # a copy waits for all work before it
+
+
+def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_stream(fake) -> None:
+    text = (Path(__file__).parents[1] / "inputs" / "functions" / "mul_before.mlir").read_text()
+    with mlir_context():
+        made = build_any(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    fake.cluster = made.bundle.matmul(made.bundle.manifest.launches[1]).manifest.cluster
+    fake.addresses = itertools.count(0x100000, 0x10000)
+    prepared = PreparedFunction(made.bundle, open_gpu(0))
+    addresses = (0x1000, 0x2000, 0x3000, 0x4000, 0x5000)  # x, y, weight and bias, and the result
+    for stream in (STREAM, STREAM, STREAM + 1):
+        prepared.launch(addresses, stream)
+    assert fake.contexts.current == OTHER and not fake.contexts.pushed
+    assert len(fake.called("load")) == 4  # two kernels for each stream
+    places = [ctypes.cast(item[2], ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64))) for item in launches(fake)]
+    plain = [[place[number][0] for number in range(3)] for place in places[::2]]
+    assert [words[:2] for words in plain] == [[0x1000, 0x2000]] * 3
+    assert plain[0][2] == plain[1][2] != plain[2][2] and plain[0][2] % 256 == 0
+    streams = [config.hStream for config, *_ in launches(fake)]
+    assert streams == [STREAM] * 4 + [STREAM + 1] * 2
+    # The matmul may start while the kernel before it ends; its operand is the workspace.
+    assert [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)] == [0, 1] * 3
+    encoded = [item["address"] for item in fake.driver.encoded]
+    assert {plain[0][2], 0x3000} <= set(encoded) and plain[2][2] in encoded
+    active = fake.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    fake.contexts.capture = (active, 7)
+    prepared.launch(addresses, STREAM)
+    assert len(fake.called("load")) == 6  # a capture has a workspace of its own
 
 
 def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:

@@ -5,6 +5,10 @@ import pytest
 
 import llvm_kernels
 import ptx_kernels
+from stepladder.emulator.core.launched import Launch
+from stepladder.emulator.ptx.arguments import from_texts
+from stepladder.emulator.ptx.kernel import Kernel
+from stepladder.emulator.ptx.parser import parse
 
 WAIT, LOAD, STORE = "griddepcontrol.wait;", "ld.global.b64 %d1, [%x];", "st.global.b64 [%y], 1;"
 ONE_WARP = "  setp.lt.u32 %p1, %t, 32;\n  @%p1 griddepcontrol.wait;\n"
@@ -36,6 +40,14 @@ def test_what_a_dependent_launch_touches_too_early(body, says) -> None:
 )
 def test_what_a_launch_may_touch(body) -> None:
     ptx_kernels.run_clean(body)
+
+
+@pytest.mark.parametrize("dependent, found", [(True, {"race"}), (False, set())])
+def test_a_dependent_launch_that_waits_for_nothing(dependent, found) -> None:
+    kernel = Kernel(parse(ptx_kernels.kernel(f"  {LOAD}"), "k.ptx"), None, "k.ptx")
+    launch = Launch((1, 1, 1), (ptx_kernels.THREADS, 1, 1), dependent=dependent)
+    bound = kernel.bound(from_texts(["64xi64", "64xi64"]), launch)
+    assert ptx_kernels.kinds(bound.run(bound.random_inputs(0))) == found
 
 
 @pytest.mark.parametrize("early, found", [(True, {"race"}), (False, set())])

@@ -6,7 +6,7 @@ from stepladder.pipeline import library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.definition import Requirement
 from stepladder.pipeline.expressions import Scope, evaluate
-from stepladder.pipeline.knobs import evaluation_scope
+from stepladder.pipeline.knobs import changes_facts, evaluation_scope
 from stepladder.runtime.errors import StepladderError
 
 TEXT = """\
@@ -164,13 +164,20 @@ def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
         pipeline = library.load("wgmma")
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
     facts = {"m": 8, "n": 4096, "batch": 1, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
-    facts |= {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "a_bits": 8, "b_bits": 8}
+    facts |= {"a_type": "f16", "b_type": "bf16", "a_bits": 16, "b_bits": 16}
     swapped = {**defaults, "swap_operands": True}
     names = ("m", "n", "a_layout", "b_layout", "c_layout", "a_type")
     plain, changed = (evaluation_scope(pipeline, knobs, facts, ()) for knobs in (defaults, swapped))
-    assert [plain[name] for name in names] == [8, 4096, "row", "row", "row", "f8E4M3FN"]
-    assert [changed[name] for name in names] == [4096, 8, "column", "column", "column", "f8E5M2"]
+    assert [plain[name] for name in names] == [8, 4096, "row", "row", "row", "f16"]
+    assert [changed[name] for name in names] == [4096, 8, "column", "column", "column", "bf16"]
     assert changed["tiles"] == 32 and plain["tiles"] == 16
+    # Operands of 8 bits are transposed, by a step that always runs.
+    bytes_ = {**facts, "a_layout": "column", "a_bits": 8, "b_bits": 8}
+    narrow = evaluation_scope(pipeline, defaults, bytes_, ())
+    assert (narrow["a_layout"], narrow["b_layout"]) == ("row", "column")
+    assert [changes_facts(pipeline, defaults, each, ()) for each in (facts, bytes_)] == [False, True]
     # A dump has the exchanged matmul already.
-    dump = evaluation_scope(pipeline, swapped, {"a_layout": "column", "b_layout": "row"}, ())
+    dump = evaluation_scope(
+        pipeline, swapped, {"a_layout": "column", "b_layout": "row", "a_bits": 16, "b_bits": 16}, ()
+    )
     assert dump["a_layout"] == "column" and "m" not in dump

@@ -17,6 +17,7 @@ from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.bundle.spirv import is_spirv_bundle, read_spirv_bundle
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
+from stepladder.runtime.resources import transforms_dir
 from stepladder.verify import opencl
 from stepladder.verify.check import check_exact
 
@@ -60,6 +61,21 @@ def test_the_bundle_holds_the_module_and_how_it_is_launched(built, tmp_path) -> 
     (tmp_path / "bundle" / "kernel.spv").write_bytes(found.spirv[:-4])
     with pytest.raises(StepladderError, match=r"kernel\.spv' is truncated or was edited"):
         read_spirv_bundle(tmp_path / "bundle")
+
+
+def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path) -> None:
+    with mlir_context():
+        text = (transforms_dir().parent / "test" / "inputs" / "xetile" / "gemm.mlir").read_text()
+        built = spirv_build.build(text, "gemm.mlir", Request("xetile"), use_cache=False)
+    built.write(tmp_path / "bundle")
+    found = read_spirv_bundle(tmp_path / "bundle")
+    assert found.manifest == built.manifest and found.manifest.problem is None and found.reference is None
+    assert [(item.name, item.element_type, item.shape) for item in found.manifest.arguments] == [
+        ("argument0", "f16", (512, 160)),
+        ("argument1", "f16", (160, 768)),
+        ("argument2", "f32", (512, 768)),
+    ]
+    assert found.manifest.steps[0] == "distribute_to_subgroups" and found.manifest.grid == (3, 2, 1)
 
 
 def test_a_bundle_of_another_format_is_refused(tmp_path) -> None:

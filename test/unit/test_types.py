@@ -13,6 +13,7 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_matmul
@@ -46,7 +47,7 @@ def norm_error(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 @pytest.mark.parametrize("distribution", ["standard_normal", "random"])
 def test_f32_has_the_accuracy_of_f32(distribution) -> None:
     """At most twice as far off as NumPy's product in f32, and with allow_tf32 a thousand times as far."""
-    k = 512
+    k = 256
     text = matmul_text(32, 32, k, a_type="f32", b_type="f32", accumulate=False)
     draw = getattr(np.random.default_rng(SEED), distribution)
     a, b = draw((32, k), dtype=np.float32), draw((k, 32), dtype=np.float32)
@@ -64,7 +65,7 @@ def test_f32_has_the_accuracy_of_f32(distribution) -> None:
 
 def test_f32_arrays() -> None:
     a, b = np.random.default_rng(SEED).standard_normal((2, 64, 64), np.float32)
-    assert norm_error(stepladder.matmul(a, b, device="emulator"), a, b) < 2.0**-20
+    assert norm_error(stepladder.matmul(a, b, device="emulator", **WARPS), a, b) < 2.0**-20
 
 
 def test_f32_of_all_magnitudes() -> None:
@@ -123,6 +124,48 @@ def typed(m: int, n: int, k: int, types: tuple[str, ...], layouts: tuple[str, st
     )
     extents = f"{k}x{n}" if layouts[1] == "row" else f"{n}x{k}"
     return text.replace(f"<{extents}x{a_type}>", f"<{extents}x{b_type}>")
+
+
+FP8_WARPS = {**WARPS, "block_k": 64, "target": "sm_89"}
+ON_MMA_SYNC = [
+    (("f64", "f64", "f64", "f64"), {**WARPS, "block_k": 16}),
+    (("f8E4M3FN", "f8E4M3FN", "f32", "f32"), FP8_WARPS),
+    (("f8E5M2", "f8E5M2", "f32", "bf16"), FP8_WARPS),
+]
+
+
+@pytest.mark.parametrize("types, layouts", combinations(ON_MMA_SYNC, LAYOUTS))
+def test_types_in_all_layouts_on_mma_sync(types, layouts) -> None:
+    check_numbers(typed(64, 32, 128, types[0], layouts), Request("mma_sync", types[1]))
+
+
+@pytest.mark.parametrize("layouts, knobs", combinations(LAYOUTS[::3], [{"prefetch": "cp_async", "stages": 3}, {}]))
+def test_i8_on_wmma(layouts, knobs) -> None:
+    knobs = {**WARPS, "block_k": 64, **knobs}
+    check_numbers(typed(64, 32, 128, ("i8", "i8", "i32", "i32"), layouts), Request("wmma", knobs))
+
+
+@pytest.mark.parametrize(
+    "pipeline, types, knobs, message",
+    [
+        ("mma_sync", ("f8E4M3FN", "f8E4M3FN", "f32", "f32"), {}, "with fp8, target must be sm_89 or later"),
+        ("mma_sync", ("f8E5M2", "f8E4M3FN", "f32", "f32"), {"target": "sm_90"}, "wgmma also multiplies one fp8 by the"),
+        ("mma_sync", ("f64", "f64", "f64", "f64"), {"allow_tf32": True}, None),
+        ("wmma", ("bf16", "bf16", "f32", "f32"), {}, "A and B must be of f16 or i8, both the same"),
+        ("wgmma", ("f64", "f64", "f64", "f64"), {}, "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"),
+        ("wgmma", ("i8", "i8", "i32", "i32"), {"block_n": 40}, "a multiple of 8 up to 32, or of 16 above"),
+    ],
+)
+def test_other_types_are_refused_by_name(pipeline, types, knobs, message) -> None:
+    text = typed(128, 64, 128, types, ("row", "column"))
+    tiles = {**WARPS, "block_k": 64} if pipeline != "wgmma" else TILES
+    with mlir_context():
+        if message is None:
+            run_pipeline(text, "payload.mlir", Request(pipeline, {**tiles, **knobs}))
+            return
+        with pytest.raises(StepladderError, match=message) as caught:
+            run_pipeline(text, "payload.mlir", Request(pipeline, {**tiles, **knobs}))
+    assert caught.value.location.startswith("payload.mlir:")
 
 
 @pytest.mark.parametrize("types, layouts, shape, form", combinations(ON_WGMMA, LAYOUTS, SHAPES, FORMS))

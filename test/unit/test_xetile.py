@@ -253,6 +253,19 @@ def test_a_program_takes_the_steps_of_mma_sync() -> None:
     np.testing.assert_array_equal(outcome.arguments[-1], golden.run(inputs, count=False).results[0])
 
 
+def test_a_program_has_the_kernel_of_mma_sync() -> None:
+    """Program 2.1, by the steps of `mma_sync` and the same knobs: the same PTX but for the kernel's name."""
+    text = program("gemm", 256, 256, 64).partition("func.func @golden")[0].replace("@gemm(", "@matmul(")
+    request = Request("xetile_mma_sync", start="stage_tiles_in_shared_memory", tuned=False)
+    payload = matmul.payload_of(Problem(256, 256, 64, "f16", "f16", "f32", "f32", False))
+    texts = []
+    for given, how in ((text, request), (payload, Request("mma_sync", tuned=False))):
+        with mlir_context():
+            run = run_pipeline(given, "given", how)
+            texts.append(machine_code.generate(find_kernel(run.module)).ptx)
+    assert texts[0] == texts[1]
+
+
 def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload() -> None:
     settings, reports = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}, []
     text = matmul.payload_of(Problem(128, 64, 96, "bf16", "bf16", "f32", "f32", False))

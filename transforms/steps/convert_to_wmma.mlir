@@ -17,8 +17,12 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_type == 'f16' and b_type == 'f16' and acc_type in ['f16', 'f32']",
-         message = "A and B must be of f16, and accumulators of f16 or f32"},
+        {condition = "a_type == b_type and a_type in ['f16', 'i8']",
+         message = "A and B must be of f16 or i8, both the same"},
+        {condition = "a_type == 'f16' or extend_integers",
+         message = "with i8, the step extend_integers must run before"},
+        {condition = "acc_type in (['f16', 'f32'] if a_type == 'f16' else ['i32'])",
+         message = "accumulators must be of f16 or f32 with f16, and of i32 with i8"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",

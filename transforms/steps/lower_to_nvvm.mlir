@@ -29,6 +29,16 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %5 = transform.apply_registered_pass "cse" to %4 : (!transform.any_op) -> !transform.any_op
 
+    // Fragments of f64 are one element, whose shape canonicalization casts; the conversion has no casts of shapes.
+    transform.foreach %5 : !transform.any_op {
+    ^bb0(%each: !transform.any_op):
+      %casts = transform.structured.match ops{["vector.shape_cast"]} in %each : (!transform.any_op) -> !transform.any_op
+      %casting = transform.get_parent_op %casts {deduplicate, op_name = "gpu.func"}
+        : (!transform.any_op) -> !transform.any_op
+      transform.apply_patterns to %casting {
+        transform.apply_patterns.vector.lower_shape_cast
+      } : !transform.any_op
+    }
     // convert-scf-to-cf comes first: the conversions below change the types of values that loops carry, such as
     // fragments.
     %6 = transform.apply_registered_pass "convert-scf-to-cf" to %5 : (!transform.any_op) -> !transform.any_op

@@ -41,10 +41,10 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.memref.fold_memref_alias_ops
       transform.apply_patterns.canonicalization
     } : !transform.any_op
-    // n and k of the fragment follow the instruction: 16 x 16 x 16 for WMMA, 16 x 8 x 256 / bits for mma.sync.
+    // The fragment follows the instruction: 16 x 16 x 16 for WMMA, 16 x 8 x 256 / bits for mma.sync, of f64 8 x 8 x 4.
     transform.apply_patterns to %func {
       transform.apply_patterns.gpu.unroll_vectors_subgroup_mma [16, 16, 16]
-        {knobs = {n = "fragment_n", k = "fragment_k"}}
+        {knobs = {m = "8 if a_bits == 64 else 16", n = "fragment_n", k = "fragment_k"}}
     } : !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield

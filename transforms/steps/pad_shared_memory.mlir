@@ -1,4 +1,4 @@
-// Pads every row of the shared tiles by `padding` elements to avoid bank conflicts.
+// Pads every row of the shared tiles by `padding` elements of 16 bits to avoid bank conflicts.
 //
 // Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column; when the row pitch is a multiple
 // of 128 bytes, all rows start in the same bank and the accesses serialize. Eight f16 more a row shift consecutive rows
@@ -27,14 +27,16 @@ module attributes {transform.with_named_sequence} {
     %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_padded = transform.structured.replace %a
-        attributes {knobs = {shape = "[block_m * block_k / a_width, a_width + padding]"}} {
+        attributes {knobs = {
+          shape = "[block_m * block_k / a_width, a_width + padding * 16 / a_bits]", element_type = "a_type"}} {
       %tile = memref.alloc() {operand_a} : memref<128x40xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
 
     %b = transform.structured.match ops{["memref.alloc"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_padded = transform.structured.replace %b
-        attributes {knobs = {shape = "[block_k * block_n / b_width, b_width + padding]"}} {
+        attributes {knobs = {
+          shape = "[block_k * block_n / b_width, b_width + padding * 16 / b_bits]", element_type = "b_type"}} {
       %tile = memref.alloc() {operand_b} : memref<32x136xf16, #gpu.address_space<workgroup>>
     } : (!transform.any_op) -> !transform.any_op
     transform.yield

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
 from stepladder.runtime import targets
-from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.files import read_text
 
@@ -21,16 +22,12 @@ if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
 
 KnobValue = str | int
-AUTO = "auto"
 EMULATOR = "emulator"
 
-# Pipelines that `auto` tries, in order, by whether the target has wgmma.
-_HOPPER = ("wgmma", "mma_sync", "wmma")
-_EARLIER = ("mma_sync", "wmma")
-_WITHOUT_GPU = "sm_90a"
 
 # Kernels that are kept in memory.
 _KEPT = 512
+_KEPT_FUNCTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -59,9 +56,7 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        if self.pipeline != AUTO:
-            return (self.pipeline,)
-        return _HOPPER if self.target == "sm_90a" else _EARLIER
+        return pipelines_for(self.pipeline, self.target)
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines."""
@@ -108,6 +103,16 @@ class Built:
     dumps: Mapping[str, str] | None
 
 
+@dataclass(frozen=True)
+class BuiltFunction:
+    """A compiled function: its bundle in memory, its IR after each step by file name, and that of its matmuls' kernels
+    by folder."""
+
+    bundle: FunctionBundle
+    dumps: Mapping[str, str]
+    stages: Mapping[str, Mapping[str, str]]
+
+
 def source_text(source: object) -> tuple[str, str]:
     """Returns the text of a payload and the name of its file.
 
@@ -145,7 +150,7 @@ def target_of(target: str, device: object) -> str:
     if target != AUTO:
         return targets.find(target).name
     if device == EMULATOR:
-        return _WITHOUT_GPU
+        return WITHOUT_GPU
     from stepladder.api.gpu import open_gpu
 
     try:
@@ -153,7 +158,7 @@ def target_of(target: str, device: object) -> str:
     except StepladderError as error:
         if error.status != NOT_EXECUTED:
             raise
-        return _WITHOUT_GPU
+        return WITHOUT_GPU
     return target_for(capability)
 
 
@@ -200,6 +205,8 @@ class _Memory:
 
 
 _memory = _Memory()
+_functions: OrderedDict[Job, BuiltFunction] = OrderedDict()
+_functions_lock = threading.Lock()
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 
@@ -227,24 +234,49 @@ def build(job: Job) -> Built:
     return found
 
 
+def build_any(job: Job) -> Built | BuiltFunction:
+    """Returns the kernel of a request, or the kernels of a function that is no single matmul, kept in memory.
+
+    Raises:
+        StepladderError: as `build`; of a function, what its kernels or pipelines refuse.
+    """
+    with _functions_lock:
+        found = _functions.get(job)
+    if found is not None:
+        return found
+    try:
+        return build(job)
+    except StepladderError as refusal:
+        if refusal.status not in (BAD_INPUT, FAILED):
+            raise
+        made = _build_function(job, refusal)
+    with _functions_lock:
+        if job.is_kept:
+            _functions[job] = made
+            while len(_functions) > _KEPT_FUNCTIONS:
+                _functions.popitem(last=False)
+    return made
+
+
+def _build_function(job: Job, refusal: StepladderError) -> BuiltFunction:
+    """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
+    from stepladder.extension import plugins
+    from stepladder.pipeline import functions
+    from stepladder.pipeline.context import mlir_context
+
+    with exclusive:
+        plugins.load_files(list(job.plugins))
+        with mlir_context():
+            if functions.refusal_of_matmul(job.text, job.name, job.function) is None:
+                raise refusal
+            built = functions.build_any(job.text, job.name, job.request(job.pipeline))
+            assert isinstance(built, functions.FunctionBuild)  # the payload is no matmul
+            return BuiltFunction(built.bundle, built.dumps, built.stages)
+
+
 def _compile(job: Job) -> Built:
     """Compiles a kernel by the first pipeline that accepts it."""
-    refusals: list[tuple[str, StepladderError]] = []
-    for pipeline in job.pipelines():
-        try:
-            return compile_by(job, pipeline)
-        except StepladderError as error:
-            if error.status not in (BAD_INPUT, FAILED):
-                raise
-            refusals.append((pipeline, error))
-    first = refusals[0][1]
-    if len({(error.message, error.location) for _, error in refusals}) == 1:
-        raise first
-    raise StepladderError(
-        "no pipeline compiles this payload",
-        location=first.location,
-        notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
-    )
+    return first_of(job.pipelines(), lambda pipeline: compile_by(job, pipeline))
 
 
 def compile_by(job: Job, pipeline: str) -> Built:

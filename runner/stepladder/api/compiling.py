@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
-from stepladder.api.building import AUTO, Built, Job
+from stepladder.api.building import AUTO, Built, BuiltFunction, Job
 from stepladder.api.errors import ArgumentError
+from stepladder.api.function import Function, ModuleFunction
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
-from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.bundle import FunctionBundle, read_any
 
 
 def compile(
@@ -27,8 +28,8 @@ def compile(
     without: Sequence[str] = (),
     plugins: Sequence[str | os.PathLike[str]] = (),
     **knobs: str | int,
-) -> Kernel:
-    """Compiles a matmul to a kernel that is called on arrays.
+) -> Kernel | Function:
+    """Compiles a matmul to a kernel that is called on arrays, or a function with several to one kernel each.
 
     Args:
         source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, or a
@@ -44,8 +45,8 @@ def compile(
         knobs: values of knobs of the pipeline; the others are chosen as by `stepladder compile`.
 
     Returns:
-        The kernel; of a `torch.nn.Module` it is called on the module's inputs. The package's pipelines are compiled
-        once: the kernel is kept in memory, and on disk in the cache.
+        The kernel, or the function of several kernels; of a `torch.nn.Module` it is called on the module's inputs. The
+        package's pipelines are compiled once: the kernel is kept in memory, and on disk in the cache.
 
     Raises:
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
@@ -64,6 +65,11 @@ def compile(
         name = type(source).__name__
     else:
         text, name = building.source_text(source)
+        if "stablehlo." in text:
+            from stepladder.mlir import stablehlo
+
+            with building.exclusive:
+                text = stablehlo.lowered(text, name)
     job = Job(
         text,
         name,
@@ -74,7 +80,10 @@ def compile(
         function,
         tuple(os.fspath(path) for path in plugins),
     )
-    built = building.build(job)
+    built = building.build_any(job)
+    if isinstance(built, BuiltFunction):
+        made = built.bundle, built.dumps, built.stages
+        return Function(*made, device) if state is None else ModuleFunction(*made, device, state)
     if state is not None:
         assert pytorch is not None  # it exported the module
         return pytorch.ModuleKernel(built, state, device)
@@ -87,8 +96,10 @@ def _is_module(source: object) -> TypeGuard[Any]:
     return torch is not None and isinstance(source, torch.nn.Module)
 
 
-def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel:
-    """Returns the kernel of a bundle, which `stepladder compile` or `Kernel.save` wrote. On a GPU it needs no MLIR.
+def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel | Function:
+    """Returns the kernel or the function of a bundle, which `stepladder compile` or `save` wrote.
+
+    On a GPU it needs no MLIR.
 
     Args:
         path: the folder.
@@ -97,4 +108,7 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel:
     Raises:
         StepladderError: no bundle, or a damaged one.
     """
-    return Kernel(Built(read_bundle(path), None, None), None, device)
+    found = read_any(path)
+    if isinstance(found, FunctionBundle):
+        return Function(found, None, {}, device)
+    return Kernel(Built(found, None, None), None, device)

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle
+from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle, FunctionBundle
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import Cuda, import_cuda, not_executed
 from stepladder.runtime.element_types import element_type
+from stepladder.runtime.function_launch import LoadedFunction
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
@@ -59,6 +60,25 @@ class OpenGpu:
             yield
         finally:
             self.cuda.query("cuCtxPopCurrent")
+
+    @contextlib.contextmanager
+    def relaxed_capture(self) -> Iterator[None]:
+        """Lets this thread load code and allocate memory while a stream of it is captured."""
+        relaxed = self.cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        before = self.cuda.query("cuThreadExchangeStreamCaptureMode", relaxed)
+        try:
+            yield
+        finally:
+            self.cuda.query("cuThreadExchangeStreamCaptureMode", before)
+
+    def capture_of(self, stream: int) -> int | None:
+        """Returns the number of the capture that a stream is in, or None."""
+        cuda = self.cuda
+        with self.current():
+            error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
+            cuda.check("cuStreamGetCaptureInfo", error)
+        active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+        return int(number) if status == active else None
 
 
 _gpus: dict[int, OpenGpu] = {}
@@ -152,7 +172,7 @@ class LoadedKernel:
 
     def _prepare(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
         """Returns the prepared launch for a set of addresses."""
-        capture = self._capture(stream) if self._has_workspace else None
+        capture = self.gpu.capture_of(stream) if self._has_workspace else None
         with self._lock, self.gpu.current():
             key = (addresses, stream) if capture is None else (addresses, stream, capture)
             found = self._prepared.get(key)
@@ -199,27 +219,12 @@ class LoadedKernel:
 
     def _load(self) -> _Copy:
         """Loads the kernel and allocates its workspaces, also while a stream of this thread is captured."""
-        cuda = self.gpu.cuda
-        with self.gpu.current():
-            relaxed = cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-            before = cuda.query("cuThreadExchangeStreamCaptureMode", relaxed)
-            try:
-                workspaces = {
-                    role: self.gpu.device.allocate(math.prod(item.shape) * element_type(item.element_type).bytes)
-                    for role, item in zip(WORKSPACE_ROLES, self.bundle.manifest.workspaces)
-                }
-                return _Copy(self.gpu.device.load(self.bundle), workspaces)
-            finally:
-                cuda.query("cuThreadExchangeStreamCaptureMode", before)
-
-    def _capture(self, stream: int) -> int | None:
-        """Returns the number of the capture that a stream is in, or None."""
-        cuda = self.gpu.cuda
-        with self.gpu.current():
-            error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
-            cuda.check("cuStreamGetCaptureInfo", error)
-        active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
-        return int(number) if status == active else None
+        with self.gpu.current(), self.gpu.relaxed_capture():
+            workspaces = {
+                role: self.gpu.device.allocate(math.prod(item.shape) * element_type(item.element_type).bytes)
+                for role, item in zip(WORKSPACE_ROLES, self.bundle.manifest.workspaces)
+            }
+            return _Copy(self.gpu.device.load(self.bundle), workspaces)
 
     def _parameter(self, argument: Argument, address: int) -> int | TensorMap:
         address = self._constants.get(argument.role, address)
@@ -265,3 +270,52 @@ class LoadedKernel:
                 for buffer in buffers.values():
                     buffer.free()
             return results
+
+
+class PreparedFunction:
+    """A function with several kernels on a GPU: its launches, prepared once for a set of addresses and a stream.
+
+    Each stream, and each capture of one, has a workspace of its own, so that launches at one time do not share it.
+
+    Args:
+        bundle: of the function.
+        gpu: the GPU.
+
+    Raises:
+        StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
+        CudaError: the driver refuses one.
+    """
+
+    def __init__(self, bundle: FunctionBundle, gpu: OpenGpu) -> None:
+        self.bundle = bundle
+        self.gpu = gpu
+        self._lock = threading.RLock()
+        self._loaded: dict[object, LoadedFunction] = {}
+        self._prepared: OrderedDict[tuple[object, ...], list[Callable[[], None]]] = OrderedDict()
+        self._places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
+
+    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Enqueues all kernels.
+
+        Args:
+            addresses: of the arguments, then of the results.
+            stream: handle of the stream.
+
+        Raises:
+            CudaError: the driver refuses a launch.
+        """
+        user = (stream, self.gpu.capture_of(stream))
+        prepared = self._prepared.get((addresses, user)) or self._prepare(addresses, user)
+        with self.gpu.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
+            for launch in prepared:
+                launch()
+
+    def _prepare(self, addresses: tuple[int, ...], user: tuple[int, int | None]) -> list[Callable[[], None]]:
+        with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
+            if user not in self._loaded:
+                self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
+            found = self._loaded[user].launchers(dict(zip(self._places, addresses)), user[0])
+            self._prepared[addresses, user] = found
+            while len(self._prepared) > _KEPT:
+                self._prepared.popitem(last=False)
+            return found

@@ -222,7 +222,7 @@ class Kernel:
             arrays: what the caller passed; a later call on the same tensors of PyTorch is not checked again.
             further: of the results beside C.
         """
-        device = self._device_of([*views, *further], out)
+        device = device_of([*views, *further, *(() if out is None else (out,))])
         wanted = self.signature.out
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
@@ -254,18 +254,6 @@ class Kernel:
             shape: of the new array.
         """
         return self._tensors.launch(arrays, out, stream, shape)
-
-    def _device_of(self, views: Sequence[View], out: View | None) -> int | None:
-        """Returns the GPU that all arrays are on; None where all are in host memory."""
-        device = views[0].device
-        for view in (*views[1:], *(() if out is None else (out,))):
-            if view.device != device:
-                places = [
-                    f"'{item.name}' is {'in host memory' if item.device is None else f'on GPU {item.device}'}"
-                    for item in (views[0], view)
-                ]
-                raise ArgumentError(f"argument {' and '.join(places)}; accepted: all arrays on one device")
-        return device
 
     def _addresses(self, views: Sequence[View], out: View, further: Sequence[View]) -> tuple[int, ...]:
         by_role = {"c": out.address}
@@ -328,6 +316,23 @@ def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:
     array = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
     order = sorted(range(array.ndim), key=lambda axis: -view.strides[axis] if array.shape[axis] > 1 else 0)
     return array.transpose(order).reshape(shape)
+
+
+def device_of(views: Sequence[View]) -> int | None:
+    """Returns the GPU that all arrays are on; None where all are in host memory.
+
+    Raises:
+        ArgumentError: arrays on several devices.
+    """
+    device = views[0].device
+    for view in views[1:]:
+        if view.device != device:
+            places = [
+                f"'{item.name}' is {'in host memory' if item.device is None else f'on GPU {item.device}'}"
+                for item in (views[0], view)
+            ]
+            raise ArgumentError(f"argument {' and '.join(places)}; accepted: all arrays on one device")
+    return device
 
 
 def current_stream(views: Sequence[View], out: View) -> int:

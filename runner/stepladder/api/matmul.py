@@ -208,7 +208,9 @@ def precompile(
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
 
         def compile_one(spec: MatmulSpec) -> Kernel:
-            return compile_kernel(spec, pipeline=pipeline, target=target, **dict[str, Any](knobs))
+            kernel = compile_kernel(spec, pipeline=pipeline, target=target, **dict[str, Any](knobs))
+            assert isinstance(kernel, Kernel)  # of one matmul
+            return kernel
 
         return list(pool.map(compile_one, specs))
 
@@ -299,7 +301,9 @@ def _plan(
     if a.device is not None and device == EMULATOR:
         raise ArgumentError("argument 'a' is on a GPU, and device = 'emulator' takes arrays in host memory")
     where = device if a.device is None else a.device
-    return _Plan(compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs)), shapes)
+    kernel = compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs))
+    assert isinstance(kernel, Kernel)  # of one matmul
+    return _Plan(kernel, shapes)
 
 
 def _call_of(arrays: Sequence[object], out: object, options: tuple) -> object | None:

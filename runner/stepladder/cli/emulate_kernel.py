@@ -68,7 +68,7 @@ def run_ptx(args: argparse.Namespace, text: str, name: str) -> int:
     if found is not None:
         manifest, program = read_launch(found)
         kernel = Kernel(module, args.kernel or manifest.kernel_name, name)
-        launch = Launch(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
+        launch = Launch.of_manifest(manifest)
         arguments = from_manifest(manifest)
     else:
         kernel = Kernel(module, args.kernel, name)

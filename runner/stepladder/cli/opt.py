@@ -130,10 +130,14 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
     from stepladder.pipeline.context import parse_payload
     from stepladder.pipeline.knobs import choose_knobs
 
-    found = find_matmul(select(parse_payload(text, name), request.function).module).problem
-    problem = matmul.small_problem(found, choose_knobs(library.load(request.pipeline), request))
-    print(f"checking each step on {problem.describe()}", file=sys.stderr, flush=True)
-    is_small = problem == found
+    pipeline = library.load(request.pipeline)
+    is_small, problem = True, None
+    if not pipeline.whole_function:
+        found = find_matmul(select(parse_payload(text, name), request.function).module).problem
+        problem = matmul.small_problem(found, choose_knobs(pipeline, request))
+        is_small = problem == found
+    described = "the function as it is" if problem is None else problem.describe()
+    print(f"checking each step on {described}", file=sys.stderr, flush=True)
     rows: list[dict[str, object]] = []
 
     def checked(report: matmul.StepReport) -> None:
@@ -151,14 +155,13 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
             numbers = report.check.describe() if report.check else "no numbers"
             if report.step == "input":
                 raise StepladderError(
-                    f"the payload itself does not compute {problem.describe()}, which the pipeline "
-                    f"takes it for: {numbers}",
+                    f"the payload itself does not compute {described}, which the pipeline takes it for: {numbers}",
                     location=name,
                     notes=report.notes(),
                 )
             raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
 
-    if not is_small:
+    if problem is not None and not is_small:
         text, request = matmul.payload_of(problem), dataclasses.replace(request, function=None)
     matmul.check_steps(text, name, dataclasses.replace(request, tuned=False), checked)
     print_table(rows, title="Each step on the emulator", file=sys.stderr)

@@ -61,13 +61,21 @@ def positive(text: str) -> int:
     return value
 
 
-def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Adds --pipeline, --set and --without."""
+def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, default: str | None = None) -> None:
+    """Adds --pipeline, --set and --without.
+
+    Args:
+        parser: of the command.
+        required: whether --pipeline must be given.
+        default: the pipeline where it is not; `auto` is explained in the help.
+    """
     parser.add_argument(
         "--pipeline",
         metavar="NAME|FILE",
         required=required,
-        help="a pipeline by name (stepladder list pipelines) or the path of a pipeline file",
+        default=default,
+        help="a pipeline by name (stepladder list pipelines) or the path of a pipeline file"
+        + ("" if default is None else f" (default: {default}, the first of wgmma, mma_sync and wmma that accepts it)"),
     )
     parser.add_argument(
         "--set",

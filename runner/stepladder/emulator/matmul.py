@@ -10,8 +10,10 @@ import numpy as np
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.findings import Finding
+from stepladder.emulator.step_report import StepReport
 from stepladder.mlir.text import text_of
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
@@ -28,7 +30,6 @@ from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.problem import Problem, epilogue_role, operand_of
 from stepladder.runtime.reference import Program
 from stepladder.verify.check import check_exact
-from stepladder.verify.report import CheckReport
 
 
 def _zeros(type_: types.Type) -> np.ndarray | int:
@@ -134,36 +135,6 @@ class EmulatedExecutor:
 
 # A fresh payload (`payload_of`) has its arguments in this order.
 ROLES = {0: "a", 1: "b", 2: "c"}
-_SHOWN = 4  # findings in a message
-
-
-@dataclasses.dataclass
-class StepReport:
-    """A step's IR as it ran.
-
-    Attributes:
-        step: its name.
-        passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
-        check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost, where
-            that was counted.
-        unknown: why it cannot be run.
-        is_unchanged: whether the step left the IR as it was.
-    """
-
-    step: str
-    passed: bool | None
-    check: CheckReport | None = None
-    findings: list[Finding] = dataclasses.field(default_factory=list)
-    counters: Counters | None = None
-    unknown: str = ""
-    seconds: float = 0.0
-    is_unchanged: bool = False
-
-    def notes(self) -> list[str]:
-        """Returns the first findings as notes of a message, and how many more there are."""
-        more = len(self.findings) - _SHOWN
-        shown = [finding.render() for finding in self.findings[:_SHOWN]]
-        return [*shown, f"{more} more findings"] if more > 0 else shown
 
 
 def check_step(
@@ -222,6 +193,9 @@ def check_steps(
             before it, with 0 seconds.
         chosen: whether the IR of a step is run, by its number in the dumps; the input is number 0 (default: all).
     """
+    if library.load(request.pipeline).whole_function:
+        check_function_steps(text, name, request, checked)
+        return
     problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
     number = 0

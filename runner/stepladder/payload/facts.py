@@ -8,7 +8,6 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
-from stepladder.mlir.xetile.tile_type import read_tile
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
@@ -77,14 +76,11 @@ def problem_facts(problem: Problem) -> Facts:
 
 
 def _tile_facts(module: ir.Module) -> Facts:
-    """Returns types and widths of the product of a XeTile program, or those of its first tile where it has none."""
+    """Returns types and widths of the product of a XeTile program, as far as there is one."""
     facts: Facts = {}
-    types = [
-        [str(ir.ShapedType(value.type).element_type) for value in (*list(product.operands)[:2], product.results[0])]
-        for product in walk(module, "xetile.tile_mma")[:1]
-    ] or [[str(read_tile(init.results[0].type).element)] * 3 for init in walk(module, "xetile.init_tile")[:1]]
-    for names in types:
-        for role, name in zip("abc", names):
+    for product in walk(module, "xetile.tile_mma")[:1]:
+        for role, value in zip("abc", (*list(product.operands)[:2], product.results[0])):
+            name = str(ir.ShapedType(value.type).element_type)
             facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name), f"{role}_layout": "row"}
         facts |= {"acc_type": facts["c_type"], "acc_bits": facts["c_bits"]}
     return facts

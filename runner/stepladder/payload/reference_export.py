@@ -61,6 +61,16 @@ def _of_array(attribute: Iterable[int]) -> list[int]:
     return [int(element) for element in attribute]
 
 
+def _needed(ops: Sequence[ir.Operation], values: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the ops of a body that values depend on, in order."""
+    wanted, found = set(values), []
+    for op in reversed(ops):
+        if wanted.intersection(op.results):
+            wanted.update(op.operands)
+            found.append(op)
+    return found[::-1]
+
+
 class _Export:
     """The numbers of a function's values, and the value that each buffer holds."""
 
@@ -232,9 +242,16 @@ class _Export:
                 self._buffer(op, operand)
         read = [self._held(operand) for operand in inputs]
         start = [self._held(operand) for operand in outputs]
-        arguments = [self._new(argument) for argument in body.arguments]
+        # Of several tensors, those that nothing reads are not computed.
+        kept = [place for place, result in enumerate(op.results) if list(result.uses)]
+        kept = kept if kept and len(op.results) > 1 else list(range(len(outputs)))
+        inner = _needed(inner, [end.operands[place] for place in kept])
+        maps = [*maps[: len(inputs)], *(maps[len(inputs) + place] for place in kept)]
+        outputs, start = [outputs[place] for place in kept], [start[place] for place in kept]
+        every = [self._new(argument) for argument in body.arguments]
+        arguments = [*every[: len(inputs)], *(every[len(inputs) + place] for place in kept)]
         operations = [self._operation(item) for item in inner]
-        yields = [self.numbers[operand] for operand in end.operands]
+        yields = [self.numbers[end.operands[place]] for place in kept]
         made = [self._new() for _ in outputs]
         generic = Generic(
             op.name,
@@ -244,17 +261,17 @@ class _Export:
             tuple(made),
             tuple(self._type(operand, op)[0] for operand in outputs),
             tuple(self._loops(op, map_) for map_ in maps),
-            self._sizes(op, maps),
+            self._sizes(op, indexing_maps(op)),
             tuple(arguments),
             tuple(operations),
             tuple(yields),
         )
-        self._check_loops(op, generic)
+        self._check_loops(op, generic, [*inputs, *outputs])
         for place, (output, number) in enumerate(zip(outputs, made)):
             if isinstance(output.type, ir.MemRefType):
                 self._store(op, output, number)
             else:
-                self.numbers[op.results[place]] = number
+                self.numbers[op.results[kept[place]]] = number
         self.instructions.append(generic)
 
     def _operation(self, op: ir.Operation) -> Operation:
@@ -302,9 +319,9 @@ class _Export:
                     sizes[loop] = size
         return tuple(sizes)
 
-    def _check_loops(self, op: ir.Operation, generic: Generic) -> None:
+    def _check_loops(self, op: ir.Operation, generic: Generic, operands: Sequence[ir.Value]) -> None:
         """Refuses loops over a part of an operand, and reductions that do not fold values into the result."""
-        for operand, loops in zip(op.operands, generic.maps):
+        for operand, loops in zip(operands, generic.maps):
             named = [loop for loop in loops if loop is not None]
             shape = self._type(operand, op)[1]
             if len(set(named)) < len(named) or any(loop is None and size != 1 for loop, size in zip(loops, shape)):

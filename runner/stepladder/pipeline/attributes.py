@@ -104,6 +104,7 @@ OF_PIPELINES = {
     "derived": Attribute(
         "expressions over knobs by name", 'derived = {threads = "warps * 32"}', _is_texts_by_name, _texts_by_name
     ),
+    "whole_function": Attribute("nothing: it is there or not", "whole_function", _is_unit),
 }
 OF_OPS = {
     "knobs": Attribute("expressions over knobs by attribute", 'knobs = {factor = "stages"}', _is_texts_by_name),

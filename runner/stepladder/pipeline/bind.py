@@ -53,17 +53,23 @@ def _follow(op: ir.Operation, name: str, expression: str, scope: Scope) -> None:
         value = evaluate(expression, scope)
     except ExpressionError as error:
         raise StepladderError(f"{op.name}: {name} = {expression}: {error}", location=location) from None
-    if name != "shape" and name not in op.attributes:
+    if name not in _OF_RESULT and name not in op.attributes:
         raise StepladderError(f"{op.name} has no attribute '{name}' to follow '{expression}'", location=location)
     try:
         if name == "shape":
-            _reshape_result(op, _numbers(value))
+            _retype_result(op, _numbers(value), None)
+        elif name == "element_type":
+            _retype_result(op, None, str(value))
         else:
             op.attributes[name] = _attribute_like(op.attributes[name], value)
     except (TypeError, ValueError, IndexError, RuntimeError):  # the last is what a bad cast in the bindings raises
         raise StepladderError(
             f"{op.name}: {name} = {expression}: the attribute cannot be {_text(value)}", location=location
         ) from None
+
+
+# What follows a knob in the result of the op in the region of a `transform.structured.replace`.
+_OF_RESULT = ("shape", "element_type")
 
 
 def _attribute_like(old: ir.Attribute, value: Value) -> ir.Attribute:
@@ -84,12 +90,13 @@ def _attribute_like(old: ir.Attribute, value: Value) -> ir.Attribute:
     raise TypeError(f"attributes like {old} do not follow knobs")
 
 
-def _reshape_result(op: ir.Operation, shape: Sequence[int]) -> None:
-    """Gives the one op in the region of a `transform.structured.replace` a memref of another shape."""
+def _retype_result(op: ir.Operation, shape: Sequence[int] | None, element_type: str | None) -> None:
+    """Gives the one op in the region of a `transform.structured.replace` a memref of another shape or element type."""
     body = op.regions[0].blocks[0]
     old = body.operations[0].operation
     type_ = ir.MemRefType(old.results[0].type)
-    reshaped = ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space)
+    element = type_.element_type if element_type is None else ir.Type.parse(element_type)
+    reshaped = ir.MemRefType.get(type_.shape if shape is None else shape, element, memory_space=type_.memory_space)
     with ir.InsertionPoint.at_block_begin(body):
         new = ir.Operation.create(
             old.name, results=[reshaped], operands=list(old.operands), attributes=attributes_of(old), loc=old.location

@@ -244,9 +244,9 @@ def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str)
         for argument in manifest.arguments
         if argument.access != "read"
     }
-    # The payload may have more dimensions than the problem's matrix, of the same elements.
+    # The payload may have more dimensions than the problem's matrices, of the same elements.
     problem = manifest.problem
-    matrix = (problem.m, problem.n)
+    matrix = problem.c_shape
     written = {
         (item.role, item.type, matrix if math.prod(item.shape) == math.prod(matrix) else item.shape)
         for item in (*(item for item in reference.arguments if item.after is not None), *reference.results)

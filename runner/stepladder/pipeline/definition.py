@@ -138,6 +138,7 @@ class Pipeline:
         knobs: by name.
         derived: name -> expression, for names that expressions may use beside the knobs.
         steps: in order.
+        whole_function: whether a payload is any function on tensors, instead of one matmul.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Pipeline:
     knobs: dict[str, Knob]
     derived: dict[str, str]
     steps: list[Step] = field(default_factory=list)
+    whole_function: bool = False
 
     def step(self, name: str) -> Step:
         """Returns the step called `name`.

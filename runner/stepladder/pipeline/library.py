@@ -140,6 +140,7 @@ def load(name: str) -> Pipeline:
     knobs = {knob.name: knob for knob in map(_read_knob, walk(sequence, "transform.tune.knob"))}
     script_attributes.check_pipeline(sequence, path.stem)
     pipeline = Pipeline(path.stem, path, module, sequence, knobs, _texts(sequence, "derived"))
+    pipeline.whole_function = "whole_function" in sequence.attributes
     for include in include_ops(sequence):
         pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include), parsed))
     if not pipeline.steps:

@@ -61,7 +61,8 @@ class Run:
     Attributes:
         module: the payload after the last step, which belongs to the MLIR context of the run.
         pipeline: with the knobs' values bound.
-        matmul: that of the payload, with the products that the knobs choose; None where the run began from a dump.
+        matmul: that of the payload, with the products that the knobs choose; None where the run began from a dump, or
+            the pipeline takes whole functions.
         knobs: the value of every knob.
         scope: the values that expressions over knobs may use.
         steps: those that ran, in order.
@@ -119,7 +120,7 @@ def run_pipeline(
     input_text = text_of(module)
     selection = select_function(module, name, request) if first == 0 else Selection(module)
     module = selection.module
-    matmul = locate_matmul(selection, name) if first == 0 else None
+    matmul = locate_matmul(selection, name) if first == 0 and not pipeline.whole_function else None
     given = request
     request, source, measured = complete_request(pipeline, given, module, matmul)
     knobs = choose_knobs(pipeline, request)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
 from stepladder.payload.selection import select
 from stepladder.pipeline import library
 from stepladder.pipeline.build import argument_of, data_of, triple
 from stepladder.pipeline.codegen import spirv
-from stepladder.pipeline.codegen.kernel import find_kernel
+from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
 from stepladder.pipeline.codegen.spirv import SpirvCode
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.runtime import targets
+from stepladder.runtime.bundle import Argument
 from stepladder.runtime.bundle.spirv import SpirvManifest, write_spirv_bundle
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
 from stepladder.runtime.reference import Program
+
+_FIRST_OF_PROGRAMS = "distribute_to_subgroups"
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,13 @@ class SpirvBuild:
         run: the pipeline's run; its module is only valid inside the MLIR context it was made in.
         code: the SPIR-V module of the kernel.
         manifest: describes the kernel and how it was made.
-        reference: what the payload computes.
+        reference: what the payload computes; None for a XeTile program.
     """
 
     run: Run
     code: SpirvCode
     manifest: SpirvManifest
-    reference: Program
+    reference: Program | None
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""
@@ -77,7 +83,7 @@ def build(
     """Compiles a payload, in the current MLIR context (`context.mlir_context`).
 
     Args:
-        text: the payload.
+        text: the payload: a matmul, or a XeTile program.
         name: the file it came from, for messages.
         request: pipeline and knobs; the whole pipeline runs.
         use_cache: reuse a module made before from the same LLVM IR.
@@ -88,9 +94,10 @@ def build(
     """
     if request.start is not None:
         raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
+    program = is_tile_program(parse_payload(text, name))
+    if program:
+        request = dataclasses.replace(request, start=_FIRST_OF_PROGRAMS, tuned=False)
     run = run_pipeline(text, name, request, progress=progress)
-    matmul, selection = run.matmul, run.selection
-    assert matmul is not None and selection is not None  # of every run that begins with the payload
     kernel = find_kernel(run.module)
     code = spirv.generate(kernel, use_cache=use_cache)
     target = targets.find_limits(kernel.target)
@@ -102,20 +109,12 @@ def build(
             f"a work-group needs {code.shared_memory} bytes of shared local memory, and {target.name} has "
             f"{target.shared_memory}"
         )
-    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
-    if unknown:
-        raise StepladderError(
-            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
-            location=matmul.location,
-        )
+    function = "" if run.selection is None else run.selection.function or ""
     manifest = SpirvManifest(
         kernel_name=kernel.name,
         target=kernel.target,
-        arguments=tuple(
-            argument_of(run, operand_of(matmul.roles[parameter.number]), matmul.problem, parameter.number)
-            for parameter in kernel.parameters
-        ),
-        problem=matmul.problem,
+        arguments=_of_program(run.module, kernel) if program else _of_matmul(run, kernel),
+        problem=None if run.matmul is None else run.matmul.problem,
         grid=triple(kernel.grid),
         work_group=triple(kernel.block),
         subgroup_size=code.subgroup_size,
@@ -126,8 +125,48 @@ def build(
         without=request.without,
         knobs=run.knobs,
         tool_versions=spirv.tool_versions(),
-        function=selection.function or "",
-        other_functions=selection.others,
+        function=function,
+        other_functions=() if run.selection is None else run.selection.others,
     )
+    if run.matmul is None:
+        return SpirvBuild(run, code, manifest, None)
     given = select(parse_payload(text, name), request.function).module
-    return SpirvBuild(run, code, manifest, reference_export.export(given, matmul.roles))
+    return SpirvBuild(run, code, manifest, reference_export.export(given, run.matmul.roles))
+
+
+def is_tile_program(module: ir.Module) -> bool:
+    """Returns whether a payload is a XeTile program, which enters the pipeline at a later step."""
+    return any(op.name.startswith("xetile.") for op in walk(module))
+
+
+def _of_matmul(run: Run, kernel: Kernel) -> tuple[Argument, ...]:
+    """Returns the arguments of the kernel of a matmul."""
+    matmul = run.matmul
+    assert matmul is not None  # of every run that begins with the payload
+    unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
+    if unknown:
+        raise StepladderError(
+            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
+            location=matmul.location,
+        )
+    return tuple(
+        argument_of(run, operand_of(matmul.roles[parameter.number]), matmul.problem, parameter.number)
+        for parameter in kernel.parameters
+    )
+
+
+def _of_program(module: ir.Module, kernel: Kernel) -> tuple[Argument, ...]:
+    """Returns the arguments of the kernel of a XeTile program: the buffers of its function, by number."""
+    function = walk(module, "gpu.launch_func")[0].parent
+    assert function is not None  # a launch is in a function
+    buffers = [ir.MemRefType(argument.type) for argument in function.regions[0].blocks[0].arguments]
+    return tuple(
+        Argument(
+            f"argument{parameter.number}",
+            "",
+            str(buffers[parameter.number].element_type),
+            tuple(buffers[parameter.number].shape),
+            "readwrite",
+        )
+        for parameter in kernel.parameters
+    )

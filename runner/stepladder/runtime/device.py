@@ -127,22 +127,35 @@ class Device:
                 kernel's clusters; status NOT_EXECUTED.
             CudaError: the driver fails for another reason.
         """
-        image = image_for(bundle.manifest.target, self.capability, self.name)
+        manifest, path = bundle.manifest, str(bundle.path)
+        image_for(manifest.target, self.capability, self.name)  # a GPU that the target is not for is said first
         self._check_launchable(bundle)
-        manifest = bundle.manifest
-        kernel = self._load_image(
-            bundle, image, bundle.cubin, bundle.ptx, manifest.kernel_name, manifest.dynamic_shared_memory
+        kernel = self.load_code(
+            path, manifest.target, bundle.cubin, bundle.ptx, manifest.kernel_name, manifest.dynamic_shared_memory
         )
         kernel.front = tuple(
-            self._load_image(bundle, image, cubin, ptx, item.kernel_name, 0)
+            self.load_code(path, manifest.target, cubin, ptx, item.kernel_name)
             for item, (cubin, ptx) in zip(manifest.front, bundle.front)
         )
         if bundle.manifest.cluster != NO_CLUSTER:
             kernel.prepare_clusters(bundle.manifest)
         return kernel
 
-    def _load_image(self, bundle: Bundle, image: str, cubin: bytes, ptx: str, name: str, dynamic: int) -> Kernel:
-        """Loads one of a bundle's kernels, `name`, with so many bytes of dynamic shared memory a block."""
+    def load_code(self, path: str, target: str, cubin: bytes, ptx: str, name: str, dynamic: int = 0) -> Kernel:
+        """Loads a kernel: its cubin, or its PTX, with a note on stderr, where the cubin does not run here.
+
+        Args:
+            path: of the bundle, for messages.
+            target: GPU architecture of the cubin.
+            cubin: machine code; `ptx`: the text that it was assembled from.
+            name: the kernel's entry point.
+            dynamic: bytes of dynamic shared memory a block.
+
+        Raises:
+            StepladderError: as `load`.
+            CudaError: as `load`.
+        """
+        image = image_for(target, self.capability, self.name)
         if image == "cubin":
             try:
                 return Kernel(self.session, cubin, name, "cubin", dynamic)
@@ -152,14 +165,13 @@ class Device:
                 reason = f"the driver does not take the cubin ({error.name})"
         else:
             capability = f"{self.capability[0]}.{self.capability[1]}"
-            reason = f"the cubin is for {bundle.manifest.target}, and {self.name} is {capability}"
-        print(f"note: {bundle.path}: {reason}; the driver compiles the bundle's PTX instead", file=sys.stderr)
+            reason = f"the cubin is for {target}, and {self.name} is {capability}"
+        print(f"note: {path}: {reason}; the driver compiles the bundle's PTX instead", file=sys.stderr)
         try:
             return self.load_ptx(ptx, name, dynamic)
         except CudaError as error:
             raise StepladderError(
-                f"'{bundle.path}' does not load: {reason}, and it refuses the PTX too "
-                f"({error.name}); nothing was executed",
+                f"'{path}' does not load: {reason}, and it refuses the PTX too ({error.name}); nothing was executed",
                 status=NOT_EXECUTED,
                 notes=["a newer driver, or an older ptxas at compile time, helps"],
             ) from error

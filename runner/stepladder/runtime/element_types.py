@@ -89,6 +89,7 @@ ELEMENT_TYPES = {
         ElementType("f16", 16, 11),
         ElementType("bf16", 16, 8),
         ElementType("f32", 32, 24),
+        ElementType("f64", 64, 53),
         ElementType("f8E4M3FN", 8, 4),
         ElementType("f8E5M2", 8, 3),
         ElementType("i8", 8, 7, is_integer=True),

@@ -124,7 +124,12 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
             problem, seed, uniform, uniform, summand if element_type(problem.c_type).is_integer else _normal
         )
 
-    a, b, c = _operands(problem, seed, _normal, _normal, _normal)
+    dtype = np.float64 if problem.a_type == "f64" else np.float32
+
+    def normal(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.standard_normal(count, dtype)
+
+    a, b, c = _operands(problem, seed, normal, normal, normal)
     return *_scaled(problem, a, b), c
 
 

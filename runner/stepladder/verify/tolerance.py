@@ -54,6 +54,9 @@ class Tolerance:
     steps are added to the accumulator in f32, rounded to nearest, u = 2^-24, at most n = K of them, which is as for f16
     accumulators: 15 u sqrt(n s2) and u sqrt(n/2). Sums that a tensor core cuts off over all of K are not within it.
 
+    f64. Each product is rounded once as it is added, u = 2^-53, and the reference, in f64 too, is as far off: twice
+    what f16 accumulators get, with n = K.
+
     fp8 products, f32 accumulators. Hopper's tensor core aligns the 32 products of a step and the partial sum to the
     largest exponent among them, keeps 13 bits below its leading one, cuts the others off (towards zero), and hands on a
     sum of as many bits (DeepSeek-V3 report 2024, 3.5.2, and SageAttention2, 2024, found this by experiment; 13 is the
@@ -85,6 +88,9 @@ class Tolerance:
         if problem.compute_type == "tf32":
             truncation, cut = 2.0**-23, 2.0**-10
             return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
+        if problem.acc_type == "f64":
+            rounding = 2.0**-52 * math.sqrt(problem.k)
+            return cls(15 * rounding, rounding, stored)
         if problem.compute_type == "f32":
             rounding = 2.0**-24 * math.sqrt(problem.k)
             return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored)

@@ -71,7 +71,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of i8
-// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on mma_sync, wgmma
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
@@ -107,7 +107,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf16> 
 // -----
 
 // matmul of f64
-// computes: C = AB, 32 x 64 x 96, f64 x f64 -> f64 (f64 accumulation); on none
+// computes: C = AB, 32 x 64 x 96, f64 x f64 -> f64 (f64 accumulation); on mma_sync
 func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> {
   %zero = arith.constant 0.0 : f64
   %empty = tensor.empty() : tensor<32x64xf64>
@@ -463,7 +463,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 // -----
 
 // matvec
-// computes: C = AB, 1 x 32 x 96, f16 x f16 -> f32 (f32 accumulation), B column-major; on wgmma
+// computes: C = AB, 1 x 32 x 96, f16 x f16 -> f32 (f32 accumulation), B column-major; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf16>, %x: tensor<96xf16>) -> tensor<32xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32xf32>
@@ -475,7 +475,7 @@ func.func @f(%A: tensor<32x96xf16>, %x: tensor<96xf16>) -> tensor<32xf32> {
 // -----
 
 // vecmat
-// computes: C = AB, 1 x 64 x 96, f16 x f16 -> f32 (f32 accumulation); on wgmma
+// computes: C = AB, 1 x 64 x 96, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%x: tensor<96xf16>, %B: tensor<96x64xf16>) -> tensor<64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64xf32>
@@ -487,7 +487,7 @@ func.func @f(%x: tensor<96xf16>, %B: tensor<96x64xf16>) -> tensor<64xf32> {
 // -----
 
 // dot
-// computes: C = AB, 1 x 1 x 96, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 1 x 1 x 96, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%x: tensor<96xf16>, %y: tensor<96xf16>) -> tensor<f32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<f32>
@@ -908,7 +908,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
 // -----
 
 // contract with the heads in m
-// computes: C = AB, 4 x 4 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), B broadcast; on wgmma
+// computes: C = AB, 4 x 4 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), B broadcast; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<4x4x96xf16>, %B: tensor<96x64xf16>) -> tensor<4x4x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<4x4x64xf32>
@@ -1429,7 +1429,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
 // -----
 
 // 1 x 1 x 1
-// computes: C = AB, 1 x 1 x 1, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 1 x 1 x 1, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%A: tensor<1x1xf16>, %B: tensor<1x1xf16>) -> tensor<1x1xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x1xf32>
@@ -1441,7 +1441,7 @@ func.func @f(%A: tensor<1x1xf16>, %B: tensor<1x1xf16>) -> tensor<1x1xf32> {
 // -----
 
 // 1 x 32 x 48
-// computes: C = AB, 1 x 32 x 48, f16 x f16 -> f32 (f32 accumulation); on wgmma
+// computes: C = AB, 1 x 32 x 48, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<1x48xf16>, %B: tensor<48x32xf16>) -> tensor<1x32xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x32xf32>
@@ -1453,7 +1453,7 @@ func.func @f(%A: tensor<1x48xf16>, %B: tensor<48x32xf16>) -> tensor<1x32xf32> {
 // -----
 
 // 16 x 1 x 48
-// computes: C = AB, 16 x 1 x 48, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 16 x 1 x 48, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%A: tensor<16x48xf16>, %B: tensor<48x1xf16>) -> tensor<16x1xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<16x1xf32>
@@ -1465,7 +1465,7 @@ func.func @f(%A: tensor<16x48xf16>, %B: tensor<48x1xf16>) -> tensor<16x1xf32> {
 // -----
 
 // 16 x 32 x 1
-// computes: C = AB, 16 x 32 x 1, f16 x f16 -> f32 (f32 accumulation); on wgmma
+// computes: C = AB, 16 x 32 x 1, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<16x1xf16>, %B: tensor<1x32xf16>) -> tensor<16x32xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<16x32xf32>
@@ -1477,7 +1477,7 @@ func.func @f(%A: tensor<16x1xf16>, %B: tensor<1x32xf16>) -> tensor<16x32xf32> {
 // -----
 
 // 17 x 33 x 49
-// computes: C = AB, 17 x 33 x 49, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 17 x 33 x 49, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%A: tensor<17x49xf16>, %B: tensor<49x33xf16>) -> tensor<17x33xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<17x33xf32>
@@ -1537,7 +1537,7 @@ func.func @f(%A: tensor<8589934592x16xf16>, %B: tensor<16x16xf16>) -> tensor<858
 // -----
 
 // 2^33 columns
-// computes: C = AB, 16 x 8589934592 x 16, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 16 x 8589934592 x 16, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%A: tensor<16x16xf16>, %B: tensor<16x8589934592xf16>) -> tensor<16x8589934592xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<16x8589934592xf32>
@@ -1549,7 +1549,7 @@ func.func @f(%A: tensor<16x16xf16>, %B: tensor<16x8589934592xf16>) -> tensor<16x
 // -----
 
 // k of 2^33
-// computes: C = AB, 16 x 16 x 8589934592, f16 x f16 -> f32 (f32 accumulation); on none
+// computes: C = AB, 16 x 16 x 8589934592, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync
 func.func @f(%A: tensor<16x8589934592xf16>, %B: tensor<8589934592x16xf16>) -> tensor<16x16xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<16x16xf32>

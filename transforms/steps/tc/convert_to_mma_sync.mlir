@@ -5,10 +5,10 @@
 // read. Each lane loads and stores its elements of C with vector accesses.
 //
 // `ldmatrix` transposes 16-bit elements only. Fragments that need another transposition (B of i8 or f32 in row-major
-// order) are loaded element by element. Upstream's conversion does not support bf16, whose fragments have the layout of
-// f16: `tc.reinterpret_elements` presents them as f16. It loads the matrices of a column-major A in another order than
-// the product expects, which `tc.order_transposed_tiles` corrects. With `allow_tf32`, products of f32 are marked as
-// tf32.
+// order) are loaded element by element. Upstream's conversion does not support bf16 and fp8, whose fragments have the
+// layout of f16 and i8: `tc.reinterpret_elements` presents them as these. It loads the matrices of a column-major A in
+// another order than the product expects, which `tc.order_transposed_tiles` corrects. With `allow_tf32`, products of
+// f32 are marked as tf32.
 //
 // An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
 // them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on
@@ -40,36 +40,43 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition =
-           "[a_type, acc_type] in [['f16', 'f16'], ['f16', 'f32'], ['bf16', 'f32'], ['f32', 'f32'], ['i8', 'i32']]",
-         message = "A and the accumulators must be of f16 and f16, f16 and f32, bf16 and f32, f32 and f32, i8 and i32"},
+        {condition = "a_type in ['f16', 'bf16', 'f32', 'f64', 'f8E4M3FN', 'f8E5M2', 'i8']",
+         message = "A must be of f16, bf16, f32, f64, f8E4M3FN, f8E5M2 or i8"},
+        {condition = "a_type in ['f64', 'i8'] or acc_type == 'f32' or [a_type, acc_type] == ['f16', 'f16']",
+         message = "accumulators must be of f32, or with f16 of f16"},
+        {condition = "a_type not in ['f64', 'i8'] or acc_type == ('f64' if a_type == 'f64' else 'i32')",
+         message = "accumulators must be of f64 with f64, and of i32 with i8"},
+        {condition = "a_bits != 8 or a_type == 'i8' or target in ['sm_89', 'sm_90', 'sm_90a']",
+         message = "with fp8, target must be sm_89 or later"},
         {condition = "hoist_accumulators or not has_consumer",
          message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
-        {condition = "a_type == b_type", message = "A and B must be of one element type"},
+        {condition = "a_type == b_type",
+         message = "A and B must be of one element type (wgmma also multiplies one fp8 by the other)"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
-    // bf16 takes the route of f16 (half_type); for other types this changes nothing. An elementwise op is in a function
-    // of its own, which stays as it is.
+    // bf16 takes the route of f16 and fp8 that of i8 (half_type, stand_in); for other types this changes nothing. An
+    // elementwise op is in a function of its own, which stays as it is.
     %contractions = transform.structured.match ops{["vector.contract"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %vectors = transform.get_parent_op %contractions {op_name = "func.func", deduplicate}
       : (!transform.any_op) -> !transform.any_op
-    "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type"}}
+    "tc.reinterpret_elements"(%vectors) {old = f16, new = f16, knobs = {old = "half_type", new = "stand_in"}}
       : (!transform.any_op) -> ()
     %converted = transform.apply_registered_pass "convert-vector-to-gpu" with options = {"use-nvgpu" = true}
       to %vectors : (!transform.any_op) -> !transform.any_op
     "tc.order_transposed_tiles"(%converted) : (!transform.any_op) -> ()
-    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {new = "half_type"}}
+    "tc.reinterpret_elements"(%converted) {old = f16, new = f16, knobs = {old = "stand_in", new = "half_type"}}
       : (!transform.any_op) -> ()
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
-    // `lower_transfers` assumes of other accesses.
+    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements.
     %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8"}} -> !transform.param<i64>
+    %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8 if acc_bits < 64 else 8"}}
+      -> !transform.param<i64>
     transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
 
     "tc.compute_on_fragments"(%module) : (!transform.any_op) -> ()

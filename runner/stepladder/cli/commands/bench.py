@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from stepladder.cli import function_bundle
 from stepladder.cli.options import add_json_option, text_for_people
-from stepladder.runtime.errors import OK
+from stepladder.runtime.errors import OK, StepladderError
 
 EPILOG = """\
 All kernels run in turn, in one process, on the same random data. A burst is about 30 ms of launches after a pause;
@@ -15,6 +16,8 @@ median TFLOP/s and the median of the per-round ratios, with their extremes; the 
 rounds show the clock and the power that the card settled at, as NVML (nvidia-ml-py) or nvidia-smi reads them. Bundles
 of several problems are measured problem by problem. Where there are two bundles or more, a summary follows: geometric
 mean and quantiles of the ratios to the baseline, the worst, and the bundles that are slower.
+
+A function with several kernels is measured without a baseline, all its kernels in one graph.
 
 exit status: 0 measured; 1 a kernel's numbers are wrong; 2 a bundle or an option is not acceptable; 3 nothing was
 executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEVICE chooses among several GPUs.
@@ -64,10 +67,18 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.measure.bench import bench_bundles, by_problem
     from stepladder.measure.report import table_rows, table_title
     from stepladder.measure.summary import loser_rows, several, summarize_bundles, summary_rows
-    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.bundle import Bundle, FunctionBundle, read_any
     from stepladder.runtime.files import check_writable, write_json
 
-    bundles = [read_bundle(path) for path in args.bundles]
+    found = [read_any(path) for path in args.bundles]
+    functions = [bundle for bundle in found if isinstance(bundle, FunctionBundle)]
+    bundles = [bundle for bundle in found if isinstance(bundle, Bundle)]
+    if functions:
+        if bundles:
+            raise StepladderError(
+                f"'{functions[0].path}' is a function's bundle, and '{bundles[0].path}' a kernel's; measure them apart"
+            )
+        return function_bundle.bench(args, functions)
     if args.json:
         check_writable(args.json)
     modes = ("burst", "sustained") if args.mode == "both" else (args.mode,)

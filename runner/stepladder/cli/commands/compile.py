@@ -21,6 +21,7 @@ from stepladder.runtime.errors import OK, StepladderError
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import Run
+    from stepladder.runtime.bundle import FunctionBundle
 
 _EPILOG = """\
 Knobs come from --set and --target, from steps that --without leaves out, else from what was measured to be fastest for
@@ -29,11 +30,15 @@ problems like this one, else from the script; the output names the source of eac
 exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
 an option or a file is not acceptable, or the kernel does not fit the target.
 
+A function on tensors with several matmuls, or with other linalg ops around one, becomes a bundle with a kernel for each
+matmul and its elementwise ops, and for each op between them; --pipeline, --set and --without are those of the matmuls.
+
 examples:
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder compile matmul.mlir --pipeline wmma --target sm_90a --set block_m=256 --set block_k=64 -o big.bundle
   stepladder compile matmul.mlir --pipeline xetile --target bmg -o intel.bundle
   stepladder compile matmul.mlir --pipeline wmma --without pad_shared_memory -o unpadded.bundle
+  stepladder compile test/inputs/functions/gated_mlp.mlir --target sm_90a -o mlp.bundle
 """
 
 
@@ -48,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "after every step. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
-    add_pipeline_options(parser, required=True)
+    add_pipeline_options(parser, required=False, default="auto")
     parser.add_argument(
         "--target", metavar="SM", help="GPU architecture, such as sm_80, sm_90a or bmg (the knob 'target')"
     )
@@ -97,6 +102,20 @@ def _knob_lines(run: Run, from_target: str | None) -> list[str]:
     return [f"knobs from {source}: {', '.join(knobs)}" for source, knobs in sources.items()]
 
 
+def _launch_lines(bundle: FunctionBundle) -> list[str]:
+    """Returns a line for each launch of a function: its kernel, and what a matmul's computes."""
+    lines = []
+    for launch in bundle.manifest.launches:
+        if launch.kernel is not None:
+            grid, block = launch.kernel.grid, launch.kernel.block
+            what = f"grid {'x'.join(map(str, grid))}, block {'x'.join(map(str, block))}"
+        else:
+            manifest = bundle.matmul(launch).manifest
+            what = f"{manifest.pipeline}, {manifest.problem.describe()}"
+        lines.append(f"{launch.folder}: {what}")
+    return lines
+
+
 def _compile_spirv(args: argparse.Namespace, text: str, name: str, request: Request) -> int:
     """Compiles a payload by a pipeline for Intel's GPUs; returns the exit status."""
     from stepladder.pipeline import spirv_build
@@ -121,7 +140,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     with imports():
         from stepladder.extension import plugins
-        from stepladder.pipeline import build, library, spirv_build
+        from stepladder.mlir import stablehlo
+        from stepladder.pipeline import functions, library, spirv_build
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
@@ -142,11 +162,16 @@ def main(args: argparse.Namespace) -> int:
         function=args.function,
     )
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
-        if spirv_build.is_for_xe(args.pipeline):
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
+        if args.pipeline != "auto" and spirv_build.is_for_xe(args.pipeline):
             return _compile_spirv(args, text, name, request)
-        built = build.build(text, name, request, use_cache=not args.no_cache)
+        built = functions.build_any(text, name, request, use_cache=not args.no_cache)
         built.write(args.output)
+    if isinstance(built, functions.FunctionBuild):
+        print(f"{args.output}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
+        for line in _launch_lines(built.bundle):
+            print(line)
+        return OK
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(

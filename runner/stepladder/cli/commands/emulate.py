@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from stepladder.cli import emulate_kernel, emulation_checks, kernel_options
+from stepladder.cli import emulate_kernel, emulation_checks, function_bundle, kernel_options
 from stepladder.cli.emulated_run import run_checked
 from stepladder.cli.emulation_checks import Checks
 from stepladder.cli.emulation_output import load_array
@@ -82,7 +82,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="run the IR after any step, or PTX, on the CPU, with a sanitizer",
     )
     parser.add_argument(
-        "input", metavar="IR.mlir|KERNEL.ptx", help="the IR, for example a dump, or PTX; - is standard input"
+        "input",
+        metavar="IR.mlir|KERNEL.ptx",
+        help="the IR, for example a dump, or PTX, or the bundle of a function; - is standard input",
     )
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
@@ -140,8 +142,11 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
+    from stepladder.runtime.bundle import is_function, read_function
     from stepladder.runtime.files import check_writable, read_text
 
+    if is_function(args.input):
+        return function_bundle.emulate(args, read_function(args.input))
     text, name = read_text(args.input)
     for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)

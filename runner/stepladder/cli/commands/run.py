@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from stepladder.cli import function_bundle
 from stepladder.cli.options import add_json_option, text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
@@ -36,6 +37,9 @@ sanitizer whose findings count as a failure (see `stepladder emulate --help`); i
 `auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
 some minutes it leaves to --backend emulator. How far the emulator is, and about how long it still takes, goes to
 standard error; before a long run, a smaller problem for the same steps is named there.
+
+A function with several kernels is checked as a whole, with random inputs, twice; its matmuls are bundles of their own
+in BUNDLE/kernels.
 
 A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with built-ins of
 matrices in OpenCL C: pip install 'stepladder[opencl]'.
@@ -82,13 +86,15 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from stepladder.cli.tables import verdict
-    from stepladder.runtime.bundle import Bundle, read_bundle
+    from stepladder.runtime.bundle import Bundle, FunctionBundle, read_any
     from stepladder.runtime.bundle.spirv import is_spirv_bundle, read_spirv_bundle
     from stepladder.runtime.files import check_writable, write_json
 
-    bundle = read_spirv_bundle(args.bundle) if is_spirv_bundle(args.bundle) else read_bundle(args.bundle)
+    bundle = read_spirv_bundle(args.bundle) if is_spirv_bundle(args.bundle) else read_any(args.bundle)
     if args.json:
         check_writable(args.json)
+    if isinstance(bundle, FunctionBundle):
+        return function_bundle.run(args, bundle)
     with text_for_people(args.json):
         reports, details, findings = _checked(args, bundle) if isinstance(bundle, Bundle) else _by_opencl(args, bundle)
         passed = all(report.passed for report in reports) and not findings
@@ -104,7 +110,7 @@ def main(args: argparse.Namespace) -> int:
             args.json,
             {
                 "bundle": args.bundle,
-                "problem": asdict(bundle.manifest.problem),
+                "problem": asdict(bundle.manifest.problem) if bundle.manifest.problem is not None else None,
                 "seed": args.seed,
                 **details,
                 "passed": passed,
@@ -124,8 +130,13 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
             f"--backend {args.backend} does not run a kernel for {bundle.manifest.target}: leave it out, and Intel's "
             "OpenCL runtime runs it on the CPU"
         )
-    runtime()  # before anything is computed
     problem, constants = bundle.manifest.problem, bundle.constants()
+    if problem is None or bundle.reference is None:
+        raise StepladderError(
+            f"'{args.bundle}' is of a XeTile program, and does not say what that computes: `stepladder emulate` "
+            "compares the program with a reference in its file"
+        )
+    runtime()  # before anything is computed
     print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime", flush=True)
     executor = OpenClExecutor(bundle.spirv, bundle.manifest, constants)
     return check_matmul(problem, bundle.reference, executor, args.seed, constants=constants), {"backend": "opencl"}, []

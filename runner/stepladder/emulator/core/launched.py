@@ -24,18 +24,30 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
     from stepladder.emulator.memory.memory import Allocation
     from stepladder.emulator.ptx.arguments import Argument
+    from stepladder.runtime.bundle import Manifest
 
 UNWRITTEN = "unwritten-output"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory."""
+    """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory.
+
+    `dependent` is whether it may begin before the launch before it has ended (programmatic dependent launch).
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int] = (1, 1, 1)
     dynamic: int = 0
+    dependent: bool = False
+
+    @classmethod
+    def of_manifest(cls, manifest: Manifest) -> Launch:
+        """Returns how the manifest of a bundle says that its kernel is launched."""
+        return cls(
+            manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory, manifest.dependent_launch
+        )
 
 
 class BoundKernel(Runnable):

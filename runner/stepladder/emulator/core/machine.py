@@ -166,6 +166,7 @@ class Machine:
         *,
         asynchronously: bool = False,
         warp: int = WARP,
+        dependent: bool = False,
     ) -> None:
         """Runs a grid of blocks to its end, those of a cluster together.
 
@@ -174,13 +175,14 @@ class Machine:
             window_bytes: shared memory of a block; `layout` maps its contents to offsets.
             asynchronously: whether blocks that cannot end may wait for later launches.
             warp: threads of a warp.
+            dependent: whether it may begin before the launch before has ended, as one that waits for that may.
         """
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
         total = math.prod(clusters)
         most: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
-        is_dependent = dependent_launch.is_dependent(code)
+        is_dependent = dependent or dependent_launch.is_dependent(code)
         active, self.unfinished = self.unfinished, []
         waiting = len(active)
         first = self._launches if active else 0

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 # Of what a warp loads and stores, in bytes. Source: CUDA programming guide, "Warp Matrix Functions".
 MATRIX_ALIGNMENT = 32
 ROW_ALIGNMENT = 16
+_WARP = 32
+
+
+def matrix_alignment(rows: int, columns: int, item: int) -> int:
+    """Returns the bytes that a matrix is aligned to.
+
+    Source: PTX ISA, "Matrix Storage for WMMA": the size of a thread's fragment, which for operands of 8 bits, of which
+    the programming guide says nothing, is less than for others.
+
+    Args:
+        rows, columns: of the matrix.
+        item: bytes of an element.
+    """
+    return rows * columns // _WARP if item == 1 else MATRIX_ALIGNMENT
 
 
 class WarpMatrix:
@@ -95,7 +109,7 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
         extent = 1 + sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides))
         place = sum(index * stride for index, stride in zip([*outer, first, last], view.strides)) + row * lead + column
         access = memory.locate(one, op, view.view(view.offset, (extent,), (1,)), [place], shape)
-    alignment.check_access(one, op, access, MATRIX_ALIGNMENT)
+    alignment.check_access(one, op, access, matrix_alignment(rows, columns, view.element.bytes))
     return one, access
 
 

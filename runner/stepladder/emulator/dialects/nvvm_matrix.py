@@ -87,7 +87,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         for name in ("multiplicandAPtxType", "multiplicandBPtxType")
     ]
     a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(nvgpu.segments(op, operands), (*kinds, None)))
-    if kinds[0] not in (None, *warpgroups.TYPES) or a.dtype != b.dtype:
+    if kinds[0] not in (None, "f64", *warpgroups.TYPES) or a.dtype != b.dtype:
         raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
     sums = nvgpu.multiply_in_warps(
         fiber,

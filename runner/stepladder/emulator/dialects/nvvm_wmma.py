@@ -18,7 +18,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
-from stepladder.emulator.dialects.gpu_mma import MATRIX_ALIGNMENT, ROW_ALIGNMENT
+from stepladder.emulator.dialects.gpu_mma import ROW_ALIGNMENT, matrix_alignment
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
@@ -131,7 +131,7 @@ def _elements(
             fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
     stride = int(fiber.first(stride))
     item = fragment.dtype.itemsize
-    pointers.check_alignment(fiber, op, pointer, MATRIX_ALIGNMENT)
+    pointers.check_alignment(fiber, op, pointer, matrix_alignment(fragment.rows, fragment.columns, item))
     if stride * item % ROW_ALIGNMENT:
         fiber.group.sanitizer.report(
             "misaligned", f"rows are {stride * item} bytes apart, no multiple of {ROW_ALIGNMENT}", op

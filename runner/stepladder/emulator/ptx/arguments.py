@@ -191,6 +191,11 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
     return found
 
 
+def from_arguments(arguments: Sequence[bundle.Argument]) -> list[Argument]:
+    """Returns the arguments of a kernel that takes pointers alone."""
+    return [Argument(item.name, _array(_scalar(item.element_type, item.name), item.shape)) for item in arguments]
+
+
 def from_texts(texts: Sequence[str]) -> list[Argument]:
     """Returns the arguments that texts describe (`FORMS`).
 

@@ -183,7 +183,10 @@ class BoundPtx(BoundKernel):
         def env_of(group: Group) -> list:
             return [None] * len(group.machine.program.slot_types)
 
-        machine.launch(code, env_of, launch.grid, launch.block, launch.cluster, kernel.window(launch), layout)
+        window = kernel.window(launch)
+        machine.launch(
+            code, env_of, launch.grid, launch.block, launch.cluster, window, layout, dependent=launch.dependent
+        )
         return allocations
 
     def _pass(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:

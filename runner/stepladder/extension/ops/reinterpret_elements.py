@@ -9,10 +9,10 @@ from stepladder.mlir.types import bit_width
 class ReinterpretElements(Tc.Operation, name="reinterpret_elements"):
     """Exchanges the element types `old` and `new` in the type of every value below an op; the bits do not change.
 
-    Some conversions support f16 and not bf16. Ops that move data, or multiply whole fragments, do not depend on which
-    of the two the elements are; only the instructions that they are lowered to do. Applied before and after such a
-    conversion, with `old` and `new` swapped, the op restores the original types: values that were of type `new` before,
-    such as a bias of f16 beside matrices of bf16, are of type `old` in between.
+    Some conversions support f16 and not bf16, or i8 and not fp8. Ops that move data, or multiply whole fragments, do
+    not depend on which of the two the elements are; only the instructions that they are lowered to do. Applied before
+    and after such a conversion, with `old` and `new` swapped, the op restores the original types: values that were of
+    type `new` before, such as a bias of f16 beside matrices of bf16, are of type `old` in between.
 
     Operands: a handle to functions.
     Attributes: old, new; where they are equal, the op does nothing.
@@ -45,16 +45,19 @@ def _retyped(type_: ir.Type, types: _Types) -> ir.Type | None:
     return None
 
 
+def _zero(type_: ir.Type) -> ir.Attribute:
+    return ir.IntegerAttr.get(type_, 0) if isinstance(type_, ir.IntegerType) else ir.FloatAttr.get(type_, 0.0)
+
+
 def _retype_constant(op: ir.Operation, types: _Types) -> None:
     value = op.attributes["value"]
     match value:
-        case ir.FloatAttr() if value.value == 0.0:
-            op.attributes["value"] = ir.FloatAttr.get(types[value.type], 0.0)
-        case ir.DenseElementsAttr() if value.is_splat and value.get_splat_value().value == 0.0:
+        case ir.FloatAttr() | ir.IntegerAttr() if value.value == 0:
+            op.attributes["value"] = _zero(types[value.type])
+        case ir.DenseElementsAttr() if value.is_splat and value.get_splat_value().value == 0:
             vector = ir.VectorType(value.type)
-            new = types[vector.element_type]
-            type_ = ir.VectorType.get(vector.shape, new)
-            op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(new, 0.0))
+            type_ = ir.VectorType.get(vector.shape, types[vector.element_type])
+            op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, _zero(type_.element_type))
         case _:
             raise Refusal(op, f"a constant other than zero of type {op.results[0].type}")
 

@@ -8,12 +8,16 @@ LLVM ends the process when it cannot select an instruction, so `ptx` runs this m
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 _TRIPLE = "nvptx64-nvidia-cuda"
+# LLVM takes the first version of PTX that has the chip; products of fp8 by mma.sync came later than theirs.
+_PTX_OF_FP8 = "+ptx84"
+_FP8_PRODUCT = re.compile(r"llvm\.nvvm\.mma\.\S*\.e[45]m[23]\.")
 
 
 def _link(module: llvm.ModuleRef, library: str) -> None:
@@ -39,7 +43,8 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, opt=3)
+    features = _PTX_OF_FP8 if _FP8_PRODUCT.search(llvm_ir) else ""
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, features=features, opt=3)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
     if library is not None:

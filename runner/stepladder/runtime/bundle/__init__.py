@@ -7,12 +7,29 @@
     BUNDLE/ir/             the IR after each step
     BUNDLE/front/          machine code and PTX of kernels that are launched before this one, where there are any
 
+The bundle of a function with several matmuls has the same outside, and a bundle of each matmul in it (`function`).
+
 A bundle is self-contained. The manifest holds the SHA-256 of every other file, so that a truncated copy or an edited
 kernel is refused rather than launched. A bundle without `reference.json` is read; its numbers are compared with those
 of the manifest's problem, and the commands that do so note that. A build over a bundle replaces the files that its
 manifest lists and keeps all others.
 """
 
+from stepladder.runtime.bundle.function import (
+    FunctionBuffer,
+    FunctionBundle,
+    FunctionManifest,
+    Launch,
+    PlainCode,
+    PlainKernel,
+)
+from stepladder.runtime.bundle.function_files import (
+    check_function,
+    is_function,
+    read_any,
+    read_function,
+    write_function,
+)
 from stepladder.runtime.bundle.manifest import (
     CUBIN,
     MANIFEST,
@@ -41,13 +58,24 @@ __all__ = [
     "Argument",
     "Bundle",
     "FrontKernel",
+    "FunctionBuffer",
+    "FunctionBundle",
+    "FunctionManifest",
+    "Launch",
     "Manifest",
+    "PlainCode",
+    "PlainKernel",
     "Problem",
     "TmaDescriptor",
     "Workspace",
+    "check_function",
     "check_output",
+    "is_function",
     "parse_manifest",
+    "read_any",
     "read_bundle",
+    "read_function",
     "read_launch",
     "write_bundle",
+    "write_function",
 ]

@@ -56,9 +56,9 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     for name in (CUBIN, PTX):
         if name not in manifest.files:
             raise StepladderError(f"field 'files' does not list '{name}'", location=str(path / MANIFEST))
-    contents = _read_all(path, manifest.files)
-    ptx = _text(contents, PTX, path)
-    front = tuple((contents[kernel.cubin], _text(contents, kernel.ptx, path)) for kernel in manifest.front)
+    contents = contents_of(path, manifest.files)
+    ptx = text_of(contents, PTX, path)
+    front = tuple((contents[kernel.cubin], text_of(contents, kernel.ptx, path)) for kernel in manifest.front)
     reference = None
     if REFERENCE in contents:
         reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
@@ -66,7 +66,16 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     return Bundle(path, manifest, contents[CUBIN], ptx, reference, data, front)
 
 
-def _read_all(path: Path, files: Mapping[str, str]) -> dict[str, bytes]:
+def contents_of(path: Path, files: Mapping[str, str]) -> dict[str, bytes]:
+    """Returns the content of a bundle's files, by their names.
+
+    Args:
+        path: the folder.
+        files: SHA-256 by name.
+
+    Raises:
+        StepladderError: a file is missing, or of another digest.
+    """
     return {name: _read_verified(path, name, digest) for name, digest in files.items()}
 
 
@@ -80,10 +89,10 @@ def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
     Raises:
         StepladderError: a file is missing or was edited, or the field `files` is of the wrong type.
     """
-    return _read_all(path, listed_files(fields))
+    return contents_of(path, listed_files(fields))
 
 
-def _text(contents: Mapping[str, bytes], name: str, path: Path) -> str:
+def text_of(contents: Mapping[str, bytes], name: str, path: Path) -> str:
     """Returns the text of a file of PTX."""
     try:
         return contents[name].decode()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
+from stepladder.runtime.bundle.function import PlainKernel
 from stepladder.runtime.bundle.manifest import (
     SCHEMA_VERSION_SEVERAL,
     WORKSPACE_ROLES,
@@ -78,7 +79,7 @@ def check_several(manifest: Manifest, fields: Fields) -> None:
             _check_role(manifest, item.string("role"), item)
     written: set[str] = set()
     for item, kernel in zip(fields.objects("front") if manifest.front else (), manifest.front):
-        _check_launch(kernel, manifest.target, item)
+        check_launch(kernel, manifest.target, item)
         for each, argument in zip(item.objects("arguments"), kernel.arguments):
             if argument.role in WORKSPACE_ROLES[: len(manifest.workspaces)]:
                 if argument.role in written:
@@ -123,8 +124,17 @@ def _check_operand(manifest: Manifest, argument: Argument, fields: Fields, acces
             raise fields.error(name, f"must be {show(wanted)}, as '{argument.role}' has it, got {show(got)}")
 
 
-def _check_launch(kernel: FrontKernel, target_name: str, fields: Fields) -> None:
-    """Checks the launch and the resources of a kernel against its target."""
+def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fields) -> None:
+    """Checks the launch and the resources of a kernel against its target.
+
+    Args:
+        kernel: one that is no matmul.
+        target_name: of a target in `targets.TARGETS`.
+        fields: what the kernel was read from.
+
+    Raises:
+        StepladderError: the first field that passes a limit, with the limit.
+    """
     target = targets.find(target_name)
     threads = math.prod(kernel.block)
     for name, extents, limits in (("grid", kernel.grid, targets.GRID), ("block", kernel.block, targets.BLOCK)):

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from stepladder.runtime.bundle.manifest import MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
+from stepladder.runtime.bundle.fields import Fields
+from stepladder.runtime.bundle.manifest import ACCESSES, MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
 from stepladder.runtime.bundle.reading import listed_files, parse_argument, parse_problem, read_contents, read_fields
 from stepladder.runtime.bundle.writing import write_contents
-from stepladder.runtime.element_types import element_type
+from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import REFERENCE, Program, from_text
@@ -41,7 +42,7 @@ class SpirvManifest:
         kernel_name: entry point in the module.
         target: Intel GPU, for example `bmg`.
         arguments: in the order of the kernel's parameters, each a pointer to global memory, aligned to 64 bytes.
-        problem: what the kernel computes.
+        problem: what the kernel computes; None for a XeTile program, whose arguments have no roles.
         grid: work-groups along x, y, z.
         work_group: threads (work-items) of a work-group along x, y, z; the global size is that times the grid.
         subgroup_size: threads of a sub-group, which the kernel requires.
@@ -61,7 +62,7 @@ class SpirvManifest:
     kernel_name: str
     target: str
     arguments: tuple[Argument, ...]
-    problem: Problem
+    problem: Problem | None
     grid: tuple[int, int, int]
     work_group: tuple[int, int, int]
     subgroup_size: int
@@ -80,7 +81,7 @@ class SpirvManifest:
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version and the format first."""
         data = asdict(self)
-        data["problem"] = problem_json(self.problem)
+        data["problem"] = None if self.problem is None else problem_json(self.problem)
         for argument in data["arguments"]:
             del argument["descriptor"]
         return {"schema_version": data.pop("schema_version"), "format": data.pop("format"), **data}
@@ -92,7 +93,7 @@ def write_spirv_bundle(
     spirv: bytes,
     llvm_ir: str,
     ir: Mapping[str, str],
-    reference: Program,
+    reference: Program | None,
     data: Mapping[str, bytes],
 ) -> None:
     """Writes a bundle, all or nothing, over the bundle at `path` if there is one; other files there are kept.
@@ -103,13 +104,15 @@ def write_spirv_bundle(
         spirv: the module.
         llvm_ir: what it is made from.
         ir: text of every dump by file name.
-        reference: what the payload computes.
+        reference: what the payload computes; None where that is not known.
         data: content of the files that arguments name as their data.
 
     Raises:
         StepladderError: as `write_bundle`.
     """
-    texts = {LLVM_IR: llvm_ir, REFERENCE: reference.to_text()} | {f"ir/{name}": text for name, text in ir.items()}
+    texts = {LLVM_IR: llvm_ir} | {f"ir/{name}": text for name, text in ir.items()}
+    if reference is not None:
+        texts[REFERENCE] = reference.to_text()
     contents = {SPIRV: spirv} | {name: text.encode() for name, text in texts.items()} | dict(data)
     write_contents(path, manifest.to_json(), contents)
 
@@ -121,13 +124,13 @@ class SpirvBundle:
     Attributes:
         manifest: its manifest.
         spirv: content of `kernel.spv`.
-        reference: what the payload computes.
+        reference: what the payload computes; None for a XeTile program.
         data: content of the files that arguments name as their data.
     """
 
     manifest: SpirvManifest
     spirv: bytes
-    reference: Program
+    reference: Program | None
     data: Mapping[str, bytes]
 
     def constants(self) -> dict[str, np.ndarray]:
@@ -168,14 +171,17 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
             "schema_version", f"is {version}, and this version of stepladder reads {SPIRV_SCHEMA_VERSION}"
         )
     files = listed_files(fields)
-    for name in (SPIRV, REFERENCE):
+    is_program = fields.data.get("problem") is None
+    for name in (SPIRV,) if is_program else (SPIRV, REFERENCE):
         if name not in files:
             raise fields.error("files", f"does not list '{name}'")
     manifest = SpirvManifest(
         kernel_name=fields.string("kernel_name"),
         target=fields.string("target", XE_TARGETS),
-        arguments=tuple(parse_argument(item, ()) for item in fields.objects("arguments")),
-        problem=parse_problem(fields.object("problem")),
+        arguments=tuple(
+            _buffer(item) if is_program else parse_argument(item, ()) for item in fields.objects("arguments")
+        ),
+        problem=None if is_program else parse_problem(fields.object("problem")),
         grid=fields.triple("grid"),
         work_group=fields.triple("work_group"),
         subgroup_size=fields.integer("subgroup_size", 1),
@@ -193,5 +199,18 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
     for argument in manifest.arguments:
         if argument.data is not None and argument.data not in contents:
             raise fields.error("files", f"does not list '{argument.data}'")
-    reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    reference = None
+    if REFERENCE in contents:
+        reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
     return SpirvBundle(manifest, contents[SPIRV], reference, contents)
+
+
+def _buffer(fields: Fields) -> Argument:
+    """Returns an argument of a XeTile program's kernel."""
+    return Argument(
+        fields.string("name"),
+        "",
+        fields.string("element_type", ELEMENT_TYPES),
+        fields.extents("shape"),
+        fields.string("access", ACCESSES),
+    )

@@ -46,12 +46,37 @@ def write_bundle(
         StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
             bundle's manifest does not list has the name of one to write.
     """
+    write_contents(
+        path, manifest.to_json(), bundle_files(manifest, cubin, ptx, ir, others or {}, reference, data or {})
+    )
+
+
+def bundle_files(
+    manifest: Manifest,
+    cubin: bytes,
+    ptx: str,
+    ir: Mapping[str, str],
+    others: Mapping[str, str],
+    reference: Program | None,
+    data: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Returns the content of a bundle's files by their paths in it, with a complete manifest; arguments as for
+    `write_bundle`."""
     texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
-    texts |= others or {}
+    texts |= others
     if reference is not None:
         texts[REFERENCE] = reference.to_text()
-    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data or {})
-    write_contents(path, manifest.to_json(), contents)
+    contents = {CUBIN: cubin} | {name: text.encode() for name, text in texts.items()} | dict(data)
+    contents[MANIFEST] = _manifest_file(manifest.to_json(), contents)
+    return contents
+
+
+def _manifest_file(fields: Mapping[str, Any], contents: Mapping[str, bytes]) -> bytes:
+    """Returns the content of a manifest, with the digests of the other files."""
+    digests = {
+        name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items()) if name != MANIFEST
+    }
+    return (json.dumps({**fields, "files": digests}, indent=2) + "\n").encode()
 
 
 def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], contents: Mapping[str, bytes]) -> None:
@@ -67,9 +92,7 @@ def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], conte
     """
     named = Path(path)
     path = _place(named)
-    data, contents = dict(manifest), dict(contents)
-    data["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())}
-    contents[MANIFEST] = (json.dumps(data, indent=2) + "\n").encode()
+    contents = {**contents, MANIFEST: _manifest_file(manifest, contents)}
 
     temporary: Path | None = None
     try:
@@ -129,7 +152,7 @@ def _listed(named: Path, path: Path) -> set[str]:
         files = listed_files(fields)
     except StepladderError as error:
         raise StepladderError(refusal, notes=[error.render()]) from None
-    if CUBIN not in files and SPIRV not in files:
+    if CUBIN not in files and SPIRV not in files and not any(name.startswith("kernels/") for name in files):
         raise StepladderError(refusal, notes=[f"{path / MANIFEST}: field 'files' does not list '{CUBIN}'"])
     return {MANIFEST, *(str(PurePosixPath(name)) for name in files)}
 

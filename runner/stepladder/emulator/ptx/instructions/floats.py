@@ -140,11 +140,32 @@ def _extreme(site: Site, type_: PtxType) -> None:
     emit(site, functions[site.family, spreads], type_, 2)
 
 
+def _directed_fma(direction: str) -> Callable:
+    """Returns what computes a product and a sum of f32, rounded once: down (`rm`), up (`rp`), towards zero (`rz`)."""
+
+    def fma(left: Value, right: Value, addend: Value) -> Value:
+        left, right, addend = (np.asarray(value).astype(np.float64) for value in (left, right, addend))
+        product = left * right  # exact, and so is the sum with what it lost (Knuth's TwoSum)
+        total = product + addend
+        part = total - product
+        lost = (product - (total - part)) + (addend - part)
+        nearest = total.astype(np.float32)
+        off = nearest.astype(np.float64) - total
+        above, below = (off > 0) | ((off == 0) & (lost < 0)), (off < 0) | ((off == 0) & (lost > 0))
+        down, up = (np.nextafter(nearest, np.float32(limit)) for limit in (-np.inf, np.inf))
+        if direction == "rz":
+            return np.where(above & (total > 0), down, np.where(below & (total < 0), up, nearest))
+        return np.where(above, down, nearest) if direction == "rm" else np.where(below, up, nearest)
+
+    return fma
+
+
 @instruction("fma", is_pure=True)
 def fma(site: Site) -> None:
     """A product and a sum, rounded once."""
     type_ = site.type("f")
-    emit(site, _fma(_element(type_)), type_, 3)
+    directed = [direction for direction in _DIRECTED if type_.name == "f32" and site.flag(direction)]
+    emit(site, _directed_fma(directed[0]) if directed else _fma(_element(type_)), type_, 3)
 
 
 @instruction("copysign", is_pure=True)

@@ -1,0 +1,329 @@
+"""Measures whole functions beside PyTorch: MLPs, gated MLPs and attention projections of public model sizes.
+
+    python benchmarks/functions.py --json docs/results/functions.json [--tokens 2048,8] [--kinds mlp]
+    python benchmarks/functions.py --dry-run
+
+For 2048 tokens (prefill) and 1, 8 and 32 (decode), in bf16. Each function is one bundle, called on PyTorch's tensors,
+beside eager PyTorch and `torch.compile(mode="max-autotune")`. Contestants run in turn, in one process, on the same
+data; every number is the median of the rounds. `calls` is the time of a call among many, with the host's work; `graph`
+that of a CUDA graph of the same work, for which `torch.compile` leaves its own graphs out. The numbers of each function
+are compared with PyTorch's in f32 first. --dry-run does so on the emulator, at small sizes, with NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+import ml_dtypes
+import numpy as np
+
+import stepladder
+from common import new_parser, run, write_result
+
+
+@dataclass(frozen=True)
+class Model:
+    """Widths of a model's layers: hidden, of the MLP, of all query heads, of all key or value heads."""
+
+    name: str
+    hidden: int
+    mlp: int
+    query: int
+    key: int
+
+
+MODELS = (
+    Model("Llama-3-8B", 4096, 14336, 4096, 1024),
+    Model("Qwen2.5-7B", 3584, 18944, 3584, 512),
+    Model("GPT-NeoX-20B", 6144, 24576, 6144, 6144),
+)
+SMALL = (Model("small", 64, 96, 64, 32),)
+TOKENS = (2048, 1, 8, 32)
+ROUNDS = 7
+SECONDS = 0.05  # of a contestant in a round
+TOLERANCE = 2e-2  # norm of the error, of that of the result
+
+
+class Text:
+    """Linalg on tensors of bf16, written op by op."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.arguments: list[str] = []
+        self.count = 0
+
+    def argument(self, *shape: int) -> str:
+        """Returns a new argument."""
+        self.arguments.append(f"%a{len(self.arguments)}: {_type(shape)}")
+        return f"%a{len(self.arguments) - 1}"
+
+    def _new(self, text: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def elementwise(self, shape: tuple[int, int], operands: dict[str, str], body: Sequence[str]) -> str:
+        """Returns the result of an elementwise op.
+
+        Args:
+            shape: of the result and the operands.
+            operands: value -> element type.
+            body: ops on %x0, %x1 and so on that make %y, of bf16.
+        """
+        empty = self._new(f"tensor.empty() : {_type(shape)}")
+        same = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(operands) + 1))
+        types = ", ".join(_type(shape, element) for element in operands.values())
+        names = ", ".join(f"%x{number}: {element}" for number, element in enumerate(operands.values()))
+        return self._new(
+            f'linalg.generic {{indexing_maps = [{same}], iterator_types = ["parallel", "parallel"]}} '
+            f"ins({', '.join(operands)} : {types}) outs({empty} : {_type(shape)}) {{\n  ^bb0({names}, %out: bf16):"
+            + "".join(f"\n    {line}" for line in body)
+            + f"\n    linalg.yield %y : bf16\n  }} -> {_type(shape)}"
+        )
+
+    def linear(self, x: str, m: int, k: int, n: int) -> str:
+        """Returns x W^T with a new weight, rounded to bf16."""
+        weight = self.argument(n, k)
+        empty = self._new(f"tensor.empty() : {_type((k, n))}")
+        transposed = self._new(
+            f"linalg.transpose ins({weight} : {_type((n, k))}) outs({empty} : {_type((k, n))}) permutation = [1, 0]"
+        )
+        begin = self._new(f"tensor.empty() : {_type((m, n), 'f32')}")
+        out = _type((m, n), "f32")
+        zeros = self._new(f"linalg.fill ins(%zero : f32) outs({begin} : {out}) -> {out}")
+        sums = self._new(
+            f"linalg.matmul ins({x}, {transposed} : {_type((m, k))}, {_type((k, n))}) outs({zeros} : {out}) -> {out}"
+        )
+        return self.elementwise((m, n), {sums: "f32"}, ["%y = arith.truncf %x0 : f32 to bf16"])
+
+    def function(self, name: str, results: dict[str, tuple[int, int]]) -> str:
+        """Returns the function of values that are its results, with their shapes."""
+        types = ", ".join(_type(shape) for shape in results.values())
+        return (
+            f"func.func @{name}({', '.join(self.arguments)}) -> ({types}) {{\n  %zero = arith.constant 0.0 : f32\n"
+            "  %one = arith.constant 1.0 : bf16\n"
+            + "\n".join(self.lines)
+            + f"\n  return {', '.join(results)} : {types}\n}}\n"
+        )
+
+
+def _type(shape: tuple[int, ...], element: str = "bf16") -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def payload(kind: str, model: Model, m: int) -> str:
+    """Returns a function: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`."""
+    text = Text()
+    x = text.argument(m, model.hidden)
+    wide = (m, model.mlp)
+    if kind == "projections":
+        results = {text.linear(x, m, model.hidden, n): (m, n) for n in (model.query, model.key, model.key)}
+        return text.function(kind, results)
+    h = text.linear(x, m, model.hidden, model.mlp)
+    if kind == "mlp":
+        zero = "%z = arith.constant 0.0 : bf16"
+        h = text.elementwise(wide, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
+    else:
+        sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
+        h = text.elementwise(wide, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
+        up = text.linear(x, m, model.hidden, model.mlp)
+        h = text.elementwise(wide, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
+    return text.function(kind, {text.linear(h, m, model.mlp, model.hidden): (m, model.hidden)})
+
+
+def expected(kind: str, x: Any, weights: Sequence[Any], linear: Callable, silu: Callable, relu: Callable) -> tuple:  # noqa: ANN401
+    """Returns what a function computes, by the functions of a library."""
+    if kind == "projections":
+        return tuple(linear(x, weight) for weight in weights)
+    if kind == "mlp":
+        return (linear(relu(linear(x, weights[0])), weights[1]),)
+    gate, up, down = weights
+    return (linear(silu(linear(x, gate)) * linear(x, up), down),)
+
+
+def random_arrays(function: stepladder.Function) -> list[np.ndarray]:
+    """Returns arguments: normal numbers, divided by the root of the rows' length in weights."""
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(item.shape, np.float32) for item in function.inputs]
+    return [
+        (array if number == 0 else array / np.float32(array.shape[1] ** 0.5)).astype(ml_dtypes.bfloat16)
+        for number, array in enumerate(arrays)
+    ]
+
+
+def error_of(got: np.ndarray, wanted: np.ndarray) -> float:
+    """Returns the norm of the error over that of the numbers."""
+    return float(np.linalg.norm(got.astype(np.float64) - wanted) / np.linalg.norm(wanted))
+
+
+def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Function:  # noqa: ANN401
+    """Returns a compiled function."""
+    function = stepladder.compile(payload(kind, model, m), **options)
+    assert isinstance(function, stepladder.Function)
+    return function
+
+
+def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
+    """Runs a function on the emulator; returns its result without times."""
+    function = compiled(kind, model, m, device="emulator", target="sm_90a")
+    arrays = random_arrays(function)
+    got = function(*arrays)
+    got = got if isinstance(got, tuple) else (got,)
+    x, *weights = (array.astype(np.float64) for array in arrays)
+    wanted = expected(
+        kind, x, weights, lambda a, w: a @ w.T, lambda a: a / (1 + np.exp(-a)), lambda a: np.maximum(a, 0)
+    )
+    return described(function, max(map(error_of, got, wanted)))
+
+
+def described(function: stepladder.Function, error: float) -> dict[str, Any]:
+    """Returns the part of a result that is not time."""
+    manifest = function.manifest
+    matmuls = sum(launch.kernel is None for launch in manifest.launches)
+    return {
+        "kernels": [launch.stage for launch in manifest.launches],
+        "matmuls": matmuls,
+        "workspace": manifest.workspace,
+        "error": error,
+        "passed": error <= TOLERANCE,
+    }
+
+
+def measure(kind: str, model: Model, m: int) -> dict[str, Any]:
+    """Measures a function beside PyTorch on the GPU."""
+    import torch  # pyright: ignore[reportMissingImports]
+    from torch.nn import functional  # pyright: ignore[reportMissingImports]
+
+    function = compiled(kind, model, m)
+    tensors = [
+        torch.from_numpy(array.astype(np.float32)).to("cuda", torch.bfloat16) for array in random_arrays(function)
+    ]
+    library = functional.linear, functional.silu, torch.relu
+
+    def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
+        return expected(kind, x, weights, *library)
+
+    with torch.no_grad():
+        got = function(*tensors)
+        wanted = eager(*(tensor.float() for tensor in tensors))
+        error = max(
+            float((a.double() - b.double()).norm() / b.double().norm())
+            for a, b in zip(got if isinstance(got, tuple) else (got,), wanted)
+        )
+        del got, wanted
+        result = described(function, error)
+        if not result["passed"]:
+            return result
+        outs = [torch.empty(item.shape, dtype=torch.bfloat16, device="cuda") for item in function.outputs]
+        out = outs[0] if len(outs) == 1 else outs
+        torch.compiler.reset()
+        calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
+        calls["eager"] = lambda: eager(*tensors)
+        graphs = {name: _captured(torch, call) for name, call in calls.items()}
+        tuned = torch.compile(eager, mode="max-autotune")
+        calls["max-autotune"] = lambda: tuned(*tensors)
+        without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
+        graphs["max-autotune"] = _captured(torch, lambda: without(*tensors))
+        result["us"] = {
+            "calls": _in_turn(torch, calls),
+            "graph": _in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
+        }
+        result["ratios"] = {
+            way: {
+                other: statistics.median(a / b for a, b in zip(times[other], times["stepladder"]))
+                for other in ("eager", "max-autotune")
+                if other in times and "stepladder" in times
+            }
+            for way, times in result["us"].items()
+        }
+    return result
+
+
+def _captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | None:  # noqa: ANN401
+    """Returns the replay of a CUDA graph of a call; None where it cannot be captured."""
+    try:
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+    except Exception as error:  # of PyTorch's compiler and of the driver, of many kinds
+        print(f"note: not captured: {error}", file=sys.stderr)
+        return None
+    return graph.replay
+
+
+def _in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401
+    """Returns the microseconds of a call of each contestant, in every round."""
+    counts: dict[str, int] = {}
+    for name, call in calls.items():
+        for _ in range(3):
+            call()
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(10):
+            call()
+        torch.cuda.synchronize()
+        counts[name] = max(10, int(SECONDS / ((time.perf_counter() - began) / 10)))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(ROUNDS):
+        names = list(calls)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(counts[name]):
+                calls[name]()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(begin.elapsed_time(end) / counts[name] * 1e3)
+    return times
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
+    parser.add_argument("--dry-run", action="store_true", help="small sizes on the emulator, without times")
+    parser.add_argument("--kinds", default="mlp,gated_mlp,projections", help="functions, separated by commas")
+    parser.add_argument("--tokens", help="numbers of tokens, separated by commas")
+    return parser
+
+
+def main() -> int:
+    """Measures all cases; returns the exit status."""
+    args = make_parser().parse_args()
+    tokens = tuple(map(int, args.tokens.split(","))) if args.tokens else (16,) if args.dry_run else TOKENS
+    cases = []
+    for model in SMALL if args.dry_run else MODELS:
+        for kind in args.kinds.split(","):
+            for m in tokens:
+                case: dict[str, Any] = {"model": asdict(model), "kind": kind, "tokens": m}
+                try:
+                    case |= (dry_run if args.dry_run else measure)(kind, model, m)
+                except stepladder.StepladderError as error:  # the other cases are measured all the same
+                    case |= {"passed": False, "refused": error.render()}
+                cases.append(case)
+                said = case.get("ratios", case.get("refused", f"error {case.get('error', 0):.1e}"))
+                print(f"{model.name} {kind} {m}: {said}", file=sys.stderr, flush=True)
+                if args.json:  # what took long to measure is safe
+                    write_result(args.json, {"dry_run": args.dry_run, "cases": cases})
+    if not args.json:
+        print(json.dumps({"dry_run": args.dry_run, "cases": cases}, indent=1))
+    return 0 if all(case["passed"] for case in cases) else 1
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,244 @@
+"""Compiled functions with several kernels, which are called on arrays."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stepladder.api.building import EMULATOR, exclusive
+from stepladder.api.errors import ArgumentError
+from stepladder.api.kernel import Device, current_stream, device_of
+from stepladder.api.results import empty_like, stream_of
+from stepladder.api.signature import Parameter, Signature
+from stepladder.api.views import View, row_major, view_of
+from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
+from stepladder.runtime.errors import FAILED, StepladderError, suggest
+
+if TYPE_CHECKING:
+    from stepladder.api.gpu import PreparedFunction
+
+
+class Function:
+    """A compiled function with several matmuls, which is called on arrays as a `Kernel` is.
+
+    Made by `stepladder.compile` and `stepladder.load`.
+
+    Args:
+        bundle: of the function, in memory.
+        dumps: the function after each step, by file name; None for those in the bundle's folder.
+        stages: the same of each matmul's kernel, by its folder in the bundle.
+        device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
+
+    Attributes:
+        inputs, outputs: names, element types, shapes and strides of its arguments and results.
+        device: as given.
+    """
+
+    def __init__(
+        self,
+        bundle: FunctionBundle,
+        dumps: Mapping[str, str] | None,
+        stages: Mapping[str, Mapping[str, str]],
+        device: Device = "auto",
+    ) -> None:
+        if isinstance(device, str) and device not in ("auto", EMULATOR):
+            raise ArgumentError(f"device = '{device}': accepted are 'auto', '{EMULATOR}', and the ordinal of a GPU")
+        self._bundle = bundle
+        self._dumps = dumps
+        self._stages = stages
+        self.device = device
+        self.inputs = tuple(_parameter(item) for _, item in bundle.manifest.of_kind("argument"))
+        results = [item for _, item in bundle.manifest.of_kind("result")]
+        self.outputs = tuple(
+            _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
+        )
+        self._prepared: dict[int, PreparedFunction] = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<stepladder.Function {self.manifest.describe()}, for {self.manifest.target}>"
+
+    @property
+    def manifest(self) -> FunctionManifest:
+        """Its buffers and launches, the workspace, and the versions of the tools."""
+        return self._bundle.manifest
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Names of the steps that divided the function, in order."""
+        return self.manifest.steps
+
+    def ir(self, step: str | None = None) -> str:
+        """Returns the function's IR after a step.
+
+        Args:
+            step: its name; `input` for the payload; None for the last one.
+
+        Raises:
+            ArgumentError: no such step.
+        """
+        dumps = self._dumps
+        if dumps is None:
+            dumps = {file.name: file.read_text() for file in sorted((self._bundle.path / "ir").glob("*.mlir"))}
+        by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
+        if step is not None and step not in by_step:
+            raise ArgumentError(
+                f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
+            )
+        return by_step[step] if step is not None else list(by_step.values())[-1]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the function as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
+
+        Raises:
+            StepladderError: the place cannot be written, or holds something else; or the function was loaded from a
+                bundle, which is the one to copy.
+        """
+        from stepladder.runtime.bundle import write_function
+
+        if self._dumps is None:
+            raise StepladderError(f"the function was loaded from '{self._bundle.path}'; copy this folder")
+        write_function(path, self._bundle, self._dumps, self._stages)
+
+    def bench(self, *, rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
+        """Measures the function on random data, on the GPU, after the check of its numbers.
+
+        Args:
+            rounds: how many.
+            modes: `burst`, `sustained`.
+
+        Returns:
+            The result, as `stepladder bench --json` writes it.
+
+        Raises:
+            StepladderError: no GPU, or the function fails the check.
+        """
+        from stepladder.measure.functions import bench_function
+
+        return bench_function(self._bundle, rounds=rounds, modes=modes)
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Runs the function.
+
+        Args:
+            arrays: of `inputs`, in order.
+            out: the result, or a sequence of the results; new arrays of the same library if None.
+            stream: handle or object of the stream to launch on; the one that the arrays' library uses now if None.
+
+        Returns:
+            The result, or a tuple of the results.
+
+        Raises:
+            ArgumentError: an argument that is not accepted; the message names it.
+            CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
+        """
+        if len(arrays) != len(self.inputs):
+            raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.inputs)}")
+        handle = None if stream is None else stream_of(stream)
+        views = [view_of(item.name, array, handle) for item, array in zip(self.inputs, arrays)]
+        for item, view in zip(self.inputs, views):
+            item.check(view)
+        outs = self._outs(views, out, handle, stream)
+        device = device_of([*views, *outs])
+        for number, (item, view) in enumerate(zip(self.outputs, outs)):
+            Signature(self.inputs, item).check_overlap(views, view)
+            for other in outs[:number]:
+                if view.address < other.address + other.size and other.address < view.address + view.size:
+                    raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
+        if device is None:
+            self._run_on_host(views, outs)
+        elif self.device == EMULATOR:
+            raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
+        else:
+            on = stream_of(stream, device) if stream is not None else current_stream(views, outs[0])
+            self._on_gpu(device).launch(tuple(view.address for view in (*views, *outs)), on)
+        results = tuple(view.array for view in outs)
+        return results[0] if len(results) == 1 else results
+
+    def _outs(self, views: Sequence[View], out: object, handle: int | None, stream: object) -> list[View]:
+        """Returns views of the results: given ones, checked, or new ones."""
+        if out is None:
+            if not views:
+                raise ArgumentError("argument 'out' is missing, and there is no argument to tell its library from")
+            return [empty_like(views[0], item.type, item.shape, stream) for item in self.outputs]
+        given: Sequence[object] = [out]
+        if len(self.outputs) > 1:
+            if not isinstance(out, (list, tuple)) or len(out) != len(self.outputs):
+                raise ArgumentError(f"argument 'out' must be a sequence of {len(self.outputs)} arrays")
+            given = out
+        seen = [view_of(item.name, array, handle) for item, array in zip(self.outputs, given)]
+        for item, view in zip(self.outputs, seen):
+            item.check(view)
+        return seen
+
+    def _on_gpu(self, device: int) -> PreparedFunction:
+        from stepladder.api.gpu import PreparedFunction, open_gpu
+
+        with self._lock:
+            if device not in self._prepared:
+                self._prepared[device] = PreparedFunction(self._bundle, open_gpu(device))
+            return self._prepared[device]
+
+    def _run_on_host(self, views: Sequence[View], outs: Sequence[View]) -> None:
+        """Runs the function on arrays in host memory: on copies on the GPU, or on the emulator."""
+        numbers = [item.number for _, item in self.manifest.of_kind("argument")]
+        arrays = {number: np.ascontiguousarray(view.host()) for number, view in zip(numbers, views)}
+        if self.device == EMULATOR:
+            results = self._emulate(arrays)
+        else:
+            from stepladder.api.gpu import open_gpu
+            from stepladder.runtime.function_launch import DeviceFunction
+
+            gpu = open_gpu(self.device if isinstance(self.device, int) else None)
+            with gpu.current(), DeviceFunction(gpu.device, self._bundle) as function:
+                results = function.run(arrays)
+        for view, result in zip(outs, results):
+            view.host()[...] = result
+
+    def _emulate(self, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+        from stepladder.emulator.functions import EmulatedFunction
+
+        with exclusive:
+            function = EmulatedFunction(self._bundle)
+            results = function.run(arrays)
+        if function.findings:
+            raise StepladderError(
+                f"the emulator found {len(function.findings)} faults of the kernels",
+                notes=[finding.render() for finding in function.findings[:4]],
+                status=FAILED,
+            )
+        return results
+
+
+class ModuleFunction(Function):
+    """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
+
+    Args:
+        bundle, dumps, stages, device: as for `Function`, of a function whose first arguments are the parameters.
+        state: these.
+    """
+
+    def __init__(
+        self,
+        bundle: FunctionBundle,
+        dumps: Mapping[str, str] | None,
+        stages: Mapping[str, Mapping[str, str]],
+        device: Device,
+        state: Sequence[object],
+    ) -> None:
+        super().__init__(bundle, dumps, stages, device)
+        self._state = tuple(state)
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
+        return super().__call__(*self._state, *arrays, out=out, stream=stream)
+
+
+def _parameter(buffer: FunctionBuffer, name: str | None = None) -> Parameter:
+    return Parameter(
+        name or f"argument {buffer.number}", None, buffer.element_type, buffer.shape, row_major(buffer.shape)
+    )

@@ -1,0 +1,124 @@
+"""Runs the IR after each step of a pipeline that takes whole functions, against what the function computes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from stepladder.emulator.core import types
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.fibers import Unsupported
+from stepladder.emulator.step_report import StepReport
+from stepladder.mlir.text import text_of
+from stepladder.payload import reference_export
+from stepladder.payload.selection import select
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.dumps import dump_name
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.reference import Generic, Program
+from stepladder.runtime.reference_operations import is_float
+from stepladder.verify.arrays import NumPyArrays
+from stepladder.verify.function_check import compare_results
+
+# Error that f32 sums in any order add, as a part of the numbers' mean square root.
+_SUMS = 2.0**-18
+
+
+def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
+    """Returns an array for each argument: normal numbers, of matrices divided by the root of the rows' length; integers
+    from -8 to 8."""
+    found = {}
+    for number, item in enumerate(program.arguments):
+        generator = np.random.default_rng([seed, number])
+        element = element_type(item.type)
+        if element.is_integer:
+            found[number] = generator.integers(-8, 9, item.shape).astype(element.dtype)
+        else:
+            scale = item.shape[-1] ** -0.5 if len(item.shape) > 1 else 1.0
+            numbers = generator.standard_normal(item.shape, np.float32) * np.float32(scale)
+            found[number] = numbers.astype(element.dtype)
+    return found
+
+
+def run_ir(emulation: Emulation, program: Program, inputs: dict[int, np.ndarray]) -> tuple[list[np.ndarray], list]:
+    """Runs a function on tensors, or on buffers of which the last are its results.
+
+    Args:
+        emulation: of a module with the function.
+        program: what the function computes.
+        inputs: arrays by argument number.
+
+    Returns:
+        The results, and what the sanitizer found.
+    """
+    given = [inputs[number] for number in range(len(program.arguments))]
+    for type_ in emulation.function.argument_types[len(given) :]:
+        assert isinstance(type_, types.Shaped)  # the buffer of a result
+        dtype, shape = type_.element.dtype, type_.static_shape
+        given.append(np.full((*shape, dtype.itemsize), 0xFF, np.uint8).view(dtype)[..., 0])
+    outcome = emulation.run(given, count=False)
+    results: Sequence = outcome.results or outcome.arguments[len(program.arguments) :]
+    return [np.asarray(array) for array in results], outcome.findings
+
+
+def _error_of_sums(program: Program) -> float:
+    """Returns the error of sums, as a part of the numbers' mean square root: IR sums in the types that it says, of
+    which a kernel sums those of 16 bits in f32."""
+    error = _SUMS
+    for item in program.instructions:
+        if not isinstance(item, Generic) or not is_float(item.types[0]):
+            continue
+        terms = math.prod(item.sizes[loop] for loop in range(len(item.sizes)) if loop not in item.maps[-1])
+        if terms > 1:
+            error += element_type(item.types[0]).unit_roundoff * math.sqrt(terms)
+    return error
+
+
+def check_function_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
+    """Runs a pipeline, and the IR after each of its steps, on random numbers; in the current context.
+
+    Args:
+        text: the payload; `name`: its file.
+        request: the pipeline.
+        checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
+            before it.
+    """
+    module = select(parse_payload(text, name), request.function).module
+    program = reference_export.export(module, {})
+    inputs = step_inputs(program, 0)
+    before: tuple[str, StepReport] | None = None
+    number = 0
+
+    def check(step: str, dumped: str) -> None:
+        nonlocal before, number
+        if before is not None and before[0] == dumped:
+            report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
+        else:
+            report = _check(step, dumped, dump_name(number, step))
+            before = dumped, report
+        number += 1
+        checked(report)
+
+    def _check(step: str, dumped: str, file: str) -> StepReport:
+        try:
+            emulation = Emulation(parse_payload(dumped, file), name=file)
+            results, findings = run_ir(emulation, program, inputs)
+        except (StepladderError, Unsupported) as error:
+            return StepReport(step, None, unknown=error.message)
+        reports = compare_results(program, inputs, results, NumPyArrays(), _error_of_sums(program))
+        worst = next((report for report in reports if not report.passed), reports[0])
+        return StepReport(step, worst.passed and not findings, worst, findings)
+
+    run_pipeline(
+        text,
+        name,
+        request,
+        begun=lambda _: check("input", text_of(module)),
+        progress=lambda step: check(step.name, step.text),
+    )

@@ -1,0 +1,74 @@
+"""Reductions of linalg ops: how a body folds values into the result so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer, users_of
+
+# Neutral elements of folds.
+_NEUTRAL = {
+    "arith.addf": 0.0,
+    "arith.addi": 0,
+    "arith.mulf": 1.0,
+    "arith.muli": 1,
+    "arith.maximumf": -math.inf,
+    "arith.maxnumf": -math.inf,
+    "arith.minimumf": math.inf,
+    "arith.minnumf": math.inf,
+}
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How an output is reduced.
+
+    Attributes:
+        op: the op of the body that folds a value into the result so far.
+        term: what it folds.
+        type: of the result so far: f32 for sums and products of 16 bits, which are rounded once.
+    """
+
+    op: ir.Operation
+    term: ir.Value
+    type: ir.Type
+
+    @property
+    def name(self) -> str:
+        """The name of the op."""
+        return self.op.name
+
+    def neutral(self) -> ir.Value:
+        """Returns the neutral element, at the current insertion point."""
+        kind = ir.FloatAttr if isinstance(self.type, ir.FloatType) else ir.IntegerAttr
+        value = kind.get(self.type, _NEUTRAL[self.name])
+        return ir.Operation.create("arith.constant", results=[self.type], attributes={"value": value}).results[0]
+
+    def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Returns two values folded, at the current insertion point."""
+        return ir.Operation.create(self.name, results=[self.type], operands=[left, right]).results[0]
+
+
+def fold_of(generic: ir.Operation, output: int) -> Fold | None:
+    """Returns how an output is reduced; None where the body does more with the result so far than to fold into it.
+
+    Args:
+        generic: a `linalg.generic`.
+        output: the number of the output.
+    """
+    body = generic.regions[0].blocks[0]
+    end = operations_of(body)[-1]
+    so_far = body.arguments[len(body.arguments) - len(end.operands) + output]
+    op = producer(end.operands[output])
+    if op is None or op.block != body or op.name not in _NEUTRAL:
+        return None
+    terms = [operand for operand in op.operands if operand != so_far]
+    if len(terms) != 1 or users_of(so_far) != [op] or len(list(op.results[0].uses)) != 1:
+        return None
+    type_ = op.results[0].type
+    is_sum = op.name in ("arith.addf", "arith.mulf")
+    wide = ir.F32Type.get() if is_sum and isinstance(type_, (ir.F16Type, ir.BF16Type)) else type_
+    return Fold(op, terms[0], wide)

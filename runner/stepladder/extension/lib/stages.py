@@ -1,0 +1,175 @@
+"""Stages: groups of ops of a function on tensors that become one kernel each, as private functions that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.traverse import producer, walk
+
+# Ops that a stage has copies of: what they make takes no memory.
+STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
+# The same elements in the same order.
+VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+
+
+def is_private(function: ir.Operation) -> bool:
+    """Tells whether a function is called by others of its module alone: a stage."""
+    attributes = function.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
+
+
+def one_function(payload: ir.Operation) -> ir.Operation:
+    """Returns the one function of a module that is called from outside, of one block.
+
+    Raises:
+        Refusal: there is none, or several, or it has several blocks.
+    """
+    functions = [op for op in walk(payload, "func.func") if not is_private(op)]
+    if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+        raise Refusal(payload, f"expected one public function of one block, found {len(functions)} public functions")
+    return functions[0]
+
+
+def is_structured(op: ir.Operation) -> bool:
+    """Tells whether an op is a linalg op that computes tensors, and no fill."""
+    return op.name.startswith("linalg.") and len(op.results) > 0 and op.name not in STARTS and op.name != "linalg.index"
+
+
+def loops_of(map_: ir.AffineMap) -> list[int]:
+    """Returns the loops that run along the axes of an operand, without axes of one element."""
+    return [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
+
+
+def is_elementwise(op: ir.Operation) -> bool:
+    """Tells whether a linalg op has one result, and an element of it for each iteration."""
+    if not is_structured(op) or len(op.results) != 1:
+        return False
+    maps = indexing_maps(op)
+    return len(loops_of(maps[-1])) == maps[-1].n_dims
+
+
+def inner_ops(op: ir.Operation) -> list[str]:
+    """Returns the names of the ops in the body of an op."""
+    return [inner.name for inner in walk(op) if inner != op]
+
+
+def _captured(ops: Sequence[ir.Operation]) -> list[ir.Value]:
+    """Returns the values from outside that ops use, each once."""
+    inside: set[ir.Value] = set()
+    for inner in (inner for op in ops for inner in walk(op)):
+        inside.update(inner.results)
+        inside.update(argument for region in inner.regions for block in region.blocks for argument in block.arguments)
+    used = (operand for op in ops for inner in walk(op) for operand in inner.operands)
+    return [value for value in dict.fromkeys(used) if value not in inside]
+
+
+def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir.Operation]:
+    """Returns ops and those that their operands come from, as far as they have one of the names, in order."""
+    found = list(dict.fromkeys(ops))
+    for op in found:  # grows in the loop
+        for source in (producer(value) for value in _captured([op])):
+            if source is None or source in found:
+                continue
+            if source.name in names or (source.name in VIEWS and is_start(source)):
+                found.append(source)
+    return in_order(found)
+
+
+def is_start(op: ir.Operation) -> bool:
+    """Tells whether an op makes what takes no memory, or another shape of it."""
+    while op.name in VIEWS:
+        source = producer(op.operands[0])
+        if source is None:
+            return False
+        op = source
+    return op.name in STARTS
+
+
+def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Returns ops of one block in the order of the block."""
+    places = {op: place for place, op in enumerate(operations_of(ops[0].block))}
+    return sorted(ops, key=lambda op: places[op])
+
+
+def write_stage(
+    block: ir.Block, name: str, ops: Sequence[ir.Operation], results: Sequence[ir.Value]
+) -> tuple[ir.Operation, list[ir.Value]]:
+    """Appends a private function with copies of ops to the block of a module.
+
+    Args:
+        block: of the module.
+        name: of the function.
+        ops: of one block; copies of constants, empty tensors and fills that they use come with them.
+        results: values of the ops that the function returns.
+
+    Returns:
+        The function, and the values that it is called with.
+    """
+    ops = with_producers(ops, STARTS)
+    inputs = _captured(ops)
+    types = [value.type for value in inputs]
+    location = ops[-1].location
+    with ir.InsertionPoint(block), location:
+        function = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [value.type for value in results])),
+            },
+            regions=1,
+        )
+    body = function.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
+    copies: dict[ir.Value, ir.Value] = dict(zip(inputs, body.arguments))
+    with ir.InsertionPoint(body):
+        for op in ops:
+            copy = op.clone()
+            for inner in walk(copy):
+                for place, operand in enumerate(inner.operands):
+                    if operand in copies:
+                        inner.operands[place] = copies[operand]
+            copies.update(zip(op.results, copy.operation.results))
+        with location:
+            ir.Operation.create("func.return", operands=[copies[value] for value in results])
+    return function, inputs
+
+
+def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, rewriter: Rewriter) -> None:
+    """Replaces ops by a call of a private function that has them.
+
+    Its arguments are marked as read-only, so that bufferization gives a stage that would change one a buffer of its
+    own.
+
+    Args:
+        ops: of the body of a function in a module.
+        results: values of the ops that are used outside; those of the others are not.
+        kind: of the stage; the function's name has the name of the caller before it, and a number behind it.
+        rewriter: of the transform op.
+    """
+    ops = in_order(ops)
+    last = ops[-1]
+    caller = last.parent
+    assert caller is not None and caller.parent is not None  # a function in a module
+    module = caller.parent.operation
+    taken = {ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")}
+    prefix = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{kind}"
+    name = next(f"{prefix}_{number}" for number in range(len(taken) + 1) if f"{prefix}_{number}" not in taken)
+    function, inputs = write_stage(module.regions[0].blocks[0], name, ops, results)
+    read_only = ir.DictAttr.get({"bufferization.writable": ir.BoolAttr.get(False)})
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * len(inputs))
+    with ir.InsertionPoint(last), last.location:
+        call = ir.Operation.create(
+            "func.call",
+            results=[value.type for value in results],
+            operands=inputs,
+            attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
+        )
+    for value, result in zip(results, call.results):
+        value.replace_all_uses_with(result)
+    for op in reversed(ops):
+        if not any(list(result.uses) for result in op.results):
+            rewriter.erase_op(op)

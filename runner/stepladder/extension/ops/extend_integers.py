@@ -1,0 +1,40 @@
+"""`tc.extend_integers`: writes out the extension of the integers that a contraction multiplies."""
+
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import walk
+
+
+class ExtendIntegers(Tc.Operation, name="extend_integers"):
+    """Extends integer operands of each `vector.contract` to the type of its sums by `arith.extsi`, once for each value.
+
+    Upstream's conversion to WMMA reads the sign of a fragment from this op.
+
+    Operands: a handle to any op; contractions of other types stay as they are.
+    """
+
+    target: Handle
+
+
+def _behind(value: ir.Value) -> ir.InsertionPoint:
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(owner)
+    return ir.InsertionPoint.after(owner)
+
+
+@transform_op(ExtendIntegers)
+def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewriter) -> None:
+    """Rewrites the contractions below `payload`; see the op."""
+    extended: dict[ir.Value, ir.Value] = {}
+    for contraction in walk(payload, "vector.contract"):
+        wide = ir.VectorType(contraction.results[0].type).element_type
+        for number in range(2):
+            operand = contraction.operands[number]
+            type_ = ir.VectorType(operand.type)
+            if not isinstance(type_.element_type, ir.IntegerType) or type_.element_type == wide:
+                continue
+            if operand not in extended:
+                with _behind(operand), contraction.location:
+                    extended[operand] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)
+            contraction.operands[number] = extended[operand]

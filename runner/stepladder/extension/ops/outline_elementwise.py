@@ -1,0 +1,59 @@
+"""`tc.outline_elementwise`: gives each linalg op that is left in a function a function of its own."""
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.traverse import producer
+
+_SLICE = "tensor.extract_slice"
+_IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
+
+
+class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
+    """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
+
+    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied.
+
+    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and a
+    function that returns one value twice.
+    """
+
+    target: Handle
+
+
+@transform_op(OutlineElementwise)
+def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    body = one_function(payload).regions[0].blocks[0]
+    _copy_results(operations_of(body)[-1])
+    for item in operations_of(body):
+        if is_structured(item):
+            results = [result for result in item.results if list(result.uses)]
+            ops = with_producers([item], (*VIEWS, _SLICE))
+            if results:
+                outline(ops, results, "elementwise", rewriter)
+    for item in reversed(operations_of(body)):
+        if item.name == _SLICE and not list(item.results[0].uses):
+            rewriter.erase_op(item)
+        elif item.name not in _IN_FUNCTION:
+            raise Refusal(
+                item, f"'{item.name}' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants"
+            )
+
+
+def _copy_results(end: ir.Operation) -> None:
+    """Has a function return results of calls and of linalg ops alone: other values are copied."""
+    if len(set(end.operands)) < len(end.operands):
+        raise Refusal(end, "the function returns one value twice; accepted: results of their own")
+    for place, value in enumerate(end.operands):
+        if not isinstance(value.type, ir.RankedTensorType):
+            raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
+        source = producer(value)
+        if source is not None and (source.name == "func.call" or is_structured(source)):
+            continue
+        type_ = ir.RankedTensorType(value.type)
+        with ir.InsertionPoint(end), end.location:
+            empty = ir.Operation.create("tensor.empty", results=[type_])
+            end.operands[place] = create_named_op("linalg.copy", [value], empty.results[0]).results[0]

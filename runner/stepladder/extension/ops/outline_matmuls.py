@@ -1,0 +1,219 @@
+"""`tc.outline_matmuls`: gives each matmul, with what its kernel computes around it, a function of its own."""
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import (
+    STARTS,
+    VIEWS,
+    in_order,
+    inner_ops,
+    is_elementwise,
+    is_start,
+    is_structured,
+    loops_of,
+    one_function,
+    outline,
+    with_producers,
+    write_stage,
+)
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
+from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.payload.matmul import find_matmul
+from stepladder.runtime.errors import StepladderError
+
+# Ops behind a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
+_AHEAD = 4
+_PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
+_VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
+_WIDER = ("arith.extf", "arith.extsi")
+
+
+class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
+    """Moves each matmul of a function on tensors to a private function, with the ops that its kernel computes.
+
+    The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
+    accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
+    broadcast that the front does not take stays in the function.
+
+    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
+
+    Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
+    that is no payload even alone.
+    """
+
+    target: Handle
+
+
+@transform_op(OutlineMatmuls)
+def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    function = one_function(payload)
+    function.attributes["has_stages"] = ir.UnitAttr.get()
+    _narrow_constants(function, rewriter)
+    body = function.regions[0].blocks[0]
+    while True:
+        product = next((item for item in operations_of(body) if is_product(item)), None)
+        if product is None:
+            return
+        ops, result = _grown(product, *_smallest(_from_zeros(product)))
+        outline(ops, [result], "matmul", rewriter)
+
+
+def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
+    """Replaces roundings of constants by rounded constants: PyTorch's numbers are f64, which epilogues do not have."""
+    for op in walk(function, "arith.truncf"):
+        source = producer(op.operands[0])
+        if source is None or source.name != "arith.constant":
+            continue
+        type_ = op.results[0].type
+        if isinstance(type_, ir.FloatType):
+            value = ir.FloatAttr.get(type_, ir.FloatAttr(source.attributes["value"]).value)
+            with ir.InsertionPoint(source), source.location:
+                constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
+            rewriter.replace_op(op, constant.results)
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Tells whether an op is a matmul, by its name or by the loops of its operands.
+
+    The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
+    not have.
+    """
+    if op.name in _PRODUCTS or op.name in _VECTORS:
+        return True
+    if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
+        return False
+    names = inner_ops(op)
+    if not any(name in ("arith.mulf", "arith.muli") for name in names) or not any(
+        name in ("arith.addf", "arith.addi") for name in names
+    ):
+        return False
+    a, b, c = (set(loops_of(map_)) for map_ in indexing_maps(op))
+    return bool((a & b) - c and (a - b) & c and (b - a) & c)
+
+
+def _from_zeros(product: ir.Operation) -> ir.Operation:
+    """Returns the matmul, from zeros, with what it starts from added behind it: a kernel writes a buffer of its own."""
+    initial = product.operands[2]
+    source = producer(initial)
+    if source is not None and source.name in STARTS:
+        return product
+    type_ = ir.RankedTensorType(initial.type)
+    with ir.InsertionPoint(product), product.location:
+        empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+        kind = ir.FloatAttr if isinstance(type_.element_type, ir.FloatType) else ir.IntegerAttr
+        zero = ir.Operation.create(
+            "arith.constant", results=[type_.element_type], attributes={"value": kind.get(type_.element_type, 0)}
+        ).results[0]
+        zeros = create_named_op("linalg.fill", [zero], empty).results[0]
+        product.operands[2] = zeros
+    with ir.InsertionPoint.after(product), product.location:
+        total = create_named_op("linalg.add", [product.results[0], initial], empty)
+    product.results[0].replace_all_uses_except(total.results[0], total)
+    return product
+
+
+def _accepts(ops: Sequence[ir.Operation], result: ir.Value) -> StepladderError | None:
+    """Returns why a kernel does not compute a group of ops; None where it does."""
+    trial = ir.Module.create(ops[0].location)
+    write_stage(trial.body, "stage", ops, [result])
+    try:
+        find_matmul(trial)
+    except StepladderError as refusal:
+        return refusal
+    return None
+
+
+def _layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the views, transposes, broadcasts and casts to wider types that values come from."""
+    found: list[ir.Operation] = []
+    pending = list(values)
+    while pending:
+        source = producer(pending.pop())
+        if source is None or source.block != op.block or source in found or not _is_layout(source):
+            continue
+        found.append(source)
+        pending.append(source.operands[0])
+    return found
+
+
+def _is_layout(op: ir.Operation) -> bool:
+    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type."""
+    if op.name in VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
+        return True
+    is_copy = is_elementwise(op) and len(op.operands) == 2
+    return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def _smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns a matmul with the layouts of its operands.
+
+    Raises:
+        Refusal: no kernel computes the matmul.
+    """
+    a, b, *rest = product.operands
+    first: StepladderError | None = None
+    for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
+        ops = with_producers([product, *_layout_sources(product, values)], STARTS)
+        refusal = _accepts(ops, product.results[0])
+        if refusal is None:
+            return ops, product.results[0]
+        first = first or refusal
+    assert first is not None  # of the first of the attempts
+    raise Refusal(product, first.message)
+
+
+def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns a stage with the ops behind it that its kernel computes too.
+
+    Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
+    several values of are used outside may become one with the next op, as that of x * sigmoid(x) does.
+    """
+    group, ahead = list(ops), 0
+    while ahead < _AHEAD:
+        user = _next_user(product, group)
+        if user is None:
+            break
+        ahead += 1
+        layouts = _layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
+        group = attempts[0]
+        for attempt in attempts:
+            values = _used_outside(product, attempt)
+            if len(values) == 1 and _accepts(attempt, values[0]) is None:
+                ops, result, group, ahead = attempt, values[0], attempt, 0
+                break
+    return ops, result
+
+
+def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
+    """Tells whether a value is the result of an op of a group."""
+    source = producer(value)
+    return source is not None and source in group
+
+
+def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Value]:
+    """Returns the values of a group that depend on the product and that ops outside use."""
+    dependent = [product]
+    for op in group:
+        if any(_is_from(operand, dependent) for operand in op.operands):
+            dependent.append(op)
+    return [result for op in dependent for result in op.results if any(user not in group for user in users_of(result))]
+
+
+def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
+    """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
+    users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
+    if not users:
+        return None
+    first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
+    if first is None or not (is_elementwise(first) or first.name in VIEWS):
+        return None
+    begin = producer(first.operands[len(first.operands) - 1])
+    if first.name not in VIEWS and begin is not None and begin in group and not is_start(begin):
+        return None  # the op begins from values of the group, or writes over them
+    return first

@@ -1,0 +1,108 @@
+"""`tc.plan_workspace`: places the intermediate buffers of a function in one workspace."""
+
+from dataclasses import dataclass
+
+from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.workspaces import create_workspace
+from stepladder.mlir import types
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import users_of
+from stepladder.runtime.element_types import ELEMENT_TYPES
+
+# Bytes that the address of a buffer is a multiple of.
+ALIGNMENT = 256
+# MLIR's names of the element types that buffers of kernels have.
+_ELEMENTS = tuple(ELEMENT_TYPES)
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+_USES = ("func.call", "memref.copy")
+
+
+@dataclass
+class _Buffer:
+    """An intermediate buffer: its `memref.alloc`, its bytes, the numbers of the first and last op that use it, and its
+    place."""
+
+    alloc: ir.Operation
+    size: int
+    first: int
+    last: int
+    offset: int = 0
+
+
+class PlanWorkspace(Tc.Operation, name="plan_workspace"):
+    """Replaces the buffers that a function allocates by views of one workspace.
+
+    A buffer lives from the call that writes it to the last call that reads it. Buffers that live at one time are apart;
+    others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a multiple of
+    256 bytes.
+
+    Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
+    calls and copies, and of sizes that are not static.
+    """
+
+    target: Handle
+
+
+@transform_op(PlanWorkspace)
+def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    body = one_function(payload).regions[0].blocks[0]
+    places = {item: place for place, item in enumerate(operations_of(body))}
+    buffers = [_buffer(item, places) for item in places if item.name == "memref.alloc"]
+    if not buffers:
+        return
+    size = _place(buffers)
+    byte = ir.IntegerType.get_signless(8)
+    first = operations_of(body)[0]
+    with ir.InsertionPoint(first), buffers[0].alloc.location:
+        workspace = create_workspace(ir.MemRefType.get([size], byte))
+    for buffer in buffers:
+        with ir.InsertionPoint(buffer.alloc), buffer.alloc.location:
+            view = ir.Operation.create(
+                "memref.view", results=[buffer.alloc.results[0].type], operands=[workspace, index(buffer.offset)]
+            )
+        rewriter.replace_op(buffer.alloc, view.results)
+
+
+def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:
+    """Returns a buffer with its lifetime."""
+    type_ = ir.MemRefType(alloc.results[0].type)
+    if not type_.has_static_shape:
+        raise Refusal(alloc, f"a buffer of type {type_}; accepted: static sizes")
+    if str(type_.element_type) not in _ELEMENTS:
+        raise Refusal(
+            alloc, f"a value of {type_.element_type} between kernels; accepted element types: {', '.join(_ELEMENTS)}"
+        )
+    size = types.byte_width(type_.element_type)
+    for extent in type_.shape:
+        size *= extent
+    used: list[int] = []
+    views = [alloc.results[0]]
+    for view in views:  # grows in the loop
+        for user in users_of(view):
+            if user.name in _VIEWS:
+                views.append(user.results[0])
+            elif user.name in _USES and user in places:
+                used.append(places[user])
+            else:
+                raise Refusal(user, f"'{user.name}' of a buffer of the function; accepted: calls and copies")
+    return _Buffer(alloc, size, min(used), max(used))
+
+
+def _place(buffers: list[_Buffer]) -> int:
+    """Gives each buffer its offset; returns the bytes of the workspace."""
+    placed: list[_Buffer] = []
+    for buffer in sorted(buffers, key=lambda item: (-item.size, item.first)):
+        others = sorted(
+            (item for item in placed if item.first <= buffer.last and buffer.first <= item.last),
+            key=lambda item: item.offset,
+        )
+        for other in others:
+            if buffer.offset + buffer.size <= other.offset:
+                break
+            buffer.offset = max(buffer.offset, -(-(other.offset + other.size) // ALIGNMENT) * ALIGNMENT)
+        placed.append(buffer)
+    return max(item.offset + item.size for item in placed)

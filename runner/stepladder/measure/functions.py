@@ -1,0 +1,87 @@
+"""Benchmarks of functions with several kernels: all kernels of a call, in one graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from stepladder.measure.bench import MINIMUM_ROUNDS, SEED
+from stepladder.measure.timing import Contestant, measure_rounds
+from stepladder.runtime.bundle import FunctionBundle
+from stepladder.runtime.device import Device
+from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.function_launch import DeviceFunction
+from stepladder.verify.function_check import check_function, random_inputs
+
+
+def flops_of(bundle: FunctionBundle) -> int:
+    """Returns the arithmetic operations of a function's matmuls."""
+    matmuls = [bundle.matmul(launch) for launch in bundle.manifest.launches if launch.kernel is None]
+    return sum(matmul.manifest.problem.flops for matmul in matmuls)
+
+
+def bench_function(
+    bundle: FunctionBundle,
+    *,
+    modes: Sequence[str] = ("burst",),
+    rounds: int = MINIMUM_ROUNDS,
+    check: bool = True,
+    command: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Measures a function on the GPU, on random data, after the check of its numbers.
+
+    Args:
+        bundle: of the function.
+        modes: `burst`, `sustained`.
+        rounds: how many, at least 7.
+        check: whether to check the numbers first.
+        command: for the result.
+
+    Returns:
+        The result: the function, its launches, the GPU, and every round of each mode.
+
+    Raises:
+        StepladderError: too few rounds, no GPU (status NOT_EXECUTED), or wrong numbers (status FAILED).
+    """
+    if rounds < MINIMUM_ROUNDS:
+        raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median, got {rounds}")
+    name = bundle.path.resolve().name
+    with Device() as device, DeviceFunction(device, bundle) as function:
+        if check:
+            reports = check_function(bundle, function, SEED, device.ordinal)
+            for report in reports:
+                print(f"{name}: {report.describe()}", file=sys.stderr, flush=True)
+            if not all(report.passed for report in reports):
+                raise StepladderError(f"function '{name}' is wrong and is not timed", status=FAILED)
+        function.load(random_inputs(bundle, SEED))
+        contestant = Contestant(name, max(1, flops_of(bundle)), function.enqueue)
+        return {
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "command": list(command),
+            "card": device.describe(),
+            "function": bundle.manifest.function,
+            "bundle": name,
+            "flops": flops_of(bundle),
+            "launches": [launch.stage for launch in bundle.manifest.launches],
+            "workspace": bundle.manifest.workspace,
+            "modes": measure_rounds(device, [contestant], modes, rounds),
+        }
+
+
+def rows_of(result: dict[str, Any]) -> list[dict[str, object]]:
+    """Returns the rows of a table of a measurement, one for each mode; keys are column titles."""
+    rows: list[dict[str, object]] = []
+    for mode, measured in result["modes"].items():
+        spread = measured["kernels"][result["bundle"]]["tflops_spread"]
+        rows.append(
+            {
+                "mode": mode,
+                "function": result["bundle"],
+                "us": f"{result['flops'] / spread['median'] / 1e6:.1f}",
+                "TFLOP/s": f"{spread['median']:.1f}",
+                "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}",
+            }
+        )
+    return rows

@@ -1,0 +1,63 @@
+"""StableHLO, as JAX writes it, lowered to linalg on tensors by the passes that torch-mlir's bindings come with.
+
+The bindings have the passes, but no Python module that registers the dialect: converting an empty module from torch's
+dialect loads it into the context.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+from stepladder.mlir.bindings import PREFIX, ir, passmanager
+from stepladder.mlir.diagnostics import from_error
+from stepladder.mlir.traverse import walk
+from stepladder.runtime.errors import StepladderError
+
+_OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
+_LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
+_LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
+# Attributes of JAX, of dialects that are not there.
+_FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
+
+
+def is_stablehlo(text: str) -> bool:
+    """Tells whether a payload has ops of StableHLO."""
+    return _OP.search(text) is not None
+
+
+def lowered(text: str, name: str) -> str:
+    """Returns a payload in StableHLO as linalg on tensors; any other one as it is.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+
+    Raises:
+        StepladderError: bindings without the passes, text that does not parse, or an op that they do not lower.
+    """
+    if not is_stablehlo(text):
+        return text
+    try:
+        torch = importlib.import_module(f"{PREFIX}.dialects.torch")
+    except ImportError:
+        raise StepladderError(
+            "StableHLO is lowered by passes that torch-mlir's bindings have, and these have not", location=name
+        ) from None
+    with ir.Context() as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        torch.register_dialect(context)
+        try:
+            passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
+            module = ir.Module.parse(text)
+            passmanager.PassManager.parse(_LOWERS).run(module.operation)
+        except ir.MLIRError as error:
+            found = from_error(error)
+            message = found[0].message if found else str(error)
+            raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
+        for op in walk(module, "stablehlo.dot_general", "stablehlo.dot"):
+            raise StepladderError(f"'{op.name}' is not lowered to linalg", location=name)
+        for op in [module.operation, *walk(module, "func.func")]:
+            for attribute in [op.attributes[place].name for place in range(len(op.attributes))]:
+                if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
+                    del op.attributes[attribute]
+        return str(module)

@@ -1,0 +1,58 @@
+"""The pipeline `auto`: the first one that compiles a payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
+
+AUTO = "auto"
+# The target where nothing names one, and no GPU does.
+WITHOUT_GPU = "sm_90a"
+
+# In order, by whether the target has wgmma.
+_HOPPER = ("wgmma", "mma_sync", "wmma")
+_EARLIER = ("mma_sync", "wmma")
+
+_T = TypeVar("_T")
+
+
+def pipelines_for(pipeline: str, target: str) -> tuple[str, ...]:
+    """Returns the pipelines to try, in order.
+
+    Args:
+        pipeline: name or file of one, or `auto`.
+        target: GPU architecture.
+    """
+    if pipeline != AUTO:
+        return (pipeline,)
+    return _HOPPER if target == "sm_90a" else _EARLIER
+
+
+def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
+    """Returns what the first pipeline that accepts a payload makes of it.
+
+    Args:
+        pipelines: to try, in order.
+        compile_by: compiles by one of them.
+
+    Raises:
+        StepladderError: none accepts the payload: the one reason, or that of each in a note.
+    """
+    refusals: list[tuple[str, StepladderError]] = []
+    for pipeline in pipelines:
+        try:
+            return compile_by(pipeline)
+        except StepladderError as error:
+            if error.status not in (BAD_INPUT, FAILED):
+                raise
+            refusals.append((pipeline, error))
+    first = refusals[0][1]
+    if len({(error.message, error.location) for _, error in refusals}) == 1:
+        raise first
+    raise StepladderError(
+        "no pipeline compiles this payload",
+        location=first.location,
+        notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
+    )

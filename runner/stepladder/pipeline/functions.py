@@ -1,0 +1,183 @@
+"""Builds the bundle of a function with several matmuls: divides it into kernels, and compiles each.
+
+The pipeline `functions` outlines the kernels as functions (IR on tensors), and plans buffers and workspace (IR on
+buffers). The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
+`elementwise`. Equal functions are compiled once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepladder.extension.ops.outline_matmuls import is_product
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import is_number
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.selection import Selection, select
+from stepladder.pipeline import build as builds
+from stepladder.pipeline import library
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
+from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.stages import Compiler, Plan, pipeline_file, stage_texts, type_of
+from stepladder.runtime import bundle, targets
+from stepladder.runtime.errors import StepladderError
+
+
+@dataclass(frozen=True)
+class FunctionBuild:
+    """A finished build, before or after it is written.
+
+    Attributes:
+        bundle: of the function, in memory.
+        dumps: the function after each step, by file name.
+        stages: the same of each matmul's kernel, by folder.
+    """
+
+    bundle: bundle.FunctionBundle
+    dumps: Mapping[str, str]
+    stages: Mapping[str, Mapping[str, str]]
+
+    def write(self, path: str) -> None:
+        """Writes the bundle. Raises StepladderError as `write_function`."""
+        bundle.write_function(path, self.bundle, self.dumps, self.stages)
+
+
+def refusal_of_matmul(text: str, name: str, function: str | None = None) -> StepladderError | None:
+    """Returns why a payload is not that of one matmul, where `build_function` may compile it; else None.
+
+    Args:
+        text: the payload; `name`: its file.
+        function: the one to compile, of several.
+
+    Raises:
+        StepladderError: text that does not parse, or no such function.
+    """
+    selection = select(parse_payload(text, name), function)
+    try:
+        find_matmul(selection.module)
+    except StepladderError as refusal:
+        return refusal if _is_on_tensors(selection) else None
+    return None
+
+
+def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
+    """Compiles a payload in the current MLIR context: one matmul to a kernel, another function on tensors to several.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+        request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
+        use_cache: reuse machine code made before from the same LLVM IR.
+
+    Raises:
+        StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
+            the refusal of the matmul.
+    """
+    refusal = refusal_of_matmul(text, name, request.function)
+    if refusal is None:
+        pipelines = pipelines_for(request.pipeline, str(request.settings.get("target", WITHOUT_GPU)))
+        return first_of(
+            pipelines,
+            lambda pipeline: builds.build(
+                text, name, dataclasses.replace(request, pipeline=pipeline), use_cache=use_cache
+            ),
+        )
+    try:
+        return build_function(text, name, request, use_cache=use_cache)
+    except StepladderError as error:
+        if _products(text, name, request.function) > 1:
+            raise
+        refusal.location = refusal.location or name
+        refusal.notes = (*refusal.notes, f"as a function with several kernels: {error.message}")
+        raise refusal from None
+
+
+def _products(text: str, name: str, function: str | None) -> int:
+    """Returns how many matmuls the function of a payload has."""
+    return sum(is_product(op) for op in walk(select(parse_payload(text, name), function).module))
+
+
+def _target_of(request: Request) -> str:
+    """Returns the target to compile for, where the request may name none."""
+    if "target" in request.settings:
+        return targets.find(str(request.settings["target"])).name
+    if request.pipeline == AUTO:
+        return WITHOUT_GPU
+    knob = library.load(request.pipeline).knobs.get("target")
+    if knob is None:
+        raise StepladderError(f"pipeline '{request.pipeline}' has no knob 'target', the GPU that its kernels are for")
+    return str(knob.default)
+
+
+def _is_on_tensors(selection: Selection) -> bool:
+    """Tells whether a function takes and returns static tensors, and has more than one op that computes."""
+    functions = [op for op in walk(selection.module, "func.func") if len(op.regions[0].blocks) == 1]
+    if len(functions) != 1:
+        return False
+    type_ = ir.FunctionType(ir.TypeAttr(functions[0].attributes["function_type"]).value)
+    types = [*type_.inputs, *type_.results]
+    return bool(type_.results) and all(
+        isinstance(item, ir.RankedTensorType) and item.has_static_shape and is_number(item.element_type)
+        for item in types
+    )
+
+
+def build_function(text: str, name: str, request: Request, *, use_cache: bool = True) -> FunctionBuild:
+    """Compiles a function, in the current MLIR context.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+        request: of its matmuls: a pipeline, or `auto` for the first that accepts each, knobs, and steps to leave out;
+            the function to compile, of several.
+        use_cache: reuse machine code made before from the same LLVM IR.
+
+    Raises:
+        StepladderError: a function that is not on tensors of static shapes, an op that no kernel computes, or what the
+            pipelines of its kernels refuse.
+    """
+    find_tool("ptxas")
+    target = _target_of(request)
+    selection = select(parse_payload(text, name), request.function)
+    if not _is_on_tensors(selection):
+        raise StepladderError(
+            "a function with several matmuls has another signature than tensors of static shapes",
+            location=_location(selection) or name,
+            notes=["accepted: arguments and results that are ranked tensors of numbers"],
+        )
+    arguments = len(walk(selection.module, "func.func")[0].regions[0].blocks[0].arguments)
+    results = len(ir.FunctionType(type_of(walk(selection.module, "func.func")[0])).results)
+    roles = {number: f"argument{number}" for number in range(arguments)}
+    roles |= {arguments + number: f"result{number}" for number in range(results)}
+    reference = reference_export.export(selection.module, roles)
+    run = run_pipeline(text, name, Request(pipeline_file("functions"), function=request.function))
+    compiler = Compiler(target, request, use_cache, stage_texts(run))
+    plan = Plan(run, selection, arguments)
+    launches = [plan.launch(call, compiler) for call in plan.calls]
+    manifest = bundle.FunctionManifest(
+        function=selection.function or "",
+        target=target,
+        buffers=tuple(plan.buffers),
+        launches=tuple(launches),
+        workspace=plan.workspace,
+        other_functions=selection.others,
+        steps=tuple(step.name for step in run.steps),
+        tool_versions=tool_versions(),
+    )
+    data = {plan.file_of(number): constant.data for number, constant in selection.constants.items()}
+    codes = {folder: stage.code for folder, stage in compiler.stages.items()}
+    made = bundle.FunctionBundle(Path(name), manifest, codes, reference, data)
+    bundle.check_function(made)
+    return FunctionBuild(made, run.dumps(), {folder: stage.dumps for folder, stage in compiler.stages.items()})
+
+
+def _location(selection: Selection) -> str:
+    functions = walk(selection.module, "func.func")
+    return diagnostics.location_text(functions[0].location) if functions else ""

@@ -1,0 +1,247 @@
+"""The kernels of a function: compiles each stage that was outlined, and finds the buffers that it is launched on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stepladder.extension.lib.stages import is_private
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.text import text_of
+from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.types import name_of
+from stepladder.payload.selection import Selection
+from stepladder.pipeline import build as builds
+from stepladder.pipeline.automatic import first_of, pipelines_for
+from stepladder.pipeline.codegen.kernel import find_program
+from stepladder.pipeline.codegen.machine_code import check_resources, generate
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run, run_pipeline
+from stepladder.runtime import bundle
+from stepladder.runtime.bundle.function import ALIGNMENT
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import operand_of
+from stepladder.runtime.resources import transforms_dir
+
+_OUTLINED = "outline_elementwise"
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+
+
+def pipeline_file(name: str) -> str:
+    """Returns the path of a pipeline of functions: `functions` or `elementwise`."""
+    return str(transforms_dir() / "functions" / f"{name}.mlir")
+
+
+def type_of(function: ir.Operation) -> ir.Type:
+    """Returns the type of a `func.func`."""
+    return ir.TypeAttr(function.attributes["function_type"]).value
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A compiled kernel: what is written, and the role of its arguments by the number of an operand of its call."""
+
+    code: bundle.Bundle | bundle.PlainCode
+    roles: Mapping[int, tuple[str, ...]]
+    kernel: bundle.PlainKernel | None = None
+    dumps: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def stage_texts(run: Run) -> dict[str, str]:
+    """Returns the functions that are kernels, each as a payload of its own, by name."""
+    outlined = parse_payload(next(step.text for step in run.steps if step.name == _OUTLINED), _OUTLINED)
+    texts = {}
+    for function in walk(outlined, "func.func"):
+        if not is_private(function):
+            continue
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        with function.location:
+            alone = ir.Module.create()
+        copy = function.clone()
+        alone.body.append(copy)
+        del copy.attributes["sym_visibility"]
+        if "_matmul" in name and "arg_attrs" in copy.attributes:
+            del copy.attributes["arg_attrs"]
+        # Equal kernels have one name, so that they are compiled once.
+        copy.attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
+        texts[name] = text_of(alone)
+    return texts
+
+
+class Compiler:
+    """Compiles the stages of a function, equal ones once.
+
+    Attributes:
+        stages: by folder.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        request: Request,
+        use_cache: bool,
+        texts: Mapping[str, str],
+    ) -> None:
+        self.target = target
+        self.request = request
+        self.use_cache = use_cache
+        self.texts = texts
+        self.stages: dict[str, Stage] = {}
+        self._folders: dict[str, str] = {}
+
+    def stage(self, name: str) -> tuple[str, Stage]:
+        """Returns the folder of a stage and the stage, compiled."""
+        text = self.texts[name]
+        if text not in self._folders:
+            folder = f"kernels/{len(self._folders):02}-{name}"
+            self.stages[folder] = self._matmul(text, name) if "_matmul" in name else self._plain(text, name)
+            self._folders[text] = folder
+        folder = self._folders[text]
+        return folder, self.stages[folder]
+
+    def _matmul(self, text: str, name: str) -> Stage:
+        def by(pipeline: str) -> builds.Build:
+            settings = {**self.request.settings, "target": self.target}
+            request = dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
+            return builds.build(text, f"stage {name}", request, use_cache=self.use_cache)
+
+        built = first_of(pipelines_for(self.request.pipeline, self.target), by)
+        matmul = built.run.matmul
+        assert matmul is not None  # of every build
+        roles = {number: ("a", "b") if role == "ab" else (operand_of(role),) for number, role in matmul.roles.items()}
+        codes = tuple((code.cubin, code.ptx) for code in built.front)
+        return Stage(dataclasses.replace(built.bundle(name), front=codes), roles, dumps=built.run.dumps())
+
+    def _plain(self, text: str, name: str) -> Stage:
+        run = run_pipeline(text, f"stage {name}", Request(pipeline_file("elementwise"), {"target": self.target}))
+        kernel = find_program(run.module).kernel
+        code = generate(kernel, use_cache=self.use_cache)
+        check_resources(kernel, code)
+        function = walk(run.module, "func.func")[0]
+        types = [ir.MemRefType(type_) for type_ in ir.FunctionType(type_of(function)).inputs]
+        inputs = len(ir.FunctionType(type_of(walk(parse_payload(text, name), "func.func")[0])).inputs)
+        arguments = tuple(
+            bundle.Argument(
+                f"P{place}",
+                f"p{place}",
+                name_of(types[parameter.number].element_type),
+                tuple(types[parameter.number].shape),
+                "read" if parameter.number < inputs else "write",
+            )
+            for place, parameter in enumerate(kernel.parameters)
+        )
+        x, y, z = kernel.grid
+        width, height, depth = kernel.block
+        plain = bundle.PlainKernel(
+            kernel.name,
+            arguments,
+            (x, y, z),
+            (width, height, depth),
+            code.static_shared_memory,
+            code.registers,
+            {"stores": code.spill_stores, "loads": code.spill_loads},
+            tuple(step.name for step in run.steps),
+        )
+        roles: dict[int, tuple[str, ...]] = {}
+        for place, parameter in enumerate(kernel.parameters):
+            roles[parameter.number] = (*roles.get(parameter.number, ()), f"p{place}")
+        return Stage(bundle.PlainCode(code.cubin, code.ptx, run.dumps()), roles, plain)
+
+
+class Plan:
+    """The buffers and calls of a function's last IR.
+
+    Attributes:
+        buffers: so far.
+        calls: of kernels, in order.
+        workspace: bytes.
+    """
+
+    def __init__(self, run: Run, selection: Selection, arguments: int) -> None:
+        function = next(op for op in walk(run.module, "func.func") if not is_private(op))
+        self.block = function.regions[0].blocks[0]
+        self.constants = selection.constants
+        self.arguments = arguments
+        self.buffers: list[bundle.FunctionBuffer] = []
+        self._numbers: dict[bundle.FunctionBuffer, int] = {}
+        self.calls = [op.operation for op in self.block.operations if op.operation.name == "func.call"]
+        allocs = walk(function, "memref.alloc")
+        self.planned = sum(math.prod(ir.MemRefType(op.results[0].type).shape) for op in allocs)
+        self.workspace = self.planned
+        for op in walk(function, "memref.copy"):
+            raise StepladderError(
+                "a copy between buffers is left between the kernels of the function",
+                location=diagnostics.location_text(op.location),
+            )
+        for argument in self.block.arguments:
+            self._number(argument)
+
+    def file_of(self, number: int) -> str:
+        """Returns the file with the data of a constant."""
+        return f"constants/argument{number}.bin"
+
+    def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
+        """Returns the launch of a call."""
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        try:
+            folder, stage = compiler.stage(name)
+        except StepladderError as error:
+            error.location = diagnostics.location_text(call.location) or error.location
+            error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
+            raise
+        operands = {
+            role: self._number(operand)
+            for number, operand in enumerate(call.operands)
+            for role in stage.roles.get(number, ())
+        }
+        if isinstance(stage.code, bundle.Bundle):
+            operands |= self._workspaces(stage.code.manifest)
+        return bundle.Launch(name, folder, operands, stage.kernel)
+
+    def _workspaces(self, manifest: bundle.Manifest) -> dict[str, int]:
+        """Places the workspaces of a matmul behind the buffers between kernels; all matmuls share the place."""
+        found = {}
+        end = -(-self.planned // ALIGNMENT) * ALIGNMENT
+        for role, item in zip(bundle.WORKSPACE_ROLES, manifest.workspaces):
+            buffer = bundle.FunctionBuffer("workspace", 0, item.element_type, item.shape, end)
+            found[role] = self._place(buffer)
+            end = -(-(end + buffer.bytes) // ALIGNMENT) * ALIGNMENT
+            self.workspace = max(self.workspace, buffer.offset + buffer.bytes)
+        return found
+
+    def _number(self, value: ir.Value) -> int:
+        """Returns the number of the buffer of a value."""
+        type_ = ir.MemRefType(value.type)
+        source = producer(value)
+        while source is not None and source.name in _VIEWS:
+            value = source.operands[0]
+            source = producer(value)
+        shape = tuple(ir.MemRefType(value.type).shape)
+        element = name_of(type_.element_type)
+        if source is None:
+            number = ir.BlockArgument(value).arg_number
+            if number >= self.arguments:
+                return self._place(bundle.FunctionBuffer("result", number - self.arguments, element, shape))
+            if number in self.constants:
+                return self._place(bundle.FunctionBuffer("constant", number, element, shape, data=self.file_of(number)))
+            return self._place(bundle.FunctionBuffer("argument", number, element, shape))
+        offset = producer(source.operands[1]) if source.name == "memref.view" else None
+        if offset is None:
+            raise StepladderError(
+                f"'{source.name}' between the kernels of the function",
+                location=diagnostics.location_text(source.location),
+            )
+        begin = ir.IntegerAttr(offset.attributes["value"]).value
+        return self._place(bundle.FunctionBuffer("workspace", 0, element, shape, begin))
+
+    def _place(self, buffer: bundle.FunctionBuffer) -> int:
+        assert element_type(buffer.element_type).bytes  # a type that buffers hold
+        if buffer not in self._numbers:
+            self._numbers[buffer] = len(self.buffers)
+            self.buffers.append(buffer)
+        return self._numbers[buffer]

@@ -1,0 +1,210 @@
+"""The bundle of a function with several kernels: its manifest, and the kernels in it.
+
+BUNDLE/manifest.json    buffers, and the launches in order (`FunctionManifest`)
+BUNDLE/reference.json   what the function computes
+BUNDLE/kernels/NAME/    a kernel: of a matmul, a bundle of its own; of others, `kernel.cubin` and `kernel.ptx`
+BUNDLE/constants/       content of constants
+BUNDLE/ir/              the function after each step; the IR of a kernel is in its folder
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Argument, Bundle
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.reference import Program
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SCHEMA_VERSION_FUNCTION = 3
+BUFFER_KINDS = ("argument", "result", "constant", "workspace")
+# Bytes that the offset of a buffer in the workspace is a multiple of.
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class FunctionBuffer:
+    """A row-major buffer in global memory that kernels of a function are launched on.
+
+    Attributes:
+        kind: `argument` or `result` of the function, `constant`, or `workspace`: a part of the one workspace.
+        number: of the argument or result; of constants, of the argument of the reference program that holds it.
+        element_type: MLIR's name of the element type.
+        shape: extents, outermost first.
+        offset: bytes from the beginning of the workspace.
+        data: for a constant, the file of the bundle with its content.
+    """
+
+    kind: str
+    number: int
+    element_type: str
+    shape: tuple[int, ...]
+    offset: int = 0
+    data: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return math.prod(self.shape) * element_type(self.element_type).bytes
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.kind == "workspace":
+            return f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of the workspace"
+        return f"{self.kind} {self.number}"
+
+
+@dataclass(frozen=True)
+class PlainKernel:
+    """A kernel that is no matmul.
+
+    Attributes:
+        kernel_name: entry point in its cubin and its PTX.
+        arguments: in the order of the kernel's parameters, all of them pointers; their roles are `p0`, `p1` and so on.
+        grid, block: extents x, y, z, in blocks and threads.
+        static_shared_memory: bytes a block.
+        registers: registers a thread.
+        spills: bytes of spill `stores` and `loads` a thread.
+        steps: names of the steps that made it, in order.
+    """
+
+    kernel_name: str
+    arguments: tuple[Argument, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    static_shared_memory: int
+    registers: int
+    spills: dict[str, int]
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch of a kernel.
+
+    Attributes:
+        stage: name of the function that became the kernel.
+        folder: of the kernel, in the bundle; launches of equal kernels share it.
+        operands: role of a kernel's argument -> number of the buffer.
+        kernel: of an op that is no matmul; None for a matmul, whose folder has a manifest.
+    """
+
+    stage: str
+    folder: str
+    operands: dict[str, int]
+    kernel: PlainKernel | None = None
+
+
+@dataclass(frozen=True)
+class FunctionManifest:
+    """What `manifest.json` of a function holds; the fields are those of the file.
+
+    Attributes:
+        function: name of the payload's function.
+        target: GPU architecture of the cubins.
+        buffers: that kernels are launched on.
+        launches: in order.
+        workspace: bytes of the workspace, which the launcher allocates.
+        other_functions: names of the other functions of the payload's module.
+        steps: names of the steps that divided the function.
+        tool_versions: version of every tool in the build.
+        files: SHA-256 in hexadecimal by path relative to the bundle; filled in by `write_function`.
+        schema_version: version of this layout.
+    """
+
+    function: str
+    target: str
+    buffers: tuple[FunctionBuffer, ...]
+    launches: tuple[Launch, ...]
+    workspace: int
+    other_functions: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    tool_versions: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION_FUNCTION
+
+    def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
+        """Returns the buffers of a kind with their places in `buffers`, by their numbers."""
+        found = [(place, buffer) for place, buffer in enumerate(self.buffers) if buffer.kind == kind]
+        return sorted(found, key=lambda item: item[1].number)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the manifest as JSON data, the schema version first."""
+        data = asdict(self)
+        return {"schema_version": data.pop("schema_version"), **data}
+
+    def describe(self) -> str:
+        """Returns one line: kernels, arguments, workspace."""
+        matmuls = sum(launch.kernel is None for launch in self.launches)
+        others = len(self.launches) - matmuls
+        return (
+            f"@{self.function}: {matmuls} matmul{'s' * (matmuls != 1)} and {others} other kernel{'s' * (others != 1)}, "
+            f"{self.workspace} bytes of workspace"
+        )
+
+
+@dataclass(frozen=True)
+class PlainCode:
+    """Machine code of a kernel that is no matmul: cubin, PTX, and the IR after each step by file name."""
+
+    cubin: bytes
+    ptx: str
+    ir: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FunctionBundle:
+    """A function's bundle, read and verified, or built.
+
+    Attributes:
+        path: the folder.
+        manifest: its manifest.
+        kernels: by folder: bundles of matmuls, and the machine code of the others.
+        reference: what the function computes.
+        data: content of constants, by the files that buffers name.
+    """
+
+    path: Path
+    manifest: FunctionManifest
+    kernels: Mapping[str, Bundle | PlainCode]
+    reference: Program
+    data: Mapping[str, bytes] = field(default_factory=dict)
+
+    def matmul(self, launch: Launch) -> Bundle:
+        """Returns the bundle of a matmul's launch."""
+        found = self.kernels[launch.folder]
+        assert isinstance(found, Bundle)
+        return found
+
+    def plain(self, launch: Launch) -> PlainCode:
+        """Returns the machine code of the launch of another kernel."""
+        found = self.kernels[launch.folder]
+        assert isinstance(found, PlainCode)
+        return found
+
+    def constant(self, buffer: FunctionBuffer) -> np.ndarray:
+        """Returns the content of a constant."""
+        import numpy as np  # reading a manifest alone does without
+
+        assert buffer.data is not None
+        return np.frombuffer(self.data[buffer.data], element_type(buffer.element_type).dtype).reshape(buffer.shape)
+
+
+def accesses(bundle: FunctionBundle, launch: Launch) -> dict[str, tuple[str, int, str]]:
+    """Returns what a kernel takes: role -> element type, number of elements, and access."""
+    if launch.kernel is not None:
+        return {item.role: (item.element_type, math.prod(item.shape), item.access) for item in launch.kernel.arguments}
+    manifest = bundle.matmul(launch).manifest
+    found = {}
+    for role in (*manifest.problem.roles, *WORKSPACE_ROLES[: len(manifest.workspaces)]):
+        operand = manifest.operand(role)
+        access = "write" if role in WORKSPACE_ROLES else operand.access
+        found[role] = (operand.element_type, math.prod(operand.shape), access)
+    return found

@@ -1,0 +1,235 @@
+"""Writes and reads the bundle of a function (`bundle.function`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from stepladder.runtime import targets
+from stepladder.runtime.bundle.fields import Fields
+from stepladder.runtime.bundle.function import (
+    ALIGNMENT,
+    BUFFER_KINDS,
+    SCHEMA_VERSION_FUNCTION,
+    FunctionBuffer,
+    FunctionBundle,
+    FunctionManifest,
+    Launch,
+    PlainCode,
+    PlainKernel,
+    accesses,
+)
+from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
+from stepladder.runtime.bundle.reading import contents_of, listed_files, read_bundle, read_fields, text_of
+from stepladder.runtime.bundle.several import check_launch
+from stepladder.runtime.bundle.writing import bundle_files, write_contents
+from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.reference import REFERENCE, from_text
+
+
+def is_function(path: str | os.PathLike[str]) -> bool:
+    """Tells whether a folder is the bundle of a function, by its manifest's version.
+
+    Raises:
+        StepladderError: there is a manifest that cannot be read.
+    """
+    if not (Path(path) / MANIFEST).is_file():
+        return False
+    return read_fields(Path(path)).integer("schema_version") == SCHEMA_VERSION_FUNCTION
+
+
+def write_function(
+    path: str | os.PathLike[str], bundle: FunctionBundle, ir: Mapping[str, str], stages: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Writes a function's bundle, as `write_bundle` writes that of a kernel.
+
+    Args:
+        path: the folder to make.
+        bundle: what to write.
+        ir: text of every dump of the function, by file name.
+        stages: the same of each matmul's kernel, by folder.
+
+    Raises:
+        StepladderError: as `write_bundle`.
+    """
+    contents = {REFERENCE: bundle.reference.to_text().encode(), **bundle.data}
+    contents |= {f"ir/{name}": text.encode() for name, text in ir.items()}
+    for folder, kernel in bundle.kernels.items():
+        if isinstance(kernel, Bundle):
+            files = bundle_files(
+                kernel.manifest, kernel.cubin, kernel.ptx, stages.get(folder, {}), {}, kernel.reference, kernel.data
+            )
+        else:
+            files = {CUBIN: kernel.cubin, PTX: kernel.ptx.encode()}
+            files |= {f"ir/{name}": text.encode() for name, text in kernel.ir.items()}
+        contents |= {f"{folder}/{name}": content for name, content in files.items()}
+    write_contents(path, bundle.manifest.to_json(), contents)
+
+
+def read_function(path: str | os.PathLike[str]) -> FunctionBundle:
+    """Reads and verifies the bundle of a function.
+
+    Raises:
+        StepladderError: as `read_bundle`; also operands of other types or sizes than their buffers, buffers outside of
+            the workspace, and buffers that are read before a kernel has written them.
+    """
+    path = Path(path)
+    fields = read_fields(path)
+    manifest = _parse(fields)
+    contents = contents_of(path, manifest.files)
+    if REFERENCE not in contents:
+        raise fields.error("files", f"does not list '{REFERENCE}'")
+    data: dict[str, bytes] = {}
+    for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
+        if buffer.kind == "constant":
+            if buffer.data is None or len(contents.get(buffer.data, b"")) != buffer.bytes:
+                raise item.error("data", f"must name a file of {buffer.bytes} bytes, got {buffer.data!r}")
+            data[buffer.data] = contents[buffer.data]
+    kernels: dict[str, Bundle | PlainCode] = {}
+    for launch, item in zip(manifest.launches, fields.objects("launches")):
+        if launch.kernel is None:
+            kernels.setdefault(launch.folder, read_bundle(path / launch.folder))
+            continue
+        for name in (CUBIN, PTX):
+            if f"{launch.folder}/{name}" not in contents:
+                raise item.error("folder", f"is '{launch.folder}', and 'files' does not list its {name}")
+        begin = f"{launch.folder}/ir/"
+        ir = {name.removeprefix(begin): contents[name].decode() for name in contents if name.startswith(begin)}
+        kernels[launch.folder] = PlainCode(
+            contents[f"{launch.folder}/{CUBIN}"], text_of(contents, f"{launch.folder}/{PTX}", path), ir
+        )
+    reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    bundle = FunctionBundle(path, manifest, kernels, reference, data)
+    check_function(bundle, fields)
+    return bundle
+
+
+def _parse(fields: Fields) -> FunctionManifest:
+    return FunctionManifest(
+        function=fields.string("function"),
+        target=fields.string("target", targets.TARGETS),
+        buffers=tuple(
+            FunctionBuffer(
+                item.string("kind", BUFFER_KINDS),
+                item.integer("number"),
+                item.string("element_type", ELEMENT_TYPES),
+                item.extents("shape"),
+                item.integer("offset"),
+                None if item.data.get("data") is None else item.string("data"),
+            )
+            for item in fields.objects("buffers")
+        ),
+        launches=tuple(_parse_launch(item) for item in fields.objects("launches")),
+        workspace=fields.integer("workspace"),
+        other_functions=fields.strings("other_functions"),
+        steps=fields.strings("steps"),
+        tool_versions=fields.string_map("tool_versions"),
+        files=listed_files(fields),
+    )
+
+
+def _parse_launch(fields: Fields) -> Launch:
+    folder = fields.string("folder")
+    if folder.startswith("/") or ".." in Path(folder).parts:
+        raise fields.error("folder", f"is '{folder}', which is outside the bundle")
+    operands = fields.object("operands")
+    kernel = None if fields.data.get("kernel") is None else _parse_kernel(fields.object("kernel"))
+    return Launch(fields.string("stage"), folder, {name: operands.integer(name) for name in operands.data}, kernel)
+
+
+def _parse_kernel(fields: Fields) -> PlainKernel:
+    arguments = []
+    for number, item in enumerate(fields.objects("arguments")):
+        arguments.append(
+            Argument(
+                item.string("name"),
+                item.string("role", (f"p{number}",)),
+                item.string("element_type", ELEMENT_TYPES),
+                item.extents("shape"),
+                item.string("access", ACCESSES),
+            )
+        )
+    return PlainKernel(
+        kernel_name=fields.string("kernel_name"),
+        arguments=tuple(arguments),
+        grid=fields.triple("grid"),
+        block=fields.triple("block"),
+        static_shared_memory=fields.integer("static_shared_memory"),
+        registers=fields.integer("registers"),
+        spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
+        steps=fields.strings("steps"),
+    )
+
+
+def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None:
+    """Checks the launches of a function: that operands fit their buffers, and that what is read has been written.
+
+    Args:
+        bundle: what was read, or made.
+        fields: what its manifest was read from; those of the manifest itself if None.
+
+    Raises:
+        StepladderError: the first field that does not hold.
+    """
+    manifest = bundle.manifest
+    if fields is None:
+        fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
+    for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
+        if buffer.kind == "workspace" and (
+            buffer.offset % ALIGNMENT or buffer.offset + buffer.bytes > manifest.workspace
+        ):
+            raise item.error(
+                "offset",
+                f"must be a multiple of {ALIGNMENT}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
+                f"{buffer.offset}",
+            )
+    written: set[int] = set()
+    for launch, item in zip(manifest.launches, fields.objects("launches")):
+        if launch.kernel is not None:
+            check_launch(launch.kernel, manifest.target, item.object("kernel"))
+        elif bundle.matmul(launch).manifest.target != manifest.target:
+            raise item.error("folder", f"has a kernel for another target than {manifest.target}")
+        wanted = accesses(bundle, launch)
+        operands = item.object("operands")
+        if set(wanted) != set(launch.operands):
+            raise item.error("operands", f"must be of the roles {', '.join(wanted)}, got {', '.join(launch.operands)}")
+        for role, (type_, count, access) in wanted.items():
+            number = launch.operands[role]
+            if number >= len(manifest.buffers):
+                raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)}")
+            buffer = manifest.buffers[number]
+            if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
+                raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
+            if access != "write" and buffer.kind in ("workspace", "result") and number not in written:
+                raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
+            if access != "read" and buffer.kind in ("argument", "constant"):
+                raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
+        for role, (_, _, access) in wanted.items():
+            if access != "read":
+                _write(manifest, launch.operands[role], written)
+    missing = [buffer.name for number, buffer in manifest.of_kind("result") if number not in written]
+    if missing:
+        raise fields.error("launches", f"write no {missing[0]}")
+
+
+def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:
+    """Notes that a kernel writes a buffer: others that share bytes with it in the workspace are gone."""
+    buffer = manifest.buffers[number]
+    if buffer.kind == "workspace":
+        end = buffer.offset + buffer.bytes
+        for other in list(written):
+            item = manifest.buffers[other]
+            if item.kind == "workspace" and item.offset < end and buffer.offset < item.offset + item.bytes:
+                written.discard(other)
+    written.add(number)
+
+
+def read_any(path: str | os.PathLike[str]) -> Bundle | FunctionBundle:
+    """Reads a bundle, of a kernel or of a function.
+
+    Raises:
+        StepladderError: as `read_bundle` and `read_function`.
+    """
+    return read_function(path) if is_function(path) else read_bundle(path)

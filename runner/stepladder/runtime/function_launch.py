@@ -1,0 +1,159 @@
+"""Launches of a function's kernels, in order, on buffers of arguments, results and one workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from stepladder.runtime.buffers import Borrowed, Buffer
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest
+from stepladder.runtime.device import Device
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.kernel import Kernel
+from stepladder.runtime.tensor_map import TensorMap, encode
+
+
+class LoadedFunction:
+    """The kernels of a function on a GPU, with a workspace and the content of constants of their own.
+
+    Launches on one stream follow each other; launches that may run at one time need a `LoadedFunction` each.
+
+    Args:
+        device: the GPU.
+        bundle: of the function.
+
+    Raises:
+        StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
+        CudaError: the driver refuses a kernel, or there is too little memory.
+    """
+
+    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+        self.device = device
+        self.bundle = bundle
+        self._kernels: dict[str, Kernel] = {}
+        for launch in bundle.manifest.launches:
+            if launch.folder not in self._kernels:
+                self._kernels[launch.folder] = self._load(launch)
+        size = bundle.manifest.workspace
+        self._workspace = device.allocate(size) if size else None
+        self._constants: dict[int, Buffer] = {}
+        for place, buffer in bundle.manifest.of_kind("constant"):
+            self._constants[place] = device.allocate(buffer.bytes)
+            self._constants[place].upload(np.ascontiguousarray(bundle.constant(buffer)))
+
+    def _load(self, launch: Launch) -> Kernel:
+        if launch.kernel is None:
+            return self.device.load(self.bundle.matmul(launch))
+        code = self.bundle.plain(launch)
+        return self.device.load_code(
+            str(self.bundle.path), self.bundle.manifest.target, code.cubin, code.ptx, launch.kernel.kernel_name
+        )
+
+    def launchers(self, addresses: Mapping[int, int], stream: int) -> list[Callable[[], None]]:
+        """Returns functions that enqueue a kernel each, in order; they neither allocate nor copy.
+
+        A matmul that waits for the kernel before it itself may start while that one ends (programmatic dependent
+        launch).
+
+        Args:
+            addresses: of the buffers of arguments and results, by their places in the manifest's `buffers`.
+            stream: handle of the stream.
+        """
+        places = dict(addresses)
+        for place, buffer in enumerate(self.bundle.manifest.buffers):
+            if buffer.kind == "workspace" and self._workspace is not None:
+                places[place] = self._workspace.address + buffer.offset
+        places |= {place: buffer.address for place, buffer in self._constants.items()}
+        found = []
+        for launch in self.bundle.manifest.launches:
+            by_role = {role: places[number] for role, number in launch.operands.items()}
+            kernel = self._kernels[launch.folder]
+            if launch.kernel is not None:
+                plain = launch.kernel
+                words = [by_role[item.role] for item in plain.arguments]
+                found.append(kernel.prepared(plain.grid, plain.block, words, stream))
+                continue
+            manifest = self.bundle.matmul(launch).manifest
+            for each, item in zip(kernel.front, manifest.front, strict=True):
+                words = self._parameters(manifest, item.arguments, by_role)
+                found.append(each.prepared(item.grid, item.block, words, stream))
+            words = self._parameters(manifest, manifest.arguments, by_role)
+            found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, manifest.dependent_launch))
+        return found
+
+    def _parameters(
+        self, manifest: Manifest, arguments: Sequence[Argument], by_role: Mapping[str, int]
+    ) -> list[int | TensorMap]:
+        words: list[int | TensorMap] = []
+        for item in arguments:
+            address = by_role[item.role]
+            if item.descriptor is None:
+                words.append(address)
+                continue
+            size = int(np.prod(item.shape, dtype=np.int64)) * element_type(item.element_type).bytes
+            view = Borrowed(self.device.session, address, size)
+            words.append(encode(manifest.tma_descriptors[item.descriptor], view))
+        return words
+
+    def free(self) -> None:
+        """Waits for all enqueued work and gives the memory back."""
+        for buffer in (*self._constants.values(), *([] if self._workspace is None else [self._workspace])):
+            buffer.free()
+
+
+class DeviceFunction:
+    """Runs a function on device buffers (`verify.function_check.FunctionExecutor`); a context manager.
+
+    Args:
+        device: the GPU.
+        bundle: of the function.
+
+    Attributes:
+        loaded: its kernels.
+    """
+
+    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+        self.bundle = bundle
+        self.loaded = LoadedFunction(device, bundle)
+        manifest = bundle.manifest
+        self._buffers = {
+            place: device.allocate(buffer.bytes)
+            for kind in ("argument", "result")
+            for place, buffer in manifest.of_kind(kind)
+        }
+        addresses = {place: buffer.address for place, buffer in self._buffers.items()}
+        self._launchers = self.loaded.launchers(addresses, int(device.session.stream.handle))
+
+    def __enter__(self) -> DeviceFunction:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        # After an error the context may be broken, and freeing would hide the first error.
+        if kind is None:
+            for buffer in self._buffers.values():
+                buffer.free()
+            self.loaded.free()
+
+    def enqueue(self) -> None:
+        """Enqueues all kernels once."""
+        for launch in self._launchers:
+            launch()
+
+    def load(self, inputs: Mapping[int, np.ndarray]) -> None:
+        """Copies arrays to the device, by argument number."""
+        for place, buffer in self.bundle.manifest.of_kind("argument"):
+            self._buffers[place].upload(np.ascontiguousarray(inputs[buffer.number]))
+
+    def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+        """Runs the function once on arrays by argument number; returns its results, in order."""
+        self.load(inputs)
+        results = self.bundle.manifest.of_kind("result")
+        for place, buffer in results:  # all ones is NaN, and an integer that no right result is
+            dtype = element_type(buffer.element_type).dtype
+            self._buffers[place].upload(np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.shape))
+        self.enqueue()
+        return [
+            self._buffers[place].download(buffer.shape, element_type(buffer.element_type).dtype)
+            for place, buffer in results
+        ]

@@ -1,0 +1,221 @@
+"""Checks the numbers of a function with several kernels against its reference program.
+
+**Random.** Normal inputs, scaled so that the products of matmuls stay near 1, against the program in float64. A right
+kernel rounds where the function's types say so, and its numbers differ from exact ones by about as much as those of a
+second evaluation that rounds every value to its type (`RoundedEvaluation`). The errors, squared and averaged over a
+result, may be 3 times those of that evaluation, and the largest one 8 times; what orders of summation and units of
+matrix products add (`tolerance.Tolerance`) is allowed besides. Integers must be equal.
+
+**Repeatable.** Two runs on the same inputs give the same bits: a race between kernels, or a buffer that another one
+overwrites too early, shows as a difference.
+
+NaN and infinity in a result never pass. The kernels of matmuls are bundles of their own, with checks of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from stepladder.runtime.bundle import FunctionBundle, Launch
+from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
+from stepladder.runtime.reference import Generic, Operation, Program
+from stepladder.runtime.reference_operations import is_float
+from stepladder.verify import arrays
+from stepladder.verify.arrays import Array, NumPyArrays
+from stepladder.verify.comparison import compare_launches
+from stepladder.verify.reference_evaluation import Evaluation
+from stepladder.verify.report import CheckReport
+from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
+from stepladder.verify.tolerance import Tolerance
+
+# How often the errors of the evaluation that rounds are allowed: their mean square root, and the largest.
+_MEAN = 3.0
+_LARGEST = 8.0
+# Significant bits, the leading one included.
+_BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
+_SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
+
+
+class FunctionExecutor(Protocol):
+    """Runs a function: on the GPU, or on the emulator."""
+
+    def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+        """Runs it once on arrays by argument number; returns its results, in order."""
+        ...
+
+
+def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
+    """Returns an array for each argument of a function; constants have their own content.
+
+    Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
+    integers from -8 to 8.
+    """
+    scales: dict[int, float] = {}
+    for launch in bundle.manifest.launches:
+        if launch.kernel is None:
+            _scale(bundle, launch, scales)
+    found = {}
+    for place, buffer in bundle.manifest.of_kind("argument"):
+        generator = np.random.default_rng([seed, buffer.number])
+        element = element_type(buffer.element_type)
+        if element.is_integer:
+            found[buffer.number] = generator.integers(-8, 9, buffer.shape).astype(element.dtype)
+        else:
+            numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
+            found[buffer.number] = numbers.astype(element.dtype)
+    return found | {buffer.number: bundle.constant(buffer) for _, buffer in bundle.manifest.of_kind("constant")}
+
+
+def _scale(bundle: FunctionBundle, launch: Launch, scales: dict[int, float]) -> None:
+    """Notes the factors of a matmul's operands that are arguments: the smaller buffer, a weight, has that of both."""
+    buffers = bundle.manifest.buffers
+    given = [launch.operands[role] for role in "ab" if buffers[launch.operands[role]].kind == "argument"]
+    if not given:
+        return
+    factor = bundle.matmul(launch).manifest.problem.k ** -0.5
+    weight = max(given)  # front ends have inputs before weights, or weights alone
+    scales[weight] = min(scales.get(weight, 1.0), factor)
+
+
+def check_function(
+    bundle: FunctionBundle, executor: FunctionExecutor, seed: int, ordinal: int = 0
+) -> list[CheckReport]:
+    """Runs the checks on every result of a function.
+
+    Args:
+        bundle: of the function.
+        executor: runs it.
+        seed: of the random inputs.
+        ordinal: the GPU on which PyTorch may compute the reference of a large function.
+    """
+    inputs = random_inputs(bundle, seed)
+    first, second = executor.run(inputs), executor.run(inputs)
+    problems = [bundle.matmul(launch).manifest.problem for launch in bundle.manifest.launches if launch.kernel is None]
+    backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
+    is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
+    extra = sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
+    reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
+    for random, got, again in zip(list(reports), first, second):
+        repeatable = compare_launches(got, again)
+        repeatable.check = random.check.replace("random", repeatable.check)
+        reports.append(repeatable)
+    return reports
+
+
+def compare_results(
+    program: Program,
+    inputs: dict[int, np.ndarray],
+    results: Sequence[np.ndarray],
+    backend: NumPyArrays,
+    extra: float,
+    is_tf32: bool = False,
+) -> list[CheckReport]:
+    """Compares the results of a function with its reference program; a report each.
+
+    Args:
+        program: the reference.
+        inputs: arrays by argument number.
+        results: in order.
+        backend: computes the reference.
+        extra: error that matmuls add, as a part of the numbers' mean square root.
+        is_tf32: whether matmuls of f32 multiply in TF32.
+    """
+    exact = Evaluation(program, inputs, backend)
+    rounded = RoundedEvaluation(program, inputs, backend, is_tf32)
+    return [
+        _compare("random" if len(results) == 1 else f"random, result {number}", exact, rounded, item.value, got, extra)
+        for number, (item, got) in enumerate(zip(program.results, results))
+    ]
+
+
+def _compare(
+    check: str, exact: Evaluation, rounded: RoundedEvaluation, value: int, got: np.ndarray, extra: float
+) -> CheckReport:
+    """Compares a result with the reference."""
+    name = exact.arrays.name
+    wanted = _on_host(exact.whole(value))
+    numbers = got.reshape(wanted.shape).astype(np.float64)
+    finite = np.isfinite(numbers)
+    errors = np.where(finite, np.abs(np.where(finite, numbers, 0) - wanted), np.inf)
+    report = CheckReport(check, True, got.size, reference=name)
+    limit = 0.0
+    element = next(item for item in ELEMENT_TYPES.values() if item.dtype == got.dtype)
+    if not element.is_integer:
+        typical = np.abs(_on_host(rounded.whole(value)) - wanted)
+        size = _mean(wanted)
+        # The result itself is rounded, and may be rounded once more where a kernel keeps its sums.
+        allowed = (extra + element.unit_roundoff) * size + _SMALLEST
+        limit = _LARGEST * (float(typical.max(initial=0.0)) + allowed)
+        report.norm_error = _mean(errors) / max(size, 1e-300)
+        report.norm_tolerance = (_MEAN * _mean(typical) + allowed) / max(size, 1e-300)
+        report.max_error_over_tolerance = float(errors.max(initial=0.0)) / limit
+    wrong = errors > limit
+    report.mismatches = int(wrong.sum())
+    report.not_finite = int((~finite).sum())
+    report.max_error = float(errors[finite].max(initial=0.0))
+    if report.mismatches:
+        place = tuple(int(index) for index in np.argwhere(wrong)[0])
+        report.first_mismatch = place
+        report.got, report.expected = str(numbers[place]), str(wanted[place])
+    is_far = report.norm_error is not None and not report.norm_error <= (report.norm_tolerance or 0.0)
+    report.passed = not report.mismatches and not is_far
+    return report
+
+
+def _mean(numbers: np.ndarray) -> float:
+    return math.sqrt(float(np.mean(np.square(numbers)))) if numbers.size else 0.0
+
+
+def _on_host(array: Array) -> np.ndarray:
+    """Returns numbers that NumPy or PyTorch computed as float64 of NumPy."""
+    moved: Any = array
+    return np.asarray(moved.cpu() if hasattr(moved, "cpu") else moved).astype(np.float64)
+
+
+class RoundedEvaluation(Evaluation):
+    """A program on given inputs, of which every value is rounded to its type, to nearest, but sums of products once.
+
+    Args:
+        program, inputs, arrays: as for `Evaluation`.
+        is_tf32: whether matmuls of f32 multiply in TF32.
+    """
+
+    def __init__(self, program: Program, inputs: dict[int, np.ndarray], backend: NumPyArrays, is_tf32: bool) -> None:
+        super().__init__(program, inputs, backend)
+        self.is_tf32 = is_tf32
+
+    def _computed(self, value: int, region: Region) -> Array:
+        maker = self.makers.get(value)
+        if maker is not None and isinstance(maker[0], Generic):
+            return _RoundedOp(self, maker[0], maker[1], region).computed()
+        return super()._computed(value, region)
+
+
+class _RoundedOp(StructuredOp):
+    """One output of a structured op, with rounded values; arguments as for `StructuredOp`."""
+
+    def _typed(self, op: Operation, array: Array) -> Array:
+        array = super()._typed(op, array)
+        return _rounded(self.arrays.xp, array, op.type) if is_float(op.type) else array
+
+    def _operand(self, number: int) -> Labelled:
+        value = super()._operand(number)
+        assert isinstance(self.program, RoundedEvaluation)
+        is_factor = number in self.op.arguments[: len(self.op.inputs)] and len(self.op.inputs) == 2
+        reduces = len(self.order) < len(self.op.sizes)
+        if self.program.is_tf32 and is_factor and reduces and "int" not in str(value.array.dtype):
+            return Labelled(_rounded(self.arrays.xp, value.array, "tf32"), value.loops)
+        return value
+
+
+def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
+    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting."""
+    bits = _BITS[type_]
+    if bits == 53:
+        return array
+    scaled = array * (2.0 ** (53 - bits) + 1.0)
+    return xp.where(abs(scaled) < math.inf, scaled - (scaled - array), array)

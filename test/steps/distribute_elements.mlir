@@ -1,0 +1,103 @@
+// A thread computes an element of an elementwise op, of any number of axes. A warp computes one of a sum along the innermost
+// axis, in f32. A thread computes one of a sum along another axis, of which neighbours read neighbours. A result that
+// nothing initializes, and several ops, are refused.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/elementwise.mlir --step distribute_elements --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @four_axes(
+// CHECK: gpu.launch blocks({{.*}} = %c2, {{.*}} threads({{.*}} = %c256,
+// CHECK: [[inside:%.+]] = arith.cmpi ult, %{{.*}}, %c420
+// CHECK: scf.if [[inside]]
+// CHECK: memref.load %s[
+// CHECK: memref.load %w[
+// CHECK: memref.store
+#map = affine_map<(a, b, c, d) -> (a, b, c, d)>
+#swap = affine_map<(a, b, c, d) -> (a, c, b, d)>
+func.func @four_axes(%s: memref<2x5x6x7xf16>, %z: memref<2x5x6x7xf16>, %w: memref<2x6x5x7xf16>) {
+  linalg.generic {indexing_maps = [#map, #swap, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%s, %w : memref<2x5x6x7xf16>, memref<2x6x5x7xf16>) outs(%z : memref<2x5x6x7xf16>) {
+  ^bb0(%in: f16, %other: f16, %out: f16):
+    %v = arith.addf %in, %other : f16
+    linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @rows(
+// CHECK: threads({{.*}} = %c256,
+// CHECK: [[sum:%.+]] = scf.for %{{.*}} = %{{.*}} to %c100 step %c32 iter_args({{.*}}) -> (f32)
+// CHECK: memref.load %x[
+// CHECK: arith.extf
+// CHECK: gpu.shuffle xor [[sum]]
+// CHECK-COUNT-4: gpu.shuffle xor
+// CHECK: arith.truncf
+// CHECK: memref.store
+// CHECK-NOT: linalg.fill
+// CHECK: return
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @rows(%x: memref<10x100xf16>, %y: memref<10xf16>) {
+  %zero = arith.constant 0.0 : f16
+  linalg.fill ins(%zero : f16) outs(%y : memref<10xf16>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<10x100xf16>) outs(%y : memref<10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %v = arith.addf %in, %out : f16
+    linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @columns(
+// CHECK: memref.load %begin[
+// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args
+// CHECK: memref.load %x[
+// CHECK: arith.maximumf
+// CHECK-NOT: gpu.shuffle
+// CHECK: memref.store
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+func.func @columns(%x: memref<100x10xf32>, %begin: memref<10xf32>, %y: memref<10xf32>) {
+  memref.copy %begin, %y : memref<10xf32> to memref<10xf32>
+  linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<100x10xf32>) outs(%y : memref<10xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @from_nothing(%x: memref<10x100xf16>, %y: memref<10xf16>) {
+  // expected-error@+1 {{tc.distribute_elements: the op reads a result that nothing initializes}}
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<10x100xf16>) outs(%y : memref<10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %v = arith.addf %in, %out : f16
+    linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#diagonal = affine_map<(i, j) -> (i + j)>
+func.func @diagonal(%x: memref<19xf16>, %y: memref<10x10xf16>) {
+  // expected-error@+1 {{tc.distribute_elements: the indexing map (d0, d1) -> (d0 + d1); accepted: projected permutations}}
+  linalg.generic {indexing_maps = [#diagonal, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<19xf16>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}

@@ -1,0 +1,50 @@
+// A linalg op takes the views of its operands along; an argument and a slice that are returned are copied. Other ops, and
+// a value that is returned twice, are refused.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step outline_elementwise --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @views(%x: tensor<2x8xf32>)
+// CHECK-DAG: [[sums:%.+]] = call @views_elementwise_0(%x) : (tensor<2x8xf32>) -> tensor<f32>
+// CHECK-DAG: [[half:%.+]] = call @views_elementwise_1(%x) : (tensor<2x8xf32>) -> tensor<2x4xf32>
+// CHECK-DAG: [[same:%.+]] = call @views_elementwise_2(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+// CHECK: return [[sums]], [[half]], [[same]]
+// CHECK: func.func private @views_elementwise_0({{.*}}: tensor<2x8xf32> {bufferization.writable = false})
+// CHECK: tensor.collapse_shape
+// CHECK: linalg.generic
+// CHECK: func.func private @views_elementwise_1(
+// CHECK: tensor.extract_slice
+// CHECK: linalg.copy
+func.func @views(%x: tensor<2x8xf32>) -> (tensor<f32>, tensor<2x4xf32>, tensor<2x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<f32>
+  %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<f32>) -> tensor<f32>
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<2x8xf32> into tensor<16xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%flat : tensor<16xf32>) outs(%1 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  %half = tensor.extract_slice %x[0, 4] [2, 4] [1, 1] : tensor<2x8xf32> to tensor<2x4xf32>
+  return %sum, %half, %x : tensor<f32>, tensor<2x4xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+func.func @joined(%x: tensor<2x8xf32>, %y: tensor<2x4xf32>) -> tensor<2x8xf32> {
+  // expected-error@+1 {{tc.outline_elementwise: 'tensor.insert_slice' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants}}
+  %z = tensor.insert_slice %y into %x[0, 4] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<2x8xf32>
+  %0 = tensor.empty() : tensor<2x8xf32>
+  %e = linalg.exp ins(%z : tensor<2x8xf32>) outs(%0 : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %e : tensor<2x8xf32>
+}
+
+// -----
+
+func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %0 = tensor.empty() : tensor<2x8xf32>
+  %e = linalg.exp ins(%x : tensor<2x8xf32>) outs(%0 : tensor<2x8xf32>) -> tensor<2x8xf32>
+  // expected-error@+1 {{tc.outline_elementwise: the function returns one value twice}}
+  return %e, %e : tensor<2x8xf32>, tensor<2x8xf32>
+}

@@ -1,0 +1,86 @@
+// Each matmul takes the transpose of its weight and the elementwise ops behind it along: also both uses of x * sigmoid(x),
+// and the product with another matmul's result, which is a stage before it. What two ops read ends a stage.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step outline_matmuls --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @gated(%x: tensor<8x16xf16>, %w: tensor<32x16xf16>, %u: tensor<16x32xf16>)
+// CHECK-SAME: attributes {has_stages}
+// CHECK-NEXT: [[up:%.+]] = call @gated_matmul_1(%x, %u) : (tensor<8x16xf16>, tensor<16x32xf16>)
+// CHECK-NEXT: [[h:%.+]] = call @gated_matmul_0(%w, %x, [[up]])
+// CHECK-NEXT: return [[h]]
+// CHECK: func.func private @gated_matmul_0(
+// CHECK: linalg.transpose
+// CHECK: linalg.matmul
+// CHECK: math.exp
+// CHECK-COUNT-2: linalg.mul ins(
+// CHECK: func.func private @gated_matmul_1(
+// CHECK: linalg.matmul
+// CHECK: arith.truncf
+// CHECK: return
+#map = affine_map<(i, j) -> (i, j)>
+func.func @gated(%x: tensor<8x16xf16>, %w: tensor<32x16xf16>, %u: tensor<16x32xf16>) -> tensor<8x32xf16> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %0 = tensor.empty() : tensor<16x32xf16>
+  %t = linalg.transpose ins(%w : tensor<32x16xf16>) outs(%0 : tensor<16x32xf16>) permutation = [1, 0]
+  %1 = tensor.empty() : tensor<8x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%1 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %sums = linalg.matmul ins(%x, %t : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %2 = tensor.empty() : tensor<8x32xf16>
+  %g = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%sums : tensor<8x32xf32>) outs(%2 : tensor<8x32xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %v = arith.truncf %in : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x32xf16>
+  %s = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%g : tensor<8x32xf16>) outs(%2 : tensor<8x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %n = arith.negf %in : f16
+    %e = math.exp %n : f16
+    %d = arith.addf %e, %one : f16
+    %v = arith.divf %one, %d : f16
+    linalg.yield %v : f16
+  } -> tensor<8x32xf16>
+  %silu = linalg.mul ins(%g, %s : tensor<8x32xf16>, tensor<8x32xf16>) outs(%2 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  %others = linalg.matmul ins(%x, %u : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %up = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%others : tensor<8x32xf32>) outs(%2 : tensor<8x32xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %v = arith.truncf %in : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x32xf16>
+  %h = linalg.mul ins(%silu, %up : tensor<8x32xf16>, tensor<8x32xf16>) outs(%2 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  return %h : tensor<8x32xf16>
+}
+
+// -----
+
+// A matmul that starts from a value starts from zeros, and the value is added behind it. Its sums have two uses.
+// CHECK-LABEL: func.func @two_uses(
+// CHECK: [[sums:%.+]] = call @two_uses_matmul_0(
+// CHECK: linalg.exp ins([[sums]]
+// CHECK: linalg.abs ins([[sums]]
+// CHECK: func.func private @two_uses_matmul_0(
+// CHECK: linalg.fill
+// CHECK: linalg.matmul
+// CHECK: linalg.add
+func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf32>)
+    -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %sums = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x8xf16>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %0 = tensor.empty() : tensor<8x8xf32>
+  %x = linalg.exp ins(%sums : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = linalg.abs ins(%sums : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %x, %y : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error@+1 {{tc.outline_matmuls: linalg.matmul has dynamic shapes; sizes must be static}}
+  %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %sums : tensor<?x8xf32>
+}

@@ -1,0 +1,48 @@
+// Three values of a chain: the third takes the place of the first, which nothing reads any more. Offsets are multiples of
+// 256 bytes. A buffer that is used otherwise than by calls, and one of an element type that no kernel has, are refused.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step plan_workspace --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @chain(
+// CHECK: [[all:%.+]] = memref.alloc() {workspace} : memref<912xi8>
+// CHECK: [[zero:%.+]] = arith.constant 0 : index
+// CHECK: [[a:%.+]] = memref.view [[all]][[[zero]]][] : memref<912xi8> to memref<100xf32>
+// CHECK: call @f(%x, [[a]])
+// CHECK: [[at:%.+]] = arith.constant 512 : index
+// CHECK: [[b:%.+]] = memref.view [[all]][[[at]]][] : memref<912xi8> to memref<100xf32>
+// CHECK: call @f([[a]], [[b]])
+// CHECK: [[again:%.+]] = arith.constant 0 : index
+// CHECK: [[c:%.+]] = memref.view [[all]][[[again]]][] : memref<912xi8> to memref<100xf32>
+// CHECK: call @f([[b]], [[c]])
+// CHECK: call @f([[c]], %y)
+func.func @chain(%x: memref<100xf32>, %y: memref<100xf32>) {
+  %a = memref.alloc() : memref<100xf32>
+  call @f(%x, %a) : (memref<100xf32>, memref<100xf32>) -> ()
+  %b = memref.alloc() : memref<100xf32>
+  call @f(%a, %b) : (memref<100xf32>, memref<100xf32>) -> ()
+  %c = memref.alloc() : memref<100xf32>
+  call @f(%b, %c) : (memref<100xf32>, memref<100xf32>) -> ()
+  call @f(%c, %y) : (memref<100xf32>, memref<100xf32>) -> ()
+  return
+}
+func.func private @f(memref<100xf32>, memref<100xf32>)
+
+// -----
+
+func.func @other_use(%x: memref<100xf32>) {
+  %a = memref.alloc() : memref<100xf32>
+  // expected-error@+1 {{tc.plan_workspace: 'memref.subview' of a buffer of the function; accepted: calls and copies}}
+  %v = memref.subview %a[0] [10] [1] : memref<100xf32> to memref<10xf32, strided<[1]>>
+  return
+}
+
+// -----
+
+func.func @mask(%x: memref<100xf32>) {
+  // expected-error@+1 {{tc.plan_workspace: a value of i1 between kernels; accepted element types: f16, bf16, f32}}
+  %a = memref.alloc() : memref<100xi1>
+  call @f(%a) : (memref<100xi1>) -> ()
+  return
+}
+func.func private @f(memref<100xi1>)

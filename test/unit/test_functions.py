@@ -1,0 +1,288 @@
+"""Functions with several matmuls: modules as torch-mlir lowers them, compiled whole, on the emulator."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import sample
+from stepladder.cli.main import main
+from stepladder.emulator import function_steps
+from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.functions import FunctionBuild, build_any, pipeline_file
+from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_any, read_bundle
+from stepladder.runtime.errors import StepladderError
+from stepladder.verify.check import check_exact
+from stepladder.verify.function_check import check_function
+
+INPUTS = Path(__file__).parents[1] / "inputs" / "functions"
+MODULES = sorted(path.stem for path in INPUTS.glob("*.mlir"))
+# Kernels of each, which show what fuses: matmuls, and others.
+KERNELS = {
+    "attention": (6, 7),
+    "chain": (2, 0),
+    "constant_mlp": (2, 0),
+    "fused_projections": (1, 3),
+    "gated_mlp": (3, 0),
+    "mlp4": (4, 0),
+    "mlp4_bf16_3d": (4, 0),
+    "mul_before": (1, 1),
+    "norm_linear": (1, 4),
+    "norm_mlp_f32": (2, 4),
+    "odd_sizes": (2, 0),
+    "projections": (3, 3),
+    "residual_mlp": (2, 0),
+    "softmax_head": (2, 4),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_ptxas() -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+
+
+def text_of(name: str) -> str:
+    return (INPUTS / f"{name}.mlir").read_text()
+
+
+def built(name: str, target: str = "sm_90a", **settings: int):
+    if "f32" in name:
+        settings["allow_tf32"] = 1
+    with mlir_context():
+        return build_any(text_of(name), name, Request("auto", {**settings, "target": target}, tuned=True))
+
+
+@pytest.mark.parametrize(
+    "name", [*sample(list(KERNELS), 7), *sample([name for name in MODULES if name not in KERNELS], 13)]
+)
+def test_modules(name: str) -> None:
+    made = built(name)
+    if isinstance(made, FunctionBuild):
+        manifest = made.bundle.manifest
+        plain = sum(launch.kernel is not None for launch in manifest.launches)
+        assert (len(manifest.launches) - plain, plain) == KERNELS[name]
+        function = EmulatedFunction(made.bundle)
+        assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
+        assert function.findings == []
+        return
+    assert name not in KERNELS
+    kernel = stepladder.compile(
+        text_of(name), device="emulator", target="sm_90a", **({"allow_tf32": 1} if "f32" in name else {})
+    )
+    assert isinstance(kernel, stepladder.Kernel)
+    assert check_exact(kernel.manifest.problem, made.reference, _Called(kernel), 0).passed
+
+
+class _Called:
+    """Runs a kernel that is called (`verify.check.Executor`)."""
+
+    def __init__(self, kernel: stepladder.Kernel) -> None:
+        self.kernel = kernel
+
+    def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
+        self.operands = {"a": a, "b": b} | {f"d{number}": array for number, array in enumerate(further)}
+
+    def launch(self, c: np.ndarray) -> np.ndarray:
+        given = [self.operands[str(item.role)].reshape(item.shape) for item in self.kernel.signature.inputs]
+        return self.kernel(*given).reshape(c.shape)
+
+
+@pytest.mark.parametrize("name", sample([name for name in MODULES if name in KERNELS], 7))
+def test_each_step_of_the_division(name: str) -> None:
+    reports = []
+    with mlir_context():
+        function_steps.check_function_steps(text_of(name), name, Request(pipeline_file("functions")), reports.append)
+    assert [report.step for report in reports if report.passed is not True] == []
+    assert len(reports) == 6
+
+
+def test_a_value_that_is_overwritten_too_early_is_found() -> None:
+    bundle = built("chain").bundle
+    (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]
+
+    class Overwritten(EmulatedFunction):
+        def _launch(self, bound, roles, arrays) -> None:
+            super()._launch(bound, roles, arrays)
+            if bound is self._kernels[bundle.manifest.launches[0].folder][0][0]:
+                arrays[roles[-1] if roles[-1] == "c" else "c"].reshape(-1)[-16:] = 0
+
+    assert place in bundle.manifest.launches[0].operands.values()
+    reports = check_function(bundle, Overwritten(bundle), 0)
+    assert not reports[0].passed
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "chain.bundle"
+    assert main(["compile", str(INPUTS / "chain.mlir"), "--target", "sm_90a", "-o", str(folder)]) == 0
+    assert "@chain: 2 matmuls and 0 other kernels, 1024 bytes of workspace, for sm_90a" in capsys.readouterr().out
+    assert main(["run", str(folder), "--backend", "emulator", "--json", str(tmp_path / "numbers.json")]) == 0
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    assert numbers["passed"] and [check["check"] for check in numbers["checks"]] == ["random", "repeatable"]
+    assert main(["emulate", str(folder), "--reverse-blocks"]) == 0
+    assert "result: PASS" in capsys.readouterr().out
+    assert read_bundle(folder / "kernels" / "00-chain_matmul_0").manifest.problem.m == 16
+    assert main(["emulate", str(folder), "--trace", str(tmp_path / "trace.json")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda data: data["buffers"][-1].update(offset=128), r"buffers\[4\]\.offset' must be a multiple of 256"),
+        (lambda data: data["launches"].reverse(), r"which no kernel before has written"),
+        (lambda data: data["launches"][0]["operands"].update(a=9), r"operands\.a' is 9, and 'buffers' has 5"),
+        (lambda data: data["launches"][0]["operands"].update(c=0), r"and the kernel takes 512 of bf16"),
+        (lambda data: data["launches"][1]["operands"].pop("b"), r"operands' must be of the roles a, b, c, got a, c"),
+        (lambda data: data["launches"].pop(), r"launches' write no result 0"),
+    ],
+)
+def test_damaged_bundles(tmp_path_factory: pytest.TempPathFactory, edit, message: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "damaged.bundle"
+    if not folder.exists():
+        built("chain").write(str(folder))
+    original = (folder / "manifest.json").read_text()
+    data = json.loads(original)
+    edit(data)
+    try:
+        (folder / "manifest.json").write_text(json.dumps(data))
+        with pytest.raises(StepladderError, match=message):
+            read_any(folder)
+    finally:
+        (folder / "manifest.json").write_text(original)
+
+
+HEAD = """func.func @f(%a: tensor<16x32xf16>, %b: tensor<32x16xf16>{more}) -> {result} {{
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<16x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %x = linalg.matmul ins(%a, %b : tensor<16x32xf16>, tensor<32x16xf16>) outs(%zeros : tensor<16x16xf32>)
+    -> tensor<16x16xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<16x32xf16>, tensor<32x16xf16>) outs(%x : tensor<16x16xf32>)
+    -> tensor<16x16xf32>
+"""
+ONE = "tensor<16x16xf32>"
+
+
+@pytest.mark.parametrize(
+    ("text", "location", "message"),
+    [
+        (
+            HEAD.format(more=", %n: i32", result=ONE) + f"  return %y : {ONE}\n}}\n",
+            r":7:8$",
+            r"\d linalg.matmul ops in the payload|a second contraction",
+        ),
+        (
+            HEAD.format(more="", result=ONE)
+            + f"  %s = linalg.softmax dimension(1) ins(%y : {ONE}) outs(%0 : {ONE}) -> {ONE}\n"
+            + f"  return %s : {ONE}\n}}\n",
+            r":9:8$",
+            r"'linalg.softmax'",
+        ),
+        (
+            HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
+            r":9:3$",
+            r"tc.outline_elementwise: the function returns one value twice",
+        ),
+        (
+            HEAD.format(more="", result=ONE)
+            + "  %r = tensor.insert_slice %y into %x[0, 0] [16, 16] [1, 1] : tensor<16x16xf32> into tensor<16x16xf32>\n"
+            + f"  return %r : {ONE}\n}}\n",
+            r":9:8$",
+            r"'tensor.insert_slice'",
+        ),
+    ],
+)
+def test_refusals(text: str, location: str, message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        build_any(text, "f.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert re.search(message, caught.value.message), caught.value.render()
+    assert re.search(location, caught.value.location or ""), caught.value.render()
+    assert "raised" not in caught.value.message
+
+
+def test_the_benchmark_runs_dry(tmp_path: Path) -> None:
+    root = INPUTS.parents[2]
+    if not (root / "benchmarks").is_dir():
+        pytest.skip("not a checkout")
+    out = tmp_path / "functions.json"
+    command = [sys.executable, "benchmarks/functions.py", "--dry-run", "--kinds", "gated_mlp", "--tokens", "1"]
+    done = subprocess.run([*command, "--json", str(out)], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(out.read_text())["cases"]
+    assert case["passed"] and case["matmuls"] == len(case["kernels"]) == 3
+
+
+JAX = """module @jit_layer attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<16x32xf16>, %arg1: tensor<32x24xf16>, %arg2: tensor<24xf16>,
+      %arg3: tensor<24x16xf16>) -> (tensor<16x16xf16> {jax.result_info = "result"}) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]
+      : (tensor<16x32xf16>, tensor<32x24xf16>) -> tensor<16x24xf32>
+    %1 = stablehlo.convert %0 : (tensor<16x24xf32>) -> tensor<16x24xf16>
+    %2 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<24xf16>) -> tensor<16x24xf16>
+    %3 = stablehlo.add %1, %2 : tensor<16x24xf16>
+    %4 = call @relu(%3) : (tensor<16x24xf16>) -> tensor<16x24xf16>
+    %5 = stablehlo.dot_general %4, %arg3, contracting_dims = [1] x [0]
+      : (tensor<16x24xf16>, tensor<24x16xf16>) -> tensor<16x16xf32>
+    %6 = stablehlo.convert %5 : (tensor<16x16xf32>) -> tensor<16x16xf16>
+    return %6 : tensor<16x16xf16>
+  }
+  func.func private @relu(%arg0: tensor<16x24xf16>) -> tensor<16x24xf16> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f16>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f16>) -> tensor<16x24xf16>
+    %1 = stablehlo.maximum %arg0, %0 : tensor<16x24xf16>
+    return %1 : tensor<16x24xf16>
+  }
+}
+"""
+
+
+def test_stablehlo_as_jax_writes_it() -> None:
+    function = stepladder.compile(JAX, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["main_matmul_0", "main_matmul_1"]
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    x, w, bias, v = (array.astype(np.float64) for array in arrays)
+    assert np.abs(function(*arrays) - np.maximum(x @ w + bias, 0) @ v).max() < 2e-2
+    broken = JAX.replace("dot_general %4", "dot_generous %4")
+    with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
+        stepladder.compile(broken, device="emulator", target="sm_90a")
+
+
+def test_called_from_python(tmp_path: Path) -> None:
+    text = text_of("odd_sizes")
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    x, w, bias, v, other = (array.astype(np.float64) for array in arrays)
+    wanted = np.maximum(x @ w.T + bias, 0) @ v.T + other
+    got = function(*arrays)
+    assert np.abs(got - wanted).max() < 2e-2
+    out = np.empty_like(got)
+    assert function(*arrays, out=out) is out and (out == got).all()
+    function.save(tmp_path / "odd.bundle")
+    assert (stepladder.load(tmp_path / "odd.bundle", device="emulator")(*arrays) == got).all()
+    assert "call @odd_sizes_matmul_0" in function.ir("outline_elementwise")
+    assert stepladder.compile(text, device="emulator", target="sm_90a").manifest is function.manifest
+    with pytest.raises(stepladder.ArgumentError, match="4 arrays were passed, and the function takes 5"):
+        function(*arrays[1:])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'argument 1' is 33 x 29; accepted: 29 x 33"):
+        function(arrays[0], arrays[1].T, *arrays[2:])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' overlaps argument"):
+        flat = np.zeros(7 * 33, np.float16)
+        function(flat.reshape(7, 33), *arrays[1:], out=flat[: 7 * 11].reshape(7, 11))
+    with pytest.raises(
+        stepladder.ArgumentError, match=r"no step 'outline_matmul' ran \(did you mean 'outline_matmuls'\?\)"
+    ):
+        function.ir("outline_matmul")

@@ -1,0 +1,21 @@
+// A kernel of one linalg op that is no matmul: elementwise ops, reductions, transposes and copies on whole buffers.
+//
+// The payload is a function on tensors with the op, what its results begin from, and views of its operands, as
+// `outline_elementwise` writes it.
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @elementwise(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
+    %target = transform.tune.knob<"target"> = "sm_80"
+      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
+
+    %buffers = transform.include @bufferize_function failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+    transform.include @distribute_elements failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_kernel failures(propagate) (%buffers)
+      : (!transform.any_op) -> !transform.any_op
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.yield
+  }
+}

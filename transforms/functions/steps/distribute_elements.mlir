@@ -1,0 +1,40 @@
+// Distributes the elements of an elementwise op or a reduction over blocks of 256 threads.
+//
+// A thread computes an element of the result, for any number of axes and any size; what is beyond the last one is masked.
+// A reduction along the innermost axis takes a warp for each element: neighbouring lanes read neighbouring values, and
+// exchange their results by shuffles. Sums of f16 and bf16 are in f32, as a sum of 4096 numbers in f16 has no digits
+// left. Upstream tiles linalg ops to loops of as many dimensions as the op has, of which a grid maps three.
+//
+// Before:
+//   linalg.generic ... ins(%x : memref<2x4x256xf16>) outs(%y : memref<2x4x256xf16>) { math.tanh }
+// After:
+//   gpu.launch blocks(...) in (8, 1, 1) threads(...) in (256, 1, 1) {
+//     %i = affine.apply (b * 256 + t)[%b = gpu.block_id x, %t = gpu.thread_id x]
+//     scf.if %i < 2048 {
+//       %v = memref.load %x[%i floordiv 1024, (%i floordiv 256) mod 4, %i mod 256]
+//       %r = math.tanh %v
+//       memref.store %r, %y[...]
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @distribute_elements(%module: !transform.any_op {transform.readonly}) {
+    %copies = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
+    %generic = transform.structured.generalize %copies : (!transform.any_op) -> !transform.any_op
+    // Loops over blocks and threads (`scf.forall`), which upstream maps to a launch; no barrier follows, as threads do
+    // not exchange values through memory.
+    "tc.distribute_elements"(%module) {threads = 256 : i64} : (!transform.any_op) -> ()
+    %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
+      : (!transform.any_op) -> !transform.any_op
+    // Loads address the buffers themselves, of which the kernel takes whole ones, and not views of them.
+    %launched = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %launched {
+      transform.apply_patterns.memref.fold_memref_alias_ops
+    } : !transform.any_op
+    %after = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%after) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

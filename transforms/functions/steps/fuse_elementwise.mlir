@@ -1,0 +1,36 @@
+// Fuses the elementwise ops between matmuls with each other, and with the reductions that read them.
+//
+// Each op that is left becomes a kernel that reads its operands from memory and writes its result there. Fused ops
+// exchange values in registers. Named ops are generalized first, so that transposes and broadcasts fuse as well.
+// Upstream's pass also drops results that nothing reads, such as the position of the maximum that PyTorch's softmax
+// computes. Functions of matmuls stay as they are.
+//
+// Before:
+//   %d = linalg.generic ... ins(%x, %max : ...) { arith.subf }
+//   %e = linalg.generic ... ins(%d : ...) { math.exp }
+// After:
+//   %e = linalg.generic ... ins(%x, %max : ...) { arith.subf, math.exp }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @fuse_elementwise(%module: !transform.any_op {transform.readonly}) {
+    %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %named = transform.structured.match ops{[
+        "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div", "linalg.dot",
+        "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
+        "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf", "linalg.reciprocal", "linalg.reduce", "linalg.round",
+        "linalg.rsqrt", "linalg.select", "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh",
+        "linalg.transpose"
+      ]} in %caller : (!transform.any_op) -> !transform.any_op
+    %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+    %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
+      : (!transform.any_op) -> !transform.any_op
+    // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer.
+    transform.apply_patterns to %fused {
+      transform.apply_patterns.tensor.fold_tensor_empty
+      transform.apply_patterns.canonicalization
+    } : !transform.any_op
+    transform.apply_cse to %fused : !transform.any_op
+    transform.yield
+  }
+}

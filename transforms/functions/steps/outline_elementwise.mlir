@@ -1,0 +1,19 @@
+// Moves each linalg op that is left in a function to a function of its own.
+//
+// The function then consists of calls, one for each kernel, in the order of their launches. A linalg op takes the
+// reshapes and slices of its operands with it, so that values between kernels are whole buffers. The arguments of the
+// new functions are read-only: bufferization gives each result a buffer of its own.
+//
+// Before:
+//   %flat = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x4x256xf16> into tensor<8x256xf16>
+//   %y = linalg.generic ... ins(%flat : tensor<8x256xf16>) ...
+// After:
+//   %y = call @mlp_elementwise_0(%h) : (tensor<2x4x256xf16>) -> tensor<8x256xf16>
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @outline_elementwise(%module: !transform.any_op {transform.consumed}) -> !transform.any_op {
+    "tc.outline_elementwise"(%module) : (!transform.any_op) -> ()
+    %left = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
+    transform.yield %left : !transform.any_op
+  }
+}
