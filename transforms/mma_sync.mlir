@@ -76,6 +76,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
@@ -87,6 +90,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @prepare_edges failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"approximate_math"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @approximate_math failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     // Tiles that extend beyond A, B and C are padded to whole ones.
@@ -192,6 +200,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.tune.alternatives<"flush_denormals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.yield
   }
 }

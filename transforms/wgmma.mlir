@@ -125,12 +125,20 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
       -> !transform.any_param
+    %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"approximate_math"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @approximate_math failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.tune.alternatives<"swap_operands"> selected_region = 0
         attributes {knobs = {selected_region_attr = "swap_operands"}} {
     }, {
@@ -196,6 +204,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.tune.alternatives<"flush_denormals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }

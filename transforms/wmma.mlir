@@ -74,6 +74,9 @@ module attributes {transform.with_named_sequence} {
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 0 from options = [0, 1, 2, 3, 4]
       {description = "blocks that must fit on a multiprocessor, which bounds registers; 0 leaves registers to ptxas"}
       -> !transform.param<i64>
+    %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
+      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -86,6 +89,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @prepare_edges failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"approximate_math"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @approximate_math failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     // Tiles that extend beyond A, B and C are padded to whole ones.
@@ -176,6 +184,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.tune.alternatives<"flush_denormals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.yield
   }
 }

@@ -90,7 +90,7 @@ def test_the_kernel_is_called_for_all_results(tmp_path, capsys) -> None:
 
 
 REFUSED = {
-    "the same twice": (results_payload(64, 64, 64, ["f32", "f32"], same=True), "a value that is a result already"),
+    "the same twice": (results_payload(64, 64, 64, ["f32", "f32"], same=True), "a value is stored or returned twice"),
     "five": (results_payload(64, 64, 64, ["f32"] * 5), "5 results of one product are stored; the most is 4"),
     "read too": (
         IN_PLACE.replace("ins(%C : memref<64x64xf32>) outs(%D", "ins(%C : memref<64x64xf32>) outs(%D").replace(

@@ -17,6 +17,7 @@ from stepladder.extension.lib.dialect import (
     transform_op,
 )
 from stepladder.extension.ops import (
+    approximate_math,
     compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
@@ -24,6 +25,7 @@ from stepladder.extension.ops import (
     distribute_tiles,
     enable_dependent_launch,
     extend_integers,
+    flush_denormals,
     form_clusters,
     hoist_allocas,
     hoist_prefetch,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
+from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.runtime.problem import Problem
@@ -42,6 +43,7 @@ FACTS = (
     "c_layout",
     "results",
     "result_bits",
+    "approximates",
 )
 
 
@@ -63,6 +65,7 @@ def problem_facts(problem: Problem) -> Facts:
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
         "results": 1 + len(problem.results),
+        "approximates": int(approximates(problem)),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -97,6 +100,7 @@ def type_facts(module: ir.Module) -> Facts:
         **_noted(module),
         "results": 1,
         "result_bits": 32,
+        "approximates": int(module_approximates(module)),
     }
     outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
     if outputs:

@@ -17,8 +17,11 @@ constant is needed. For an op that makes r from x and y with errors of at most e
 to which an op on floating-point numbers adds its own rounding: u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
 the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the smallest normal
-number of the type, for results that are flushed to zero. Where a value and its error can pass the largest number of its
-type, or an error is not a number, nothing is known of the result: its error is unbounded.
+number of the type, for results that are flushed to zero. Where all results of a program have 16 bits, a kernel may
+approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
+and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
+flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
+nothing is known of the result: its error is unbounded.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ Bound = Callable[[Region], Array]
 
 _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
-_LIBRARY = 4 * 2.0**-24
+_UNIT = 2.0**-24
+_LIBRARY = 4 * _UNIT
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
 # Ops whose result is exact where the operands are.
@@ -87,6 +91,16 @@ class BoundedEvaluation(Evaluation):
         super().__init__(program, inputs, arrays, "float64")
         self._product = product_of(program).results[0]
         self._bound = product
+        types = {item.value: item.type for item in program.arguments} | {
+            item.value: item.type for item in program.results
+        }
+        types |= {
+            result: type_
+            for item in program.instructions
+            if isinstance(item, Generic)
+            for result, type_ in zip(item.results, item.types)
+        }
+        self.may_approximate = all(types.get(value) in ("f16", "bf16") for _, value in program.outputs())
         self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
 
     def error_of_rows(self, value: int, rows: slice, shape: tuple[int, ...]) -> Array:
@@ -165,7 +179,19 @@ class BoundedOp(StructuredOp):
         error = self._combined(op, values, errors, result)
         if is_float(op.type):
             error = self._rounded(op, error, result)
+            if self.bounded.may_approximate and op.type == "f32":
+                error = error + self._approximated(op, values, result)
         return Labelled(error, loops)
+
+    def _approximated(self, op: Operation, values: list[Array], result: Array) -> Array:
+        """Returns how much further a result may be where the op is approximated."""
+        if op.name == "math.exp":
+            return abs(values[0]) * abs(result) * (2 * _UNIT)
+        if op.name == "math.erf":
+            return abs(result) * 0 + 2.0**-17
+        if op.name == "arith.divf":
+            return abs(result) * (2 * _UNIT) + abs(values[0]) * _SMALLEST["f32"]
+        return abs(result) * 0
 
     def _rounded(self, op: Operation, error: Array, result: Array) -> Array:
         """Returns the error with that of the op's own rounding, unbounded where the result can leave its type."""

@@ -92,7 +92,9 @@ def integer_range(problem: Problem) -> int:
     where K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that
     holds.
     """
-    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type)) - INTEGER_C
+    types = [element_type(name) for name in (problem.acc_type, problem.c_type)]
+    # Elementwise ops may make floating-point numbers of the sums.
+    largest = min(type_.exact_integers for type_ in types if type_.is_integer) - INTEGER_C
     return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))
 
 
@@ -118,7 +120,9 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
         def summand(generator: np.random.Generator, count: int) -> np.ndarray:
             return generator.integers(-INTEGER_C, INTEGER_C, count, np.int32, endpoint=True)
 
-        return _operands(problem, seed, uniform, uniform, summand)
+        return _operands(
+            problem, seed, uniform, uniform, summand if element_type(problem.c_type).is_integer else _normal
+        )
 
     dtype = np.float64 if problem.a_type == "f64" else np.float32
 
@@ -127,6 +131,10 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
 
     a, b, c = _operands(problem, seed, normal, normal, normal)
     return *_scaled(problem, a, b), c
+
+
+def _normal(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.standard_normal(count, np.float32)
 
 
 def further_inputs(problem: Problem, seed: int) -> Further:

@@ -131,6 +131,8 @@ def _check_types(manifest: Manifest, fields: Fields) -> None:
         accepted = [type_ for type_ in accepted if element_type(type_).is_integer == is_integer]
         if is_integer and name != "b_type":
             accepted = [INTEGER_SUMS]
+        if name == "c_type" and problem.has_epilogue:  # elementwise ops may make numbers of other types of the sums
+            accepted = list(ELEMENT_TYPES)
         if getattr(problem, name) not in accepted:
             raise fields.object("problem").error(
                 name,

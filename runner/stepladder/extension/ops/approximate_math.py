@@ -1,0 +1,178 @@
+"""`tc.approximate_math`: computes sigmoids and both forms of GELU by the hardware's approximations."""
+
+import math
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.payload.approximations import rounds_results_to_16_bits
+
+
+class ApproximateMath(Tc.Operation, name="approximate_math"):
+    """Rewrites sigmoids in the elementwise op on a product, whose results all have 16 bits, to two approximations.
+
+    `x / (1 + exp(-v))` becomes `x * (1 / (1 + exp2(-v log2 e)))`, and `1 + tanh(u)` becomes twice the sigmoid of 2 u,
+    which has no cancellation. `math.exp2` and `arith.divf` have the flag `afn`: they become `ex2.approx`, with a
+    relative error of at most 2^-22, and `rcp.approx`, of at most 2^-23 (PTX ISA). A factor 1/2 of the sum is folded.
+    Products and sums beside them may contract.
+
+    `x/2 (1 + erf(v))` becomes x h for a negative v and x (1 - h) for others, where h = erfc(|v|) / 2 is exp(-v^2) times
+    a polynomial in 1 / (1 + p |v|): the form of Abramowitz and Stegun, 7.1.26, with a bounded relative error.
+
+    The relative error of a sigmoid is at most (8 + 1.5 |y|) 2^-24, and that of h at most 2^-17 + 3 |y| 2^-24, where y
+    is the exponent of 2, against the 2^-12 and 2^-9 of a rounding to f16 and bf16. A quotient below 2^-126 times the
+    numerator is 0. Other uses of the functions stay.
+
+    Operands: a handle to any op with the `linalg.generic` below.
+    """
+
+    target: Handle
+
+
+_LOG2_E = 1 / math.log(2)
+# erfc(v) exp(v^2) for v >= 0 as a polynomial in t = 1 / (1 + P v) without a constant term: a relative error of at
+# most 4.8e-6, by Lawson's iteration.
+_ERFC_SCALE = 0.43
+_ERFC = (0.24328222, 0.23224684, 0.28241652, -0.01275682, 0.40878831, -0.1539725)
+_LEAST_SCALE, _LARGEST_SCALE = 2.0**-20, 2.0**20  # of constants that are folded into the exponent
+
+
+def _constant_of(value: ir.Value) -> float | None:
+    """Returns the number that a constant of f32 is, or None."""
+    source = producer(value)
+    if source is None or source.name != "arith.constant" or not isinstance(value.type, ir.F32Type):
+        return None
+    return ir.FloatAttr(source.attributes["value"]).value
+
+
+def _number(number: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), number)
+
+
+def _approximated(name: str, *operands: ir.Value) -> ir.Value:
+    """Creates an op on f32 that may be approximated."""
+    flags = {"fastmath": ir.Attribute.parse("#arith.fastmath<afn>")}
+    return ir.Operation.create(name, results=[operands[0].type], operands=operands, attributes=flags).results[0]
+
+
+def _other(op: ir.Operation, value: ir.Value) -> ir.Value:
+    """Returns the operand of an op on two values that is not the one given."""
+    return op.operands[1] if op.operands[0] == value else op.operands[0]
+
+
+def _scaled(value: ir.Value, factor: float) -> ir.Value:
+    """Creates a product with a number, into which negations and products with numbers are folded."""
+    source = producer(value)
+    if source is not None and source.name == "arith.negf":
+        return _scaled(source.operands[0], -factor)
+    if source is not None and source.name == "arith.mulf":
+        for operand in source.operands:
+            number = _constant_of(operand)
+            if number is not None and _LEAST_SCALE <= abs(number) <= _LARGEST_SCALE:
+                return arith.mulf(_other(source, operand), _number(number * factor))
+    return arith.mulf(value, _number(factor))
+
+
+def _reciprocal_of_one_plus_exp2(exponent: ir.Value) -> ir.Value:
+    total = arith.addf(_approximated("math.exp2", exponent), _number(1.0))
+    return _approximated("arith.divf", _number(1.0), total)
+
+
+def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
+    """Returns the op of a name whose result a sum with the number 1 adds; None for another value."""
+    source = producer(total)
+    if source is None or source.name != "arith.addf":
+        return None
+    for operand in source.operands:
+        function = producer(operand)
+        if function is not None and function.name in names and _constant_of(_other(source, operand)) == 1.0:
+            return function
+    return None
+
+
+def _rewrite_quotient(op: ir.Operation, rewriter: Rewriter) -> None:
+    """Rewrites n / (1 + exp(v))."""
+    function = _summand_of(op.operands[1], "math.exp", "math.exp2")
+    if function is None:
+        return
+    with ir.InsertionPoint(op), op.location:
+        value = function.operands[0]
+        exponent = _scaled(value, _LOG2_E) if function.name == "math.exp" else value
+        result = _reciprocal_of_one_plus_exp2(exponent)
+        if _constant_of(op.operands[0]) != 1.0:
+            result = arith.mulf(op.operands[0], result)
+    rewriter.replace_op(op, [result])
+
+
+def _halved(total: ir.Value) -> tuple[ir.Operation, ir.Value | None] | None:
+    """Returns the one user of a sum, where it is a product with 1/2 or with x/2: the product, and x in the second
+    case."""
+    users = users_of(total)
+    if len(users) != 1 or users[0].name != "arith.mulf":
+        return None
+    factor = _other(users[0], total)
+    if _constant_of(factor) == 0.5:
+        return users[0], None
+    scale = producer(factor)
+    if scale is not None and scale.name == "arith.mulf":
+        for operand in scale.operands:
+            if _constant_of(operand) == 0.5:
+                return users[0], _other(scale, operand)
+    return None
+
+
+def _half_of_one_plus_erf(value: ir.Value) -> ir.Value:
+    """Creates (1 + erf(v)) / 2."""
+    magnitude = ir.Operation.create("math.absf", results=[value.type], operands=[value]).results[0]
+    one, zero = _number(1.0), _number(0.0)
+    part = _approximated("arith.divf", one, arith.addf(arith.mulf(magnitude, _number(_ERFC_SCALE)), one))
+    total = _number(_ERFC[-1] / 2)
+    for coefficient in reversed(_ERFC[:-1]):
+        total = arith.addf(arith.mulf(total, part), _number(coefficient / 2))
+    power = _approximated("math.exp2", arith.mulf(arith.mulf(value, value), _number(-_LOG2_E)))
+    half = arith.mulf(arith.mulf(total, part), power)
+    is_negative = arith.cmpf(arith.CmpFPredicate.OLT, value, zero)
+    return arith.select(is_negative, half, arith.subf(one, half))
+
+
+def _rewrite_sum(op: ir.Operation, rewriter: Rewriter) -> None:
+    """Rewrites 1 + tanh(u), also its products with 1/2 and x/2, and such products of 1 + erf(v)."""
+    function = _summand_of(op.results[0], "math.tanh", "math.erf")
+    halved = _halved(op.results[0])
+    if function is None or (function.name == "math.erf" and halved is None):
+        return
+    replaced = op if halved is None else halved[0]
+    with ir.InsertionPoint(replaced), op.location:
+        if function.name == "math.erf" and halved is not None:
+            result = _half_of_one_plus_erf(function.operands[0])
+            rewriter.replace_op(replaced, [result if halved[1] is None else arith.mulf(halved[1], result)])
+            return
+        exponent = _scaled(function.operands[0], -2 * _LOG2_E)
+        if halved is None:  # 2 / (1 + e), without a product by 2
+            half = _number(0.5)
+            total = arith.addf(arith.mulf(_approximated("math.exp2", exponent), half), half)
+            result = _approximated("arith.divf", _number(1.0), total)
+        else:
+            result = _reciprocal_of_one_plus_exp2(exponent)
+            if halved[1] is not None:
+                result = arith.mulf(halved[1], result)
+    rewriter.replace_op(replaced, [result])
+
+
+@transform_op(ApproximateMath)
+def approximate_math(payload: ir.Operation, op: ApproximateMath, rewriter: Rewriter) -> None:
+    """Rewrites the elementwise ops below `payload`; see the op."""
+    for generic in walk(payload, "linalg.generic"):
+        if not rounds_results_to_16_bits(generic):
+            continue
+        body = generic.regions[0].blocks[0]
+        for inner in operations_of(body):
+            if inner.name == "arith.divf" and isinstance(inner.results[0].type, ir.F32Type):
+                _rewrite_quotient(inner, rewriter)
+        for inner in [inner for inner in operations_of(body) if inner.name == "arith.addf"]:
+            if isinstance(inner.results[0].type, ir.F32Type):
+                _rewrite_sum(inner, rewriter)
+        for inner in operations_of(body):
+            if inner.name in ("arith.mulf", "arith.addf", "arith.subf"):
+                inner.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")

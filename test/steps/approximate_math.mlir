@@ -1,0 +1,135 @@
+// Sigmoids and `1 + tanh` of an op whose results have 16 bits become an exponential to the base 2 and a reciprocal.
+//
+// RUN: %stepladder-opt %s --pipeline wgmma --step approximate_math --split-input-file | FileCheck %s
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// The factor 1/2 of GELU is folded, and so is the factor of the operand of tanh.
+// CHECK-LABEL: func.func @gelu(
+// CHECK-DAG: [[c:%.+]] = arith.constant -2.30220819 : f32
+// CHECK-DAG: [[one:%.+]] = arith.constant 1.000000e+00 : f32
+// CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: f16):
+// CHECK-NEXT: [[y:%.+]] = arith.mulf [[x]], [[c]] fastmath<contract> : f32
+// CHECK-NEXT: [[e:%.+]] = math.exp2 [[y]] fastmath<afn> : f32
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[e]], [[one]] fastmath<contract> : f32
+// CHECK-NEXT: [[r:%.+]] = arith.divf [[one]], [[s]] fastmath<afn> : f32
+// CHECK-NEXT: [[g:%.+]] = arith.mulf [[x]], [[r]] fastmath<contract> : f32
+// CHECK-NEXT: arith.truncf [[g]]
+func.func @gelu(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %k = arith.constant 0.797884583 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %u = arith.mulf %x, %k : f32
+    %t = math.tanh %u : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.mulf %x, %half : f32
+    %g = arith.mulf %h, %s : f32
+    %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// CHECK-LABEL: func.func @silu(
+// CHECK-DAG: [[c:%.+]] = arith.constant -1.44269502 : f32
+// CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: bf16):
+// CHECK: [[y:%.+]] = arith.mulf [[x]], [[c]] fastmath<contract> : f32
+// CHECK-NEXT: math.exp2 [[y]] fastmath<afn> : f32
+// CHECK: [[r:%.+]] = arith.divf
+// CHECK-NEXT: arith.mulf [[x]], [[r]] fastmath<contract> : f32
+func.func @silu(%p: tensor<8x8xf32>, %c: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xbf16>) {
+  ^bb0(%x: f32, %o: bf16):
+    %n = arith.negf %x : f32
+    %e = math.exp %n : f32
+    %s = arith.addf %one, %e : f32
+    %g = arith.divf %x, %s : f32
+    %v = arith.truncf %g : f32 to bf16
+    linalg.yield %v : bf16
+  } -> tensor<8x8xbf16>
+  return %r : tensor<8x8xbf16>
+}
+
+// A result of f32 keeps the functions of libdevice.
+// CHECK-LABEL: func.func @wide(
+// CHECK: math.exp %{{.*}} : f32
+// CHECK-NEXT: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: arith.divf %{{.*}}, %{{.*}} : f32
+func.func @wide(%p: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %e = math.exp %x : f32
+    %s = arith.addf %e, %one : f32
+    %g = arith.divf %x, %s : f32
+    linalg.yield %g : f32
+  } -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// A tanh that is stored as well stays; 1 + tanh has no factor 1/2 to fold.
+// CHECK-LABEL: func.func @both(
+// CHECK: math.tanh
+// CHECK: [[e:%.+]] = math.exp2 %{{.*}} fastmath<afn> : f32
+// CHECK: [[h:%.+]] = arith.mulf [[e]], [[half:%.+]] fastmath<contract> : f32
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[h]], [[half]] fastmath<contract> : f32
+// CHECK-NEXT: arith.divf %{{.*}}, [[s]] fastmath<afn> : f32
+func.func @both(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>, %d: tensor<8x8xf16>) -> (tensor<8x8xf16>, tensor<8x8xf16>) {
+  %one = arith.constant 1.0 : f32
+  %r:2 = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c, %d : tensor<8x8xf16>, tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16, %q: f16):
+    %t = math.tanh %x : f32
+    %s = arith.addf %t, %one : f32
+    %v = arith.truncf %t : f32 to f16
+    %w = arith.truncf %s : f32 to f16
+    linalg.yield %v, %w : f16, f16
+  } -> (tensor<8x8xf16>, tensor<8x8xf16>)
+  return %r#0, %r#1 : tensor<8x8xf16>, tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// GELU by erf: a polynomial in 1 / (1 + p |v|), times an exponential; the side is selected by the sign.
+// CHECK-LABEL: func.func @gelu_erf(
+// CHECK: [[v:%.+]] = arith.mulf [[x:%.+]], %{{.*}} fastmath<contract> : f32
+// CHECK: [[m:%.+]] = math.absf [[v]] : f32
+// CHECK: arith.divf %{{.*}}, %{{.*}} fastmath<afn> : f32
+// CHECK: math.exp2 %{{.*}} fastmath<afn> : f32
+// CHECK: arith.cmpf olt, [[v]], %{{.*}} : f32
+// CHECK: [[s:%.+]] = arith.select
+// CHECK-NEXT: arith.mulf [[x]], [[s]] fastmath<contract> : f32
+// CHECK-NOT: math.erf
+func.func @gelu_erf(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %k = arith.constant 0.707106769 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %u = arith.mulf %x, %k : f32
+    %t = math.erf %u : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.mulf %half, %x : f32
+    %g = arith.mulf %s, %h : f32
+    %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}

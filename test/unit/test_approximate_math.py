@@ -1,0 +1,116 @@
+"""Sigmoids and GELU by the hardware's approximations: how far they are from NumPy, and where they are computed."""
+
+import math
+
+import numpy as np
+import pytest
+
+from combinations import combinations
+from epilogue_payloads import payload
+from stepladder.extension.ops import approximate_math
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from test_epilogues import DIRECT, PIPELINES, SIZES, check
+
+F32 = np.float32
+UNIT = 2.0**-24
+
+
+def rounded(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Returns what an approximation of f32 may give: values with relative errors, subnormal numbers flushed."""
+    with np.errstate(over="ignore"):
+        near = (values * (1 + errors)).astype(F32)
+    return np.where(np.abs(near) < 2.0**-126, F32(0), near)
+
+
+def one_over_one_plus_exp2(exponent: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Models `rcp.approx.ftz(1 + ex2.approx.ftz(y))`: relative errors of 2^-22 and 2^-23 (PTX ISA), at their worst."""
+    with np.errstate(over="ignore"):
+        powers = np.exp2(exponent.astype(np.float64))
+        powers = rounded(powers, draw.choice([-1.0, 1.0], powers.shape) * 2.0**-22)
+        total = (F32(1) + powers).astype(np.float64)
+    return rounded(1 / total, draw.choice([-1.0, 1.0], total.shape) * 2.0**-23)
+
+
+def drawn_operands() -> tuple[np.ndarray, np.random.Generator]:
+    """Returns numbers of f32 of all magnitudes, dense where functions bend, and a generator."""
+    draw = np.random.default_rng(0)
+    small = np.exp2(draw.uniform(-60, 6.4, 1 << 15)) * draw.choice([-1, 1], 1 << 15)
+    return np.concatenate([small, draw.uniform(-12, 12, 1 << 16), np.linspace(-87, 87, 1 << 12)]).astype(F32), draw
+
+
+def test_error_of_the_sigmoid() -> None:
+    """(8 + 1.5 |y|) 2^-24 relative, and 2^-126 where the reciprocal is flushed."""
+    x, draw = drawn_operands()
+    exponent = (x * F32(-1 / np.log(2))).astype(F32)
+    got = one_over_one_plus_exp2(exponent, draw).astype(np.float64)
+    exact = 1 / (1 + np.exp(-x.astype(np.float64)))
+    bound = (8 + 1.5 * np.abs(exponent)) * UNIT * exact + 2.0**-126
+    assert (np.abs(got - exact) <= bound).all()
+    near_bound = np.abs(got - exact)[exact > 1e-30] / exact[exact > 1e-30]
+    assert near_bound.max() > 4 * UNIT  # the model has errors
+
+
+@pytest.mark.parametrize("name, bits", [("f16", 11), ("bf16", 8)])
+def test_gelu_is_right_to_within_its_rounding(name, bits) -> None:
+    """x / (1 + exp2(-2 u log2 e)) is within a 2^-8 part of what rounding to 16 bits may add, down to tiny results."""
+    x, draw = drawn_operands()
+    square = (x * x).astype(F32)
+    inner = (x + x * square * F32(0.044715)).astype(F32)
+    exponent = (inner * F32(0.7978845608 * -2 / np.log(2))).astype(F32)
+    with np.errstate(under="ignore"):
+        got = (x * one_over_one_plus_exp2(exponent, draw)).astype(np.float64)
+    wide = x.astype(np.float64)
+    argument = 2 * 0.7978845608 * (wide + 0.044715 * wide**3)
+    with np.errstate(over="ignore"):
+        exact = wide / (1 + np.exp(-argument))
+    compared = np.abs(exact) > 2.0**-24  # the smallest number of f16
+    error = np.abs(got - exact)[compared] / np.abs(exact)[compared]
+    # u and its scaling round a few times: each is (|y| ln 2) units of the result.
+    assert (error <= (10 + 4 * np.abs(exponent[compared])) * UNIT).all()
+    assert error[np.abs(x[compared]) < 4].max() < 2.0**-bits / 16, name
+
+
+def test_error_of_erf() -> None:
+    """Half of erfc, from which both sides of GELU by erf follow, has a relative error of 2^-17 up to tiny results."""
+    v, draw = drawn_operands()
+    v = np.abs(v[np.abs(v) < 9])
+    exact = np.array([math.erfc(item) for item in v.tolist()]) / 2
+    part = rounded(
+        1 / (1 + approximate_math._ERFC_SCALE * v.astype(np.float64)), draw.choice([-1, 1], v.shape) * 2.0**-22
+    )
+    total = np.full(v.shape, approximate_math._ERFC[-1] / 2, F32)
+    for coefficient in reversed(approximate_math._ERFC[:-1]):
+        total = (total * part + F32(coefficient / 2)).astype(F32)
+    exponent = ((v * v).astype(F32) * F32(-1 / np.log(2))).astype(F32)
+    power = rounded(np.exp2(exponent.astype(np.float64)), draw.choice([-1, 1], v.shape) * 2.0**-22)
+    got = ((total * part).astype(F32) * power).astype(np.float64)
+    error = np.abs(got - exact) / exact
+    assert (error <= 2.0**-17 + 3 * np.abs(exponent) * UNIT).all()
+    assert error.max() > 2.0**-18
+
+
+@pytest.mark.parametrize("where, kind", combinations(PIPELINES, ["bias_gelu", "silu", "gelu_erf"]))
+def test_right_on_every_pipeline(where, kind) -> None:
+    pipeline, knobs = PIPELINES[where]
+    stored = "bf16" if where in ("mma_sync", "wgmma, TMA") else "f16"
+    check(payload(kind, *SIZES[pipeline], stored=stored), pipeline, knobs, levels="last")
+
+
+def ops_of(kind: str, stored: str, **knobs: str) -> str:
+    with mlir_context():
+        run = run_pipeline(payload(kind, *SIZES["wgmma"], stored=stored), "p.mlir", Request("wgmma", DIRECT | knobs))
+    return next(step.text for step in run.steps if step.name == "direct_store_epilogue")
+
+
+def test_where_functions_are_approximated() -> None:
+    assert "math.tanh" not in ops_of("bias_gelu", "f16") and "math.exp2" in ops_of("bias_gelu", "f16")
+    assert "math.exp2" in ops_of("silu", "bf16") and "math.erf" not in ops_of("gelu_erf", "f16")
+    for kind, stored, knobs in (
+        ("bias_gelu", "f32", {}),
+        ("silu", "f32", {}),
+        ("bias_gelu", "f16", {"math": "libdevice"}),
+        ("tanh", "f16", {}),
+    ):
+        assert "math.exp2" not in ops_of(kind, stored, **knobs) and "afn" not in ops_of(kind, stored, **knobs)
