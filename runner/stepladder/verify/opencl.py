@@ -51,7 +51,7 @@ def runtime() -> Path:
     if found is None:
         raise StepladderError(
             "Intel's OpenCL runtime is not installed; nothing was executed",
-            notes=["install it with: pip install 'stepladder[opencl]'"],
+            notes=["install it with: pip install '.[opencl]'"],
             status=NOT_EXECUTED,
         )
     return found

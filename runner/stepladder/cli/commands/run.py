@@ -42,7 +42,7 @@ A function with several kernels is checked as a whole, with random inputs, twice
 in BUNDLE/kernels.
 
 A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with built-ins of
-matrices in OpenCL C: pip install 'stepladder[opencl]'.
+matrices in OpenCL C: pip install '.[opencl]'.
 
 exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
