@@ -122,6 +122,17 @@ def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     assert not reports[0].passed
 
 
+def test_the_name_of_a_function_says_nothing_of_its_kernels() -> None:
+    text = text_of("mul_before").replace("@mul_before", "@my_matmul_0")
+    with mlir_context():
+        made = build_any(text, "named", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    assert [(launch.stage, launch.kernel is None) for launch in made.bundle.manifest.launches] == [
+        ("my_matmul_0_elementwise_0", False),
+        ("my_matmul_0_matmul_0", True),
+    ]
+
+
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "chain.bundle"
     assert main(["compile", str(INPUTS / "chain.mlir"), "--target", "sm_90a", "-o", str(folder)]) == 0

@@ -66,10 +66,10 @@ def compile(
     else:
         text, name = building.source_text(source)
         if "stablehlo." in text:
-            from stepladder.payload import stablehlo
+            from stepladder.pipeline.context import linalg_text
 
             with building.exclusive:
-                text = stablehlo.lowered(text, name)
+                text = linalg_text(text, name)
     job = Job(
         text,
         name,

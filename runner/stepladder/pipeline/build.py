@@ -286,7 +286,12 @@ def build(
     find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
     run = run_pipeline(text, name, request, progress=progress)
     matmul = run.matmul
-    assert matmul is not None  # of every run that begins with the payload
+    if matmul is None:  # the run began with the payload
+        raise StepladderError(
+            f"pipeline '{run.pipeline.name}' takes whole functions, and makes no kernel of a payload",
+            location=str(run.pipeline.path),
+            notes=["--pipeline auto, or the pipeline of a matmul, compiles a function with several matmuls"],
+        )
     program = find_program(run.module)
     if program.kernel.target in targets.XE_TARGETS:
         raise StepladderError(

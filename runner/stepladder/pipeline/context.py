@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from stepladder import extension
 from stepladder.extension import plugins
 from stepladder.extension.lib import faults
-from stepladder.mlir import diagnostics, ssa_names
+from stepladder.mlir import diagnostics, ssa_names, stablehlo
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.xetile import dialect as xetile
@@ -57,6 +57,12 @@ def parse_payload(text: str, name: str) -> ir.Module:
         ) from None
     ssa_names.restore(module, text)
     return module
+
+
+def linalg_text(text: str, name: str) -> str:
+    """Returns a payload in StableHLO as linalg on tensors; any other one as it is. Raises StepladderError as
+    `stablehlo.lowered`."""
+    return stablehlo.lowered(text, name)
 
 
 def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | None) -> str:

@@ -52,6 +52,11 @@ class Stage:
     dumps: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+def is_matmul(name: str) -> bool:
+    """Tells whether a stage is a matmul, by the name of its function."""
+    return name.rpartition("_")[0].endswith("_matmul")
+
+
 def stage_texts(run: Run) -> dict[str, str]:
     """Returns the functions that are kernels, each as a payload of its own, by name."""
     outlined = parse_payload(next(step.text for step in run.steps if step.name == _OUTLINED), _OUTLINED)
@@ -65,7 +70,7 @@ def stage_texts(run: Run) -> dict[str, str]:
         copy = function.clone()
         alone.body.append(copy)
         del copy.attributes["sym_visibility"]
-        if "_matmul" in name and "arg_attrs" in copy.attributes:
+        if is_matmul(name) and "arg_attrs" in copy.attributes:
             del copy.attributes["arg_attrs"]
         # Equal kernels have one name, so that they are compiled once.
         copy.attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
@@ -99,7 +104,7 @@ class Compiler:
         text = self.texts[name]
         if text not in self._folders:
             folder = f"kernels/{len(self._folders):02}-{name}"
-            self.stages[folder] = self._matmul(text, name) if "_matmul" in name else self._plain(text, name)
+            self.stages[folder] = self._matmul(text, name) if is_matmul(name) else self._plain(text, name)
             self._folders[text] = folder
         folder = self._folders[text]
         return folder, self.stages[folder]
