@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from stepladder import extension
 from stepladder.extension import plugins
 from stepladder.extension.lib import faults
-from stepladder.mlir import diagnostics, ssa_names, stablehlo
+from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.xetile import dialect as xetile
+from stepladder.payload import stablehlo
 from stepladder.payload.binding import bind
 from stepladder.runtime.errors import StepladderError
 
