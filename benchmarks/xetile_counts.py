@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -93,11 +94,16 @@ def counts(text: str, name: str, request: Request) -> dict:
     }
 
 
-def main() -> None:
-    """Writes the counts."""
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
     parser.add_argument("json", type=Path, metavar="FILE.json", help="the file to write")
-    args: argparse.Namespace = parser.parse_args()
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes the counts."""
+    args = make_parser().parse_args(argv)
     kernels = {}
     for target in ("pvc", "bmg"):
         for name in PROGRAMS:

@@ -37,23 +37,27 @@ from stepladder.runtime.bundle import read_bundle, write_bundle
         (
             "problem.a_type",
             "q7",
-            "field 'problem.a_type' must be one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, got \"q7\"",
+            "field 'problem.a_type' must be one of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i8, got \"q7\"",
         ),
-        ("problem.a_type", "i32", "field 'problem.a_type' must be one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, got"),
+        (
+            "problem.a_type",
+            "i32",
+            "field 'problem.a_type' must be one of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i8, got",
+        ),
         (
             "problem.b_type",
             "i8",
-            "field 'problem.b_type' must be one of f16, bf16, f32, f8E4M3FN, f8E5M2 where a_type is",
+            "field 'problem.b_type' must be one of f16, bf16, f32, f64, f8E4M3FN, f8E5M2 where a_type is",
         ),
         (
             "problem.acc_type",
             "i32",
-            "field 'problem.acc_type' must be one of f16, bf16, f32, f8E4M3FN, f8E5M2 where a_ty",
+            "field 'problem.acc_type' must be one of f16, bf16, f32, f64, f8E4M3FN, f8E5M2 where a_ty",
         ),
         (
             "problem.c_type",
             "q7",
-            "field 'problem.c_type' must be one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32, got",
+            "field 'problem.c_type' must be one of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i8, i32, got",
         ),
         ("arguments", [], "field 'arguments' must have one of each role a, b, c, got none"),
         ("arguments.1.role", "b", "field 'arguments' must have one of each role a, b, c, got c, b, b"),

@@ -177,7 +177,7 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
             ],
             "knob 'block_k' has other options",
         ),
-        ([('run = "8"', 'run = "4 * 2"')], "it derives other names from knobs"),
+        ([('run = "128 / a_bits"', 'run = "2 * 64 / a_bits"')], "it derives other names from knobs"),
         (
             [("failures(propagate) (%module, %warp_m, %warp_n)", "failures(propagate) (%module, %warp_n, %warp_m)")],
             "its sequence includes the steps in another way",

@@ -87,11 +87,12 @@ def test_a_damaged_plan_is_refused(tmp_path, text, said) -> None:
 
 def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_path) -> None:
     plan = building.make_plan(PAYLOADS[:1], REQUEST, 2)
-    bad = Setting({"block_m": 256, "block_n": 256, "warp_m": 16}, 1.0, "000/09")  # 256 does not divide 64
+    bad = Setting({"block_m": 32, "block_n": 64, "warp_m": 64}, 1.0, "000/09")  # a warp tile of twice the block's rows
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
     lines = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, lines.append)
-    assert len(lines) == 3 and sum("cannot be built: step 'tile_to_blocks': m must be" in line for line in lines) == 1
+    message = "cannot be built: step 'map_copies_to_threads': block_m must be a multiple of warp_m"
+    assert len(lines) == 3 and sum(message in line for line in lines) == 1
     assert sorted(path.name for path in (tmp_path / "000").iterdir()) == ["00", "01", "09.refused"]
     again = []
     building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, again.append)

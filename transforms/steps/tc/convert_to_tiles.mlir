@@ -31,11 +31,11 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "not has_consumer",
          message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
-        {condition = "not batched", message = "a batch of matmuls has no tile form"},
+        {condition = "not batched", message = "the matmul must be a single one, since a batch has no tile form"},
         {condition = "block_m % sg_m == 0 and block_n % sg_n == 0",
          message = "the tile of a work-group must be divided by those of its subgroups"},
         {condition = "subgroups in [1, 2, 4, 8, 16, 32, 64]",
-         message = "a work-group has up to 64 subgroups, block_m / sg_m * (block_n / sg_n)"}
+         message = "block_m / sg_m * (block_n / sg_n), the subgroups of a work-group, must be a power of 2 up to 64"}
       ]} {
     "tc.matmul_to_tiles"(%module) {
       block_m = 256 : i64, block_n = 256 : i64, block_k = 32 : i64, sg_m = 32 : i64, sg_n = 64 : i64,
