@@ -1,6 +1,7 @@
 // The product that an elementwise op consumes gets a buffer of the accumulators' type; without such an op there is none.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --step stage_accumulators_in_shared_memory --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step stage_accumulators_in_shared_memory \
+// RUN:   --set block_m=32 --set block_n=32 --set block_k=16 --set warp_m=16 --set warp_n=16 --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @consumed(
 // CHECK: [[tile:%.+]] = memref.alloc() {operand_c} : memref<32x32xf32, #gpu.address_space<workgroup>>

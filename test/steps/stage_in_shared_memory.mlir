@@ -1,21 +1,22 @@
 // The tiles of A and B are copied into shared memory, C is not.
 //
-// RUN: %stepladder-opt %s --pipeline wmma --step stage_in_shared_memory --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wmma --step stage_in_shared_memory \
+// RUN:   --set block_m=16 --set block_n=32 --set block_k=16 --set warp_m=16 --set warp_n=16 --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @matmul(
-// CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<16x8xf16, #gpu.address_space<workgroup>>
+// CHECK: [[A:%.+]] = memref.alloc() {operand_a} : memref<16x16xf16, #gpu.address_space<workgroup>>
 // CHECK: [[from:%.+]] = bufferization.to_buffer %a read_only
 // CHECK: linalg.copy {operand_a} ins([[from]] : {{.*}}) outs([[A]] :
 // CHECK: [[a:%.+]] = bufferization.to_tensor [[A]] restrict writable
-// CHECK: [[B:%.+]] = memref.alloc() {operand_b} : memref<8x32xf16, #gpu.address_space<workgroup>>
+// CHECK: [[B:%.+]] = memref.alloc() {operand_b} : memref<16x32xf16, #gpu.address_space<workgroup>>
 // CHECK: [[from:%.+]] = bufferization.to_buffer %b read_only
 // CHECK: linalg.copy {operand_b} ins([[from]] : {{.*}}) outs([[B]] :
 // CHECK: [[b:%.+]] = bufferization.to_tensor [[B]] restrict writable
 // CHECK: linalg.matmul ins([[a]], [[b]] : {{.*}}) outs(%c :
 // CHECK-NOT: {{tensor.pad|memref.alloc|linalg.copy}}
 // CHECK: // -----
-func.func @matmul(%a: tensor<16x8xf16>, %b: tensor<8x32xf16>, %c: tensor<16x32xf32>) -> tensor<16x32xf32> {
-  %d = linalg.matmul ins(%a, %b : tensor<16x8xf16>, tensor<8x32xf16>) outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
+func.func @matmul(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %d = linalg.matmul ins(%a, %b : tensor<16x16xf16>, tensor<16x32xf16>) outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
   return %d : tensor<16x32xf32>
 }
 

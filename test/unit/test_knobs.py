@@ -183,7 +183,8 @@ def test_literals_are_the_defaults() -> None:
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_bits": 16, "a_type": "f16", "b_type": "f16"}
+        facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16"}
+        facts |= {"a_bits": 16, "b_bits": 16, "c_bits": 32, "acc_bits": 32, "acc_type": "f32", "c_type": "f32"}
         bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults, **facts}, pipeline.derived))
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after

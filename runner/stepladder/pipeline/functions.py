@@ -61,7 +61,7 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     Raises:
         StepladderError: text that does not parse, or no such function.
     """
-    selection = select(parse_payload(text, name), function)
+    selection = _selected(text, name, function)
     try:
         find_matmul(selection.module)
     except StepladderError as refusal:
@@ -100,9 +100,19 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         raise refusal from None
 
 
+def _selected(text: str, name: str, function: str | None) -> Selection:
+    """Returns the function of a payload that is compiled; an error about the payload as a whole is located in its
+    file."""
+    try:
+        return select(parse_payload(text, name), function)
+    except StepladderError as error:
+        error.location = error.location or name
+        raise
+
+
 def _products(text: str, name: str, function: str | None) -> int:
     """Returns how many matmuls the function of a payload has."""
-    return sum(is_product(op) for op in walk(select(parse_payload(text, name), function).module))
+    return sum(is_product(op) for op in walk(_selected(text, name, function).module))
 
 
 def _target_of(request: Request) -> str:
@@ -145,7 +155,7 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     """
     find_tool("ptxas")
     target = _target_of(request)
-    selection = select(parse_payload(text, name), request.function)
+    selection = _selected(text, name, request.function)
     if not _is_on_tensors(selection):
         raise StepladderError(
             "a function with several matmuls has another signature than tensors of static shapes",
