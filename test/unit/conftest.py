@@ -66,7 +66,7 @@ NO_GPU = gpu_is_missing()
 def pytest_collection_modifyitems(items) -> None:
     skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU: {NO_GPU}")
     for item in items:
-        if NO_GPU and "gpu" in item.keywords:
+        if NO_GPU and item.get_closest_marker("gpu") is not None:
             item.add_marker(skip)
 
 

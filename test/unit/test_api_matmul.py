@@ -9,9 +9,13 @@ import pytest
 
 import stepladder
 from stepladder import functions as F
-from stepladder.api import building
+from stepladder.api import building, store
 from stepladder.api.spec import MatmulSpec
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 
 M, N, K = 64, 72, 40
 
@@ -59,6 +63,27 @@ def test_odd_row_pitches() -> None:
     assert kernel.manifest.front
     close(kernel(a, b), wide(a) @ wide(b))
     close(run(a, b, dtype="f32", target="sm_90a"), wide(a) @ wide(b))
+
+
+def test_a_bundle_in_memory_has_the_kernels_in_front(tmp_path) -> None:
+    """It is what a GPU loads: of a build, and of the cache of kernels."""
+    with mlir_context():
+        text = matmul_text(37, 44, 29, accumulate=False)
+        built = build(text, "payload", Request("wgmma", {"target": "sm_90a"})).bundle("made")
+    assert len(built.front) == len(built.manifest.front) == 2
+    assert all(".entry matmul_repack_" in ptx for _, ptx in built.front)
+    key = store.key_of({"payload": text}, tmp_path / "none.json")
+    store.save(key, built)
+    stored = store.load(key)
+    assert stored is not None and stored.front == built.front and stored.data == built.data
+
+
+def test_one_element_of_eight_bits_takes_a_tile_of_32_bytes() -> None:
+    """The shallowest tile of `wgmma`, 16 elements, is too few bytes for one instruction."""
+    a, b = np.array([[3]], np.int8), np.array([[-5]], np.int8)
+    spec = MatmulSpec(1, 1, 1, a_type="i8", acc_type="i32", c_type="i32")
+    kernel = stepladder.compile(spec, device="emulator", pipeline="wgmma", target="sm_90a")
+    assert kernel.manifest.knobs["block_k"] == 32 and kernel(a, b) == -15
 
 
 def test_a_batch_with_one_b_is_one_matmul() -> None:

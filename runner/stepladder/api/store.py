@@ -7,6 +7,7 @@ code and the versions of the tools. Looking a kernel up imports no MLIR.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -70,16 +71,18 @@ def load(key: str) -> Bundle | None:
     if found is None:
         return None
     try:
-        data = json.loads(str(found["data"]))
+        data = {name: base64.b64decode(content) for name, content in json.loads(str(found["data"])).items()}
+        manifest = parse_manifest(str(found["manifest"]), "the cache")
         return Bundle(
             Path(key),
-            parse_manifest(str(found["manifest"]), "the cache"),
+            manifest,
             base64.b64decode(str(found["cubin"])),
             str(found["ptx"]),
             from_text(str(found["reference"]), "the cache"),
-            {name: base64.b64decode(content) for name, content in data.items()},
+            data,
+            tuple((data[item.cubin], data[item.ptx].decode()) for item in manifest.front),
         )
-    except (StepladderError, ValueError, TypeError, AttributeError):  # damaged: it is compiled again
+    except (StepladderError, KeyError, ValueError, TypeError, AttributeError):  # damaged: it is compiled again
         return None
 
 
@@ -88,10 +91,12 @@ def save(key: str, bundle: Bundle) -> None:
     from stepladder.pipeline.codegen import cache
 
     assert bundle.reference is not None  # of every build
+    # A manifest that is read names only files that it lists: here those in memory.
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in bundle.data.items()}
     cache.store(
         key,
         {
-            "manifest": json.dumps(bundle.manifest.to_json()),
+            "manifest": json.dumps(dataclasses.replace(bundle.manifest, files=files).to_json()),
             "cubin": base64.b64encode(bundle.cubin).decode(),
             "ptx": bundle.ptx,
             "reference": bundle.reference.to_text(),

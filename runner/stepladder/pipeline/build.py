@@ -56,7 +56,9 @@ class Build:
 
     def bundle(self, name: str) -> bundle.Bundle:
         """Returns the bundle in memory; `name` stands for its folder in messages."""
-        return bundle.Bundle(Path(name), self.manifest, self.code.cubin, self.code.ptx, self.reference, self.data())
+        front = tuple((code.cubin, code.ptx) for code in self.front)
+        code = self.code
+        return bundle.Bundle(Path(name), self.manifest, code.cubin, code.ptx, self.reference, self.data(), front)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step in `ir/`."""

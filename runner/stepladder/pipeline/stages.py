@@ -119,8 +119,7 @@ class Compiler:
         matmul = built.run.matmul
         assert matmul is not None  # of every build
         roles = {number: ("a", "b") if role == "ab" else (operand_of(role),) for number, role in matmul.roles.items()}
-        codes = tuple((code.cubin, code.ptx) for code in built.front)
-        return Stage(dataclasses.replace(built.bundle(name), front=codes), roles, dumps=built.run.dumps())
+        return Stage(built.bundle(name), roles, dumps=built.run.dumps())
 
     def _plain(self, text: str, name: str) -> Stage:
         run = run_pipeline(text, f"stage {name}", Request(pipeline_file("elementwise"), {"target": self.target}))

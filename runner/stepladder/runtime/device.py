@@ -135,7 +135,7 @@ class Device:
         )
         kernel.front = tuple(
             self.load_code(path, manifest.target, cubin, ptx, item.kernel_name)
-            for item, (cubin, ptx) in zip(manifest.front, bundle.front)
+            for item, (cubin, ptx) in zip(manifest.front, bundle.front, strict=True)
         )
         if bundle.manifest.cluster != NO_CLUSTER:
             kernel.prepare_clusters(bundle.manifest)

@@ -50,6 +50,8 @@ module attributes {transform.with_named_sequence} {
          message = "with A of i8, block_n must be a multiple of 8 up to 32, or of 16 above"},
         {condition = "a_type != 'f32' or allow_tf32",
          message = "f32 must be allowed to lose bits (allow_tf32), or be compiled by mma_sync, which keeps them"},
+        {condition = "block_k * a_bits >= 256",
+         message = "block_k must be at least 32 bytes of A, which one wgmma multiplies"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",
          message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
         {condition = "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255",
