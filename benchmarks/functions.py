@@ -27,8 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 import ml_dtypes
 import numpy as np
 
+import duel
 import stepladder
 from common import new_parser, run, write_result
+from stepladder.runtime.device import Device
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,11 @@ def main() -> int:
     """Measures all cases; returns the exit status."""
     args = make_parser().parse_args()
     tokens = tuple(map(int, args.tokens.split(","))) if args.tokens else (16,) if args.dry_run else TOKENS
-    cases = []
+    result: dict[str, Any] = {"dry_run": args.dry_run}
+    if not args.dry_run:
+        with Device() as device:
+            result |= duel.header(device)
+    cases = result["cases"] = []
     for model in SMALL if args.dry_run else MODELS:
         for kind in args.kinds.split(","):
             for m in tokens:
@@ -319,9 +325,9 @@ def main() -> int:
                 said = case.get("ratios", case.get("refused", f"error {case.get('error', 0):.1e}"))
                 print(f"{model.name} {kind} {m}: {said}", file=sys.stderr, flush=True)
                 if args.json:  # what took long to measure is safe
-                    write_result(args.json, {"dry_run": args.dry_run, "cases": cases})
+                    write_result(args.json, result)
     if not args.json:
-        print(json.dumps({"dry_run": args.dry_run, "cases": cases}, indent=1))
+        print(json.dumps(result, indent=1))
     return 0 if all(case["passed"] for case in cases) else 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from common import median, result, table, where
 
-FUSED = ("fused_epilogues", "fused_epilogues_gelu")
+FUSED = ("fused_epilogues",)
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
 CONTESTANTS = {
     "plain": "own matmul alone",

@@ -140,7 +140,26 @@ def counters_table() -> str:
     return table(rows) + f"\n{card}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
+def f32_table() -> str:
+    """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors."""
+    measured = result("f32_products")
+    rows = []
+    for problem in measured["problems"]:
+        times, errors = problem["measured"], problem["errors"]
+        rates = {"cublas": times["baseline"]["tflops_spread"]["median"]}
+        rates |= {name: kernel["tflops_spread"]["median"] for name, kernel in times["kernels"].items()}
+        row = {"m = n = k": str(problem["size"])}
+        for name, title in (("3xtf32", "three products"), ("cublas", "cuBLAS"), ("tf32", "`allow_tf32`")):
+            row |= {f"{title}, TFLOP/s": f"{rates[name]:.1f}", f"error of {title}": f"{errors[name]:.1e}"}
+        rows.append(row)
+    return (
+        table(rows) + f"\nMedians of {measured['rounds']} rounds of bursts, with the knobs that `stepladder compile` "
+        f"chooses. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
+    "f32 products": f32_table,
     "counters": counters_table,
     "types": types_table,
     "product": product_table,

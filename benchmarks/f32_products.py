@@ -1,0 +1,116 @@
+"""Measures products of f32 on tensor cores beside cuBLAS in f32: throughput, and the largest error against f64.
+
+Kernels of `mma_sync` multiply f32 by three products of tf32, or by one with `allow_tf32`. cuBLAS computes in f32
+(COMPUTE_32F), without tf32. A and B hold random normal numbers. The error of a product is the largest difference of
+an element from the product in f64, over the largest element of that.
+
+Needs PyTorch, MLIR and ptxas on the machine with the GPU:
+
+    python benchmarks/f32_products.py --sizes 2048 4096 --rounds 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duel
+from common import DOCS, new_parser, run, write_result
+from stepladder.measure.baselines import cublas
+from stepladder.measure.timing import MODES, Contestant
+from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.device import Device
+
+PIPELINE = "mma_sync"
+SIZES = (2048, 4096)
+# Names of kernels in the result, and their knobs.
+KERNELS: dict[str, dict[str, int | str]] = {"3xtf32": {}, "tf32": {"allow_tf32": True}}
+
+
+def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
+    """Compiles C = AB in f32 with each setting and the best known other knobs; returns name -> bundle."""
+    from stepladder.payload.writing import matmul_text
+    from stepladder.pipeline.build import build
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
+
+    text = matmul_text(size, size, size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
+    bundles = {}
+    for name, knobs in KERNELS.items():
+        path = folder / f"{name}_{size}"
+        with mlir_context():
+            build(text, "payload.mlir", Request(PIPELINE, {**knobs, "target": "sm_90"}, tuned=True)).write(path)
+        bundles[name] = read_bundle(path)
+    return bundles
+
+
+def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
+    """Builds and measures the products of a size."""
+    bundles = build_bundles(size, folder)
+    problem = bundles["3xtf32"].manifest.problem
+    with duel.Operands(device, problem) as operands:
+        library = cublas(operands.buffers)
+        launches: dict[str, Callable[[], None]] = {"cublas": library.enqueue}
+        for name, bundle in bundles.items():
+            launches[name] = operands.buffers.launcher(device.load(bundle), bundle)
+        operands.fill_random()
+        exact = operands.a.double() @ operands.b.double()
+        operands.device.synchronize()
+        errors = {}
+        for name, enqueue in launches.items():
+            operands.c.fill_(float("nan"))
+            operands.torch.cuda.synchronize()
+            enqueue()
+            operands.device.synchronize()
+            errors[name] = float((operands.c.double() - exact).abs().max() / exact.abs().max())
+        contest = duel.Duel(
+            device,
+            Contestant("cublas", problem.flops, launches["cublas"]),
+            [Contestant(name, problem.flops, launches[name]) for name in bundles],
+        )
+        try:
+            measured = contest.run(MODES[mode], rounds)
+        finally:
+            contest.free()
+    return {
+        "size": size,
+        "provider": library.provider,
+        "kernels": {name: duel.describe(bundle) for name, bundle in bundles.items()},
+        "errors": errors,
+        "measured": measured,
+    }
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k")
+    parser.add_argument("--mode", default="burst", choices=list(MODES), help="how long a kernel runs in a round")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds, of which medians are taken")
+    parser.add_argument(
+        "--out", type=Path, default=DOCS / "results" / "f32_products.json", help="where the result is written"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures all sizes; writes the result after each."""
+    args = make_parser().parse_args(arguments)
+    with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
+        result = duel.header(device)
+        result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "problems": []}
+        for size in args.sizes:
+            problem = measure(device, size, args.mode, args.rounds, Path(folder))
+            result["problems"].append(problem)
+            write_result(args.out, result)
+            baseline = problem["measured"]["baseline"]["tflops_spread"]["median"]
+            kernels = problem["measured"]["kernels"]
+            rates = {name: round(kernel["tflops_spread"]["median"], 1) for name, kernel in kernels.items()}
+            print(f"{size}: cuBLAS {baseline:.1f}, {rates} TFLOP/s; errors {problem['errors']}", flush=True)
+
+
+if __name__ == "__main__":
+    run(main)
