@@ -82,7 +82,7 @@ def check_all(
     return names
 
 
-@pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 2))
+@pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 3))
 def test_every_step(pipeline, shape, accumulate, sums) -> None:
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
     with mlir_context():
@@ -214,9 +214,9 @@ def test_every_pipeline_without_a_step(form, step) -> None:
         assert check_some(len(without), pipeline, settings, SHAPES[pipeline][1], without=tuple(without))
 
 
-@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 3))
+@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 6))
 def test_every_default(pipeline, knobs, size, types) -> None:
-    """The last IR of kernels that `compile` chooses, a third of them drawn, for small problems with the same edges."""
+    """The last IR of kernels that `compile` chooses, a sixth of them drawn, for small problems with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"
     text = matmul_text(

@@ -128,7 +128,7 @@ def check_kernel(run, m, n) -> None:
 
 
 @forms
-@settings(max_examples=examples(16), **QUICK)
+@settings(max_examples=examples(8), **QUICK)
 @given(st.data())
 def test_refused_or_covers_the_problem(form, data) -> None:
     knobs = draw_knobs(data, form)
@@ -147,7 +147,7 @@ def test_refused_or_covers_the_problem(form, data) -> None:
 
 
 @forms
-@settings(max_examples=examples(10), **QUICK)
+@settings(max_examples=examples(5), **QUICK)
 @given(st.data())
 def test_any_optimizations_may_be_left_out(form, data) -> None:
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))

@@ -40,7 +40,7 @@ def check(made: Build) -> None:
 
 
 # `test_emulator_pipelines.py` runs the last IR of more of them.
-@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 8))
+@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 16))
 def test_every_default(pipeline, knobs, size, types) -> None:
     """Every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)

@@ -38,7 +38,7 @@ def tiles_in_order(width, height, group):
         ]
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 24), st.integers(1, 24), st.sampled_from([1, 2, 4, 8, 16, 32]))
 @example(1, 8, 8)
 @example(8, 1, 8)

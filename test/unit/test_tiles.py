@@ -19,7 +19,7 @@ from stepladder.pipeline.run import run_pipeline
 from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of_c
 
 
-@settings(max_examples=examples(50), **QUICK)
+@settings(max_examples=examples(25), **QUICK)
 @given(
     st.integers(1, 14),
     st.integers(1, 14),
@@ -67,7 +67,7 @@ def test_every_tile_is_computed_once(width, height, group, blocks, cluster, ragg
     assert computed == Counter({(64 * i, 32 * j): 1 for i in range(height) for j in range(width)})
 
 
-@settings(max_examples=examples(40), **QUICK)
+@settings(max_examples=examples(20), **QUICK)
 @given(
     st.sampled_from(CLUSTERS[1:]),
     st.sampled_from([64, 128, 256]),
@@ -157,7 +157,7 @@ def producer_of(load) -> ir.Operation:
     return view.operands[0].owner.operation if view.name == "memref.cast" else view
 
 
-@settings(max_examples=examples(30), **QUICK)
+@settings(max_examples=examples(15), **QUICK)
 @given(
     st.integers(1, 9),
     st.integers(1, 9),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 _AGENTS = 16  # room for clocks grows by so many
-_LEARNED = 16  # entries of another group, before those that all warps know become one
+_LEARNED = 16  # lessons of a warp, before those that all warps know become one
 
 
 class Clocks:
@@ -34,7 +34,7 @@ class Clocks:
         met: for each actor, its time when it last learned of others: what the threads of a warp have done since then
             is in no order among them.
         fenced_global: the same for global memory, where a fence is for what the warp knows of others' writes too.
-        learned: by another group, what warps of this one have learned of its actors.
+        learned: by another group and by warp, what that warp of this group has learned of its actors.
         told: by group, the warp that was told last, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
     """
@@ -47,7 +47,7 @@ class Clocks:
         self.fenced = np.zeros(0, np.int32)
         self.met = np.zeros(0, np.int32)
         self.fenced_global = np.zeros(0, np.int32)
-        self.learned: dict[int, list[_Learned]] = {}
+        self.learned: dict[int, dict[int, _Lessons]] = {}
         self.told: dict[int, tuple[int, int]] = {}
         self.launch_before: int | None = None
 
@@ -147,31 +147,23 @@ class Clocks:
         time = int(self.clocks[warp, warp])
         self.group.machine.blocks_meet = True
         for group, clocks in known.items():
-            learned = self.learned.setdefault(group, [])
-            all_ = functools.reduce(together, [entry.clocks for entry in learned], None)
+            learned = self.learned.setdefault(group, {})
+            all_ = functools.reduce(together, [lessons.clocks[-1] for lessons in learned.values()], None)
             if all_ is None or not np.array_equal(joined(all_, clocks), all_):
                 self.told[group] = warp, time
             before = self._known_by(group, warp)
             more = clocks if before is None else joined(before, clocks)
             if before is None or not np.array_equal(more, before):
-                learned.append(_Learned(warp, time, more))
-            if len(learned) > _LEARNED:
-                self._forget_doubles(learned)
-
-    def _forget_doubles(self, learned: list[_Learned]) -> None:
-        """Keeps one of those entries that all warps know."""
-        warps = np.arange(self.group.warps)
-        common = [entry for entry in learned if entry.is_known(self.clocks, warps).all()]
-        if common:
-            clocks = functools.reduce(joined, [entry.clocks for entry in common])
-            learned[:] = [
-                _Learned(common[0].warp, common[0].time, clocks),
-                *(entry for entry in learned if not any(entry is other for other in common)),
-            ]
+                lessons = learned.setdefault(warp, _Lessons(warp, [], []))
+                lessons.times.append(time)
+                lessons.clocks.append(more)
+                if len(lessons.times) > _LEARNED:
+                    doubles = max(0, int(lessons.known(self.clocks, np.arange(self.group.warps)).min()) - 1)
+                    del lessons.times[:doubles], lessons.clocks[:doubles]
 
     def _known_by(self, group: int, warp: int) -> np.ndarray | None:
-        entries = [entry.clocks for entry in self.learned.get(group, ()) if entry.is_known(self.clocks, warp)]
-        return functools.reduce(together, entries, None)
+        found = [(lessons, int(lessons.known(self.clocks, warp))) for lessons in self.learned.get(group, {}).values()]
+        return functools.reduce(together, [lessons.clocks[count - 1] for lessons, count in found if count], None)
 
     def known_by(self, warp: int) -> dict[int, np.ndarray]:
         """Returns, by other groups, the clocks of their actors that a warp knows."""
@@ -187,20 +179,30 @@ class Clocks:
             readers: actors of this group, an int array (pairs,), or the one of all pairs.
         """
         found = np.zeros(actors.shape, np.int32)
-        for entry in self.learned.get(group, ()):
-            size = len(entry.clocks)
-            times = np.where(actors < size, entry.clocks[np.minimum(actors, size - 1)], 0)
-            found = np.where(entry.is_known(self.clocks, readers), np.maximum(found, times), found)
+        for lessons in self.learned.get(group, {}).values():
+            counts = np.broadcast_to(lessons.known(self.clocks, readers), actors.shape)
+            for count in np.unique(counts[counts > 0]):
+                clocks = lessons.clocks[count - 1]
+                size = len(clocks)
+                times = np.where(actors < size, clocks[np.minimum(actors, size - 1)], 0)
+                found = np.where(counts == count, np.maximum(found, times), found)
         return found
 
 
-class _Learned(NamedTuple):
-    """The clocks of another group's actors that a warp has learned, and when: who has met it since knows them too."""
+class _Lessons(NamedTuple):
+    """What a warp has learned of another group, and when: who has met it since knows it too.
+
+    Attributes:
+        warp: its number.
+        times: of the warp, ascending.
+        clocks: of the other group's actors at these times; each has all that those before it have.
+    """
 
     warp: int
-    time: int
-    clocks: np.ndarray
+    times: list[int]
+    clocks: list[np.ndarray]
 
-    def is_known(self, clocks: np.ndarray, actors: np.ndarray | int) -> np.ndarray:
-        """Returns whether actors with these clocks know it."""
-        return (np.asarray(actors) == self.warp) | (clocks[actors, self.warp] >= self.time)
+    def known(self, clocks: np.ndarray, actors: np.ndarray | int) -> np.ndarray:
+        """Returns how many of them actors with these clocks know."""
+        reached = np.searchsorted(self.times, clocks[actors, self.warp], side="right")
+        return np.where(np.asarray(actors) == self.warp, len(self.times), reached)
