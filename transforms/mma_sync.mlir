@@ -52,8 +52,9 @@ module attributes {transform.with_named_sequence} {
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, for each stage.
         shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
-        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
-        accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
+        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits; twice for
+        // 3xTF32, whose three products are summed from zero before they are added.
+        accumulator_registers = "warp_m * warp_n * acc_bits / 1024 * (2 if a_bits == 32 and not allow_tf32 else 1)"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>

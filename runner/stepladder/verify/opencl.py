@@ -204,8 +204,8 @@ def _child(folder: Path) -> None:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     arrays = [np.fromfile(folder / f"{number}.bin", np.uint8) for number in range(job["buffers"])]
     buffers = [cl.Buffer(context, flags, hostbuf=array) for array in arrays]
-    sizes = [groups * items for groups, items in zip(job["grid"], job["work_group"])]
-    kernel(queue, sizes, job["work_group"], *buffers)
+    sizes = tuple(groups * items for groups, items in zip(job["grid"], job["work_group"]))
+    kernel(queue, sizes, tuple(job["work_group"]), *buffers)
     for number, (array, buffer) in enumerate(zip(arrays, buffers)):
         cl.enqueue_copy(queue, array, buffer)
         queue.finish()
