@@ -51,7 +51,7 @@ def serve(listening: socket.socket) -> tuple[str, list[str]] | None:
         None at the end; in a process that is forked for a command, the program and its arguments.
     """
     is_preloaded: bool | None = None
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that answer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the processes that answer
     while True:
         ready, _, _ = select.select([listening, 0], [], [])
         if listening not in ready:

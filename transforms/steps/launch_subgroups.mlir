@@ -1,7 +1,7 @@
 // Launches the subgroups of each work-group: 16 threads each.
 //
 // The tiles name subgroups, and a launch has threads. On the targets a subgroup that executes matrix instructions has
-// 16 threads; the attribute of the launch says so, as that of the kernel's `llvm.func` does later.
+// 16 threads; an attribute of the launch states the size, as an attribute of the kernel's `llvm.func` does later.
 //
 // Source: the extension for matrix multiply accumulate of OpenCL C, whose built-ins need subgroups of 16.
 //

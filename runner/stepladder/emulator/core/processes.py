@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WORTH = 0.5  # seconds that the blocks must take one after the other, at least
 _COMMUNICATES = re.compile(r"atom|cmpxchg|\bred\b|printf")
 _CHUNK = 1 << 20
-_SECOND = 1.0  # between two times that progress is told
+_PROGRESS_INTERVAL = 1.0  # seconds between two progress reports
 
 
 @dataclass
@@ -157,7 +157,7 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
             selector.register(reading, selectors.EVENT_READ)
         running = set(children)
         while running:
-            for key, _ in selector.select(_SECOND):
+            for key, _ in selector.select(_PROGRESS_INTERVAL):
                 piece = os.read(key.fd, _CHUNK)
                 found[key.fd] += piece
                 if not piece:

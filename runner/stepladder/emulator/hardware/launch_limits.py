@@ -146,7 +146,7 @@ def check_launch(
     """Checks a launch against what the targets take, and what the kernel is compiled for.
 
     Args:
-        findings: of the run, None where nobody looks for them.
+        findings: of the run; None without the sanitizer.
         op: the launch.
         asked: what it asks for.
         attributes: of the kernel, by name.

@@ -77,7 +77,7 @@ class Meeting:
     telling: list[Callable[[np.ndarray], None]] = field(default_factory=list)
     telling_of: dict[int, list[Callable[[np.ndarray], None]]] = field(default_factory=dict)
     op: object = None
-    # How many threads the first that arrived says meet here, where it says so.
+    # The thread count of the first arrival, if its instruction gives one.
     stated: int | None = None
     # Whether this is a barrier of all threads of a block, of which those that have ended count as arrived.
     is_for_all: bool = False

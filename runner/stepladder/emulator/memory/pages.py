@@ -16,7 +16,7 @@ class Pages:
 
     Attributes:
         per: granules of a page.
-        writer: the actor that wrote all of a page in one piece, and `at` when; or nobody, or several.
+        writer: the actor whose one write covers the whole page, at the time `at`; or none, or several actors.
         asynchronous: whether that was through the async proxy.
         busy: whether anything in a page may be what a copy writes, or an mbarrier.
         by_lanes: whether any granule of a page may have one lane that wrote or read it.
@@ -112,5 +112,5 @@ class Pages:
             return False
         past = clocks[actor].copy()
         past[actor] = np.iinfo(np.int32).max
-        # What nobody has written has the time 0, which is in the past of all.
+        # Memory without a write has the time 0, which happens before every access.
         return bool((past[writer] >= self.at[pages]).all() and (self.read_at[:, pages].max(axis=1) <= past).all())
