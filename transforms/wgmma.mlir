@@ -16,13 +16,13 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
-        whole_tiles = "0", rounds_c = "1", normalizes = "1",
+        whole_tiles = "0", rounds_c = "1", normalizes = "1", takes_pairs = "1",
 
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
-        stages_bytes = "stages * (block_m + load_n) * block_k * a_bits / 8",
+        stages_bytes = "stages * (block_m + load_n * products) * block_k * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -31,7 +31,7 @@ module attributes {transform.with_named_sequence} {
         consumers = "2 if is_pingpong else consumer_warpgroups",
 
         // 32-bit registers a thread for an f32 accumulator: a warpgroup has 128 threads.
-        accumulator_registers = "block_m / tile_warpgroups * block_n / 128",
+        accumulator_registers = "block_m / tile_warpgroups * block_n * products / 128",
         // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers a thread, in multiples of
         // 8: 168 for three warpgroups (one producer, two consumers), 128 for four. setmaxnreg moves registers from the
         // producer to the consumers, and the sum cannot grow:
@@ -150,6 +150,11 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"gather"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -161,6 +166,13 @@ module attributes {transform.with_named_sequence} {
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @split_k failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @make_persistent failures(propagate) (%module) : (!transform.any_op) -> ()
+
+    // A pair of products becomes one, of tiles of both B side by side.
+    transform.tune.alternatives<"merge"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @merge_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()

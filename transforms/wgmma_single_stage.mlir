@@ -11,12 +11,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma_single_stage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
-        whole_tiles = "0", rounds_c = "1", normalizes = "1",
+        whole_tiles = "0", rounds_c = "1", normalizes = "1", takes_pairs = "1",
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
-        stages_bytes = "(block_m + load_n) * block_k * a_bits / 8",
+        stages_bytes = "(block_m + load_n * products) * block_k * a_bits / 8",
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         stages = "1", tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
@@ -48,6 +48,11 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"gather"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -56,6 +61,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @bufferize failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @rasterize_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"merge"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @merge_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // TMA loads, wgmma, and the epilogue.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -84,7 +84,7 @@ func.func @on_tensors(%a: tensor<64x29xf16>, %b: tensor<29x32xf16>, %c: tensor<6
 
 // -----
 
-// expected-error@unknown {{tc.repack_operands: expected one matmul, found 0}}
+// expected-error@unknown {{tc.repack_operands: expected one matmul, or a pair, found 0}}
 func.func @no_matmul() {
   return
 }

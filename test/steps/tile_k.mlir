@@ -55,3 +55,22 @@ func.func @padded(%a: tensor<16x100xf16>, %b: tensor<128x16xf16>, %c: tensor<16x
       outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
   return %d : tensor<16x16xf32>
 }
+
+// -----
+
+// Two matmuls of one A have one loop.
+// CHECK-LABEL: func.func @pair(
+// CHECK: scf.for [[k:%.+]] = %{{.*}} iter_args([[p:%.+]] = %c, [[q:%.+]] = %e)
+// CHECK: [[a:%.+]] = tensor.extract_slice %a[0, [[k]]] [16, 32] [1, 1]
+// CHECK: linalg.matmul ins([[a]], %{{.*}}) outs([[p]] :
+// CHECK: linalg.matmul ins([[a]], %{{.*}}) outs([[q]] :
+// CHECK: scf.yield
+// CHECK-NOT: scf.for
+func.func @pair(%a: tensor<16x128xf16>, %b: tensor<128x16xf16>, %g: tensor<128x16xf16>, %c: tensor<16x16xf32>,
+    %e: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  %p = linalg.matmul ins(%a, %b : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %q = linalg.matmul ins(%a, %g : tensor<16x128xf16>, tensor<128x16xf16>)
+      outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %p, %q : tensor<16x16xf32>, tensor<16x16xf32>
+}

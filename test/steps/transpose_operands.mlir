@@ -107,7 +107,7 @@ func.func @on_tensors(%a: tensor<64x96xi8>, %b: tensor<96x32xi8>, %c: tensor<64x
 
 // -----
 
-// expected-error@unknown {{tc.transpose_operands: expected one matmul, found 0}}
+// expected-error@unknown {{tc.transpose_operands: expected one matmul, or a pair, found 0}}
 func.func @no_matmul() {
   return
 }

@@ -6,6 +6,9 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
+    %pairs = transform.tune.knob<"pairs"> = true from options = [true, false]
+      {description = "two matmuls of one A that an elementwise op combines are one kernel, where a pipeline compiles it"}
+      -> !transform.any_param
     %matmuls = transform.include @outline_matmuls failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()

@@ -38,7 +38,9 @@ module attributes {transform.with_named_sequence} {
     ^bb0(%k_loop: !transform.any_op):
       %step = transform.structured.match ops{["linalg.matmul"]} in %k_loop : (!transform.any_op) -> !transform.any_op
       %a_slice = transform.get_producer_of_operand %step[0] : (!transform.any_op) -> !transform.any_op
-      %a_padding = transform.get_producer_of_operand %a_slice[0] : (!transform.any_op) -> !transform.any_op
+      %a_paddings = transform.get_producer_of_operand %a_slice[0] : (!transform.any_op) -> !transform.any_op
+      // A pair of products has one A.
+      %a_padding = transform.merge_handles deduplicate %a_paddings : !transform.any_op
       %b_slice = transform.get_producer_of_operand %step[1] : (!transform.any_op) -> !transform.any_op
       %b_padding = transform.get_producer_of_operand %b_slice[0] : (!transform.any_op) -> !transform.any_op
       %a_tile, %with_a = transform.structured.fuse_into_containing_op %a_padding into %k_loop
@@ -60,7 +62,8 @@ module attributes {transform.with_named_sequence} {
 
     // The padding of A becomes an allocation in shared memory and a copy to it.
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
-    %a = transform.get_producer_of_operand %matmul[0] : (!transform.any_op) -> !transform.any_op
+    %a_tiles = transform.get_producer_of_operand %matmul[0] : (!transform.any_op) -> !transform.any_op
+    %a = transform.merge_handles deduplicate %a_tiles : !transform.any_op
     %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
       } : !transform.any_op

@@ -4,6 +4,8 @@
 // instructions between them; a smaller one leaves shared memory for larger tiles, more stages, or another block on the
 // same multiprocessor.
 //
+// A pair of products of one A, which `gather_products` has moved together, gets one loop.
+//
 // In a pipeline with `whole_tiles` block_k must divide k. In the others an earlier step has padded A and B.
 //
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
@@ -24,10 +26,25 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "k % block_k == 0 or not whole_tiles", message = "k must be a multiple of block_k"}
       ]} {
-    %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     // Tile size 0 leaves a dimension untiled: only k is tiled.
-    %tile, %k_loop = transform.structured.tile_using_for %matmul tile_sizes [0, 0, %block_k]
-      : (!transform.any_op, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+    %matmuls = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+    %k_loops = transform.foreach %matmuls : !transform.any_op -> !transform.any_op {
+    ^bb0(%matmul: !transform.any_op):
+      %tile, %k_loop = transform.structured.tile_using_for %matmul tile_sizes [0, 0, %block_k]
+        : (!transform.any_op, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+      transform.yield %k_loop : !transform.any_op
+    }
+    // A pair of products has one loop, which reads each tile of A once.
+    transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      // Loops are fused whose bounds are the same values.
+      %tiled = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+      transform.apply_cse to %tiled : !transform.any_op
+      %first, %second = transform.split_handle %k_loops : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      %both = transform.loop.fuse_sibling %first into %second
+        : (!transform.any_op, !transform.any_op) -> !transform.any_op
+    }
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

@@ -35,6 +35,8 @@ module attributes {transform.with_named_sequence} {
          message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
         {condition = "not has_consumer or rounds_c",
          message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
+        {condition = "products == 1 or takes_pairs",
+         message = "the payload combines two products of one A, which this pipeline does not: wgmma does"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "(m + block_m - 1) // block_m <= 65535",
@@ -65,11 +67,23 @@ module attributes {transform.with_named_sequence} {
       transform.yield %tiled, %loop : !transform.any_op, !transform.any_op
     }
 
-    // Fuses the matmul whose result is consumed. Without a consumer the handle is empty and nothing is fused.
+    // Fuses the matmul whose result is consumed, or both of a pair. Without a consumer the handle is empty and nothing
+    // is fused.
     %consumer = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
-    %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
-    %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
-    %matmul_tile, %with_matmul = transform.structured.fuse_into_containing_op %matmul into %blocks
+    %products = transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} -> !transform.any_op {
+      %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
+      %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
+      transform.yield %matmul : !transform.any_op
+    }, {
+      %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
+      %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
+      %second_slice = transform.get_producer_of_operand %consumer[1] : (!transform.any_op) -> !transform.any_op
+      %second = transform.get_producer_of_operand %second_slice[0] : (!transform.any_op) -> !transform.any_op
+      %both = transform.merge_handles %matmul, %second : !transform.any_op
+      transform.yield %both : !transform.any_op
+    }
+    %matmul_tile, %with_matmul = transform.structured.fuse_into_containing_op %products into %blocks
       : (!transform.any_op, !transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     // C = AB: fuses the fill that initializes the accumulator. For C = AB + C the handle is empty and nothing is fused.

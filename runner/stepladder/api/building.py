@@ -267,10 +267,15 @@ def _build_function(job: Job, refusal: StepladderError) -> BuiltFunction:
     with exclusive:
         plugins.load_files(list(job.plugins))
         with mlir_context():
-            if functions.refusal_of_matmul(job.text, job.name, job.function) is None:
+            if functions.refusal_of_matmul(
+                job.text, job.name, job.function
+            ) is None and not functions.is_pair_on_tensors(job.text, job.name, job.function):
                 raise refusal
             built = functions.build_any(job.text, job.name, job.request(job.pipeline))
-            assert isinstance(built, functions.FunctionBuild)  # the payload is no matmul
+            if not isinstance(
+                built, functions.FunctionBuild
+            ):  # a pair that its pipeline takes, and not with these knobs
+                raise refusal
             return BuiltFunction(built.bundle, built.dumps, built.stages)
 
 

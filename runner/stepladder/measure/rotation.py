@@ -26,6 +26,18 @@ def copies_of(problem: Problem, l2_bytes: int) -> int:
     return min(MOST_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
 
 
+def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:
+    """Returns a function that calls another one several times."""
+    if count == 1:
+        return launch
+
+    def enqueue() -> None:
+        for _ in range(count):
+            launch()
+
+    return enqueue
+
+
 def in_turn(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
     """Returns a function that calls the next of several functions each time."""
     if len(launches) == 1:

@@ -44,6 +44,7 @@ FACTS = (
     "results",
     "result_bits",
     "approximates",
+    "products",
 )
 
 
@@ -65,6 +66,7 @@ def problem_facts(problem: Problem) -> Facts:
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
         "results": 1 + len(problem.results),
+        "products": problem.products,
         "approximates": int(approximates(problem)),
     }
     for role in ("a", "b", "c", "acc"):
@@ -99,6 +101,7 @@ def type_facts(module: ir.Module) -> Facts:
         "batched": 0,
         **_noted(module),
         "results": 1,
+        "products": 1,
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
     }
@@ -109,6 +112,7 @@ def type_facts(module: ir.Module) -> Facts:
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
+    facts["products"] = 2 if len(matmuls) == 2 else 1
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)

@@ -8,7 +8,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
-from stepladder.payload import front
+from stepladder.payload import front, pairs
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rule import check_form
@@ -51,6 +51,15 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         StepladderError: as `find_written`, and as `front.recognize`.
     """
     module = select(module).module
+    divisions = pairs.divisions(module)
+    if divisions:
+        pair = find_pair(divisions)[0]
+        return PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
+    return _find_one(module)
+
+
+def _find_one(module: ir.Module) -> PayloadMatmul:
+    """Returns the one matmul of a module with one function, or what the front makes of it."""
     try:
         return find_written(module)
     except StepladderError as refusal:
@@ -62,6 +71,30 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
             if front.is_for_front(module.operation):
                 raise
             raise refusal from None
+
+
+def find_pair(divisions: list[pairs.Parts]) -> tuple[pairs.Found, pairs.Parts]:
+    """Returns the pair of products that a function with two contractions computes, and its parts.
+
+    Args:
+        divisions: how the function divides, at least one.
+
+    Raises:
+        StepladderError: it is no pair; why the first division is none.
+    """
+
+    def find(part: ir.Module) -> pairs.Found:
+        found = _find_one(part)
+        return pairs.Found(found.problem, found.roles, found.location)
+
+    first: StepladderError | None = None
+    for parts in divisions:
+        try:
+            return pairs.combine(parts, find), parts
+        except StepladderError as refusal:
+            first = first or refusal
+    assert first is not None  # of the first division
+    raise first
 
 
 def recognize_matmul(module: ir.Operation | ir.OpView) -> None:

@@ -84,12 +84,19 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
     refusal = refusal_of_matmul(text, name, request.function)
     if refusal is None:
         pipelines = pipelines_for(request.pipeline, str(request.settings.get("target", WITHOUT_GPU)))
-        return first_of(
-            pipelines,
-            lambda pipeline: builds.build(
-                text, name, dataclasses.replace(request, pipeline=pipeline), use_cache=use_cache
-            ),
-        )
+        try:
+            return first_of(
+                pipelines,
+                lambda pipeline: builds.build(
+                    text, name, dataclasses.replace(request, pipeline=pipeline), use_cache=use_cache
+                ),
+            )
+        except StepladderError as error:
+            # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs.
+            is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines)
+            if is_chosen or not is_pair_on_tensors(text, name, request.function):
+                raise
+            refusal = error
     try:
         return build_function(text, name, request, use_cache=use_cache)
     except StepladderError as error:
@@ -98,6 +105,19 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         refusal.location = refusal.location or name
         refusal.notes = (*refusal.notes, f"as a function with several kernels: {error.message}")
         raise refusal from None
+
+
+def is_pair_on_tensors(text: str, name: str, function: str | None = None) -> bool:
+    """Tells whether a payload of two matmuls, which may be a pair, can be compiled as a function of two kernels too.
+
+    Args:
+        text: the payload; `name`: its file.
+        function: the one to compile, of several.
+
+    Raises:
+        StepladderError: text that does not parse, or no such function.
+    """
+    return _products(text, name, function) == 2 and _is_on_tensors(_selected(text, name, function))
 
 
 def _selected(text: str, name: str, function: str | None) -> Selection:
@@ -153,6 +173,26 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
         StepladderError: a function that is not on tensors of static shapes, an op that no kernel computes, or what the
             pipelines of its kernels refuse.
     """
+    if _takes_pairs(pipelines_for(request.pipeline, _target_of(request))):
+        try:
+            return _build_function(text, name, request, use_cache=use_cache, pairs=True)
+        except StepladderError:
+            # Of a pair of products that its pipelines refuse, each may be a kernel of its own.
+            pass
+    return _build_function(text, name, request, use_cache=use_cache, pairs=False)
+
+
+def _takes_pairs(pipelines: tuple[str, ...]) -> bool:
+    """Tells whether one of some pipelines compiles a pair of products."""
+    return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
+
+
+def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
+    """Compiles a function, with pairs of matmuls in one kernel or not; other arguments as for `build_function`.
+
+    Raises:
+        StepladderError: as `build_function`.
+    """
     find_tool("ptxas")
     target = _target_of(request)
     selection = _selected(text, name, request.function)
@@ -167,7 +207,7 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
-    run = run_pipeline(text, name, Request(pipeline_file("functions"), function=request.function))
+    run = run_pipeline(text, name, Request(pipeline_file("functions"), {"pairs": pairs}, function=request.function))
     compiler = Compiler(target, request, use_cache, stage_texts(run))
     plan = Plan(run, selection, arguments)
     launches = [plan.launch(call, compiler) for call in plan.calls]

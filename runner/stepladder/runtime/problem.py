@@ -74,6 +74,8 @@ class Problem:
             is f(AB), or f(AB, C) where the kernel accumulates.
         epilogue_operands: what the elementwise ops read beside the product and C; roles `d0`, `d1` and so on.
         results: what the elementwise ops make beside C; roles `r0`, `r1` and so on.
+        second_b: which of `epilogue_operands` is the B of a second product, of the same A: C is f(AB, AD0) where it is
+            0. It has the type, layout and extents of B. None where there is one product.
     """
 
     m: int
@@ -95,6 +97,7 @@ class Problem:
     consumers: tuple[str, ...] = ()
     epilogue_operands: tuple[EpilogueOperand, ...] = ()
     results: tuple[FurtherResult, ...] = ()
+    second_b: int | None = None
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -109,6 +112,11 @@ class Problem:
     def has_epilogue(self) -> bool:
         """Whether elementwise ops, or stores of several results, follow the product."""
         return bool(self.consumers or self.results)
+
+    @property
+    def products(self) -> int:
+        """How many products of A the elementwise ops combine: 1, or 2 of a pair."""
+        return 1 if self.second_b is None else 2
 
     @property
     def matmuls(self) -> int:
@@ -164,8 +172,9 @@ class Problem:
 
     @property
     def flops(self) -> int:
-        """Arithmetic operations of one launch, of floating-point numbers or integers: 2 m n k, times the batch."""
-        return 2 * self.matmuls * self.m * self.n * self.k
+        """Arithmetic operations of one launch, of floating-point numbers or integers: 2 m n k, times the batch and the
+        products."""
+        return 2 * self.products * self.matmuls * self.m * self.n * self.k
 
     def describe(self) -> str:
         """Returns one line for people, for example `C = AB + C, 128 x 256 x 64, f16 x f16 -> f32 (f32 accumulation)`.
@@ -177,7 +186,8 @@ class Problem:
         """
         formula = "C = AB + C" if self.accumulate else "C = AB"
         if self.consumers:
-            formula = "C = f(AB, C)" if self.accumulate else "C = f(AB)"
+            products = "AB" if self.second_b is None else f"AB, A{epilogue_role(self.second_b).upper()}"
+            formula = f"C = f({products}, C)" if self.accumulate else f"C = f({products})"
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
         columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
         layouts = f", {' and '.join(columns)} column-major" if columns else ""

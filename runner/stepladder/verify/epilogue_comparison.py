@@ -12,7 +12,7 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.comparison import count_mismatches, inputs_by_number, row_blocks, rows_of
-from stepladder.verify.error_propagation import BoundedEvaluation, SquaredProduct, product_of
+from stepladder.verify.error_propagation import Bound, BoundedEvaluation, SquaredProduct, products_of
 from stepladder.verify.inputs import Further, Operands
 from stepladder.verify.report import CheckReport
 from stepladder.verify.structured_evaluation import Region
@@ -80,24 +80,30 @@ def compare_epilogue(
     tolerance = Tolerance.of(problem)
     is_exact = check == "exact" or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
-    product = product_of(reference).results[0]
+    products = {item.results[0]: item for item in products_of(reference)}
     once = element_type(problem.acc_type).unit_roundoff
-    squares = SquaredProduct(reference, inputs, backend)
+    squares = {value: SquaredProduct(reference, inputs, backend, item) for value, item in products.items()}
 
-    def summed(region: Region) -> Array:
-        rounding = abs(bounded.part(product, region, keep=False)) * once
-        if is_exact:
-            return rounding
-        root = xp.sqrt(squares.part(product, region, keep=False))
-        return rounding + backend.cast(root, "float64") * tolerance.element
+    def summed(product: int) -> Bound:
+        def bound(region: Region) -> Array:
+            rounding = abs(bounded.part(product, region, keep=False)) * once
+            if is_exact:
+                return rounding
+            root = xp.sqrt(squares[product].part(product, region, keep=False))
+            return rounding + backend.cast(root, "float64") * tolerance.element
 
-    def typical(region: Region) -> Array:
-        sums = bounded.part(product, region, keep=False)
-        mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-        return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean)
+        return bound
 
-    bounded = BoundedEvaluation(reference, inputs, backend, summed)
-    usual = BoundedEvaluation(reference, inputs, backend, typical)
+    def typical(product: int) -> Bound:
+        def bound(region: Region) -> Array:
+            sums = bounded.part(product, region, keep=False)
+            mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
+            return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean)
+
+        return bound
+
+    bounded = BoundedEvaluation(reference, inputs, backend, {value: summed(value) for value in products})
+    usual = BoundedEvaluation(reference, inputs, backend, {value: typical(value) for value in products})
     report = CheckReport(check, True, got.size, reference=backend.name)
     totals = {"error": 0.0, "usual": 0.0, "reference": 0.0}
     largest, compared = 0.0, 0

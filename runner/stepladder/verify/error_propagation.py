@@ -26,7 +26,7 @@ nothing is known of the result: its error is unbounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -51,10 +51,9 @@ _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf"
 _UNROUNDED = (*_EXTREMES, "arith.negf", "math.absf", "math.absi", "arith.extf", "arith.extsi", "arith.select")
 
 
-def product_of(program: Program) -> Generic:
-    """Returns the one instruction of a program that reduces: the product."""
-    (product,) = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
-    return product
+def products_of(program: Program) -> list[Generic]:
+    """Returns the instructions of a program that reduce: the product, or both of a pair."""
+    return [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
 
 
 def _reduces(generic: Generic) -> bool:
@@ -62,13 +61,12 @@ def _reduces(generic: Generic) -> bool:
 
 
 class SquaredProduct(Evaluation):
-    """A program on given inputs, of which the product has the squares of its factors and starts from zeros: the sums
-    that bounds of its errors follow from. Arguments as for `Evaluation`."""
+    """A program on given inputs, of which a product has the squares of its factors and starts from zeros: the sums
+    that bounds of its errors follow from. Arguments as for `Evaluation`, and the product."""
 
-    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays) -> None:
+    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays, product: Generic) -> None:
         super().__init__(program, inputs, arrays, "float32")
         self._plain = Evaluation(program, inputs, arrays, "float32")
-        product = product_of(program)
         self._factors, self._starts = set(product.inputs), set(product.outputs)
 
     def _computed(self, value: int, region: Region) -> Array:
@@ -84,13 +82,14 @@ class BoundedEvaluation(Evaluation):
 
     Args:
         evaluation: the program on its inputs: `Evaluation`'s arguments.
-        product: the bound of the product's elements.
+        products: the bounds of each product's elements, by its value.
     """
 
-    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays, product: Bound) -> None:
+    def __init__(
+        self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays, products: Mapping[int, Bound]
+    ) -> None:
         super().__init__(program, inputs, arrays, "float64")
-        self._product = product_of(program).results[0]
-        self._bound = product
+        self._products = products
         types = {item.value: item.type for item in program.arguments} | {
             item.value: item.type for item in program.results
         }
@@ -111,8 +110,8 @@ class BoundedEvaluation(Evaluation):
 
     def error(self, value: int, region: Region) -> Array:
         """Returns the bounds of the errors of a region of a value."""
-        if value == self._product:
-            return self._bound(region)
+        if value in self._products:
+            return self._products[value](region)
         if value in self._arguments_of_program:
             return self._zeros(region)
         instruction, number = self.makers[value]

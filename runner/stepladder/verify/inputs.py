@@ -68,16 +68,13 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
     """
     density = exact_density(problem)
 
-    def signs(generator: np.random.Generator, count: int) -> np.ndarray:
-        return generator.integers(0, 2, count, np.int8) * np.int8(2) - np.int8(1)
-
     def thinned(generator: np.random.Generator, count: int) -> np.ndarray:
-        return signs(generator, count) * (generator.random(count, np.float32) < density)
+        return _signs(generator, count) * (generator.random(count, np.float32) < density)
 
     def small(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.integers(-EXACT_C, EXACT_C + 1, count, np.int8)
 
-    a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
+    a, b, c = _operands(problem, seed, _signs if density == 1 else thinned, _signs, small)
     a, b = _scaled(problem, a, b)
     if density < 1:
         products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=-1).max())
@@ -133,13 +130,17 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     return *_scaled(problem, a, b), c
 
 
+def _signs(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.integers(0, 2, count, np.int8) * np.int8(2) - np.int8(1)
+
+
 def _normal(generator: np.random.Generator, count: int) -> np.ndarray:
     return generator.standard_normal(count, np.float32)
 
 
 def further_inputs(problem: Problem, seed: int) -> Further:
     """Returns what elementwise ops read beside the product and C, for either check: random numbers up to 2 in
-    magnitude, integers up to FURTHER."""
+    magnitude, integers up to FURTHER; of the B of a second product, those of B in the exact check."""
     drawn = []
     for number, operand in enumerate(problem.epilogue_operands):
         element = element_type(operand.element_type)
@@ -150,7 +151,9 @@ def further_inputs(problem: Problem, seed: int) -> Further:
             values = generator.integers(-FURTHER, FURTHER + 1, count, np.int8)
             return values if divisor == 1 else values.astype(np.float32) / divisor
 
-        drawn.append(_draw(operand.shape, element, np.random.SeedSequence([seed, 3 + number]), small))
+        draw = _signs if number == problem.second_b else small
+        array = _draw(operand.shape, element, np.random.SeedSequence([seed, 3 + number]), draw)
+        drawn.append(_scaled(problem, array, array)[1] if number == problem.second_b else array)
     return tuple(drawn)
 
 

@@ -3,7 +3,8 @@
 // A pipeline compiles a payload with one matmul. A function with several becomes calls of such payloads. A group of ops
 // is a payload where the front accepts it: the layouts of A and B before the matmul, and behind it the elementwise ops
 // that the epilogue computes, as long as nothing else reads the values between them. What is left out of a group is a
-// kernel of its own later, which reads and writes its operands once more. Upstream outlines loops, and no groups of ops.
+// kernel of its own later, which reads and writes its operands once more. Two matmuls of one A whose results an
+// elementwise op combines, as in a gated layer, become one function (knob `pairs`). Upstream outlines loops, and no groups of ops.
 //
 // Source: the outlining of dispatch regions in IREE's dialect flow, by another rule.
 //
@@ -21,7 +22,8 @@ module attributes {transform.with_named_sequence} {
     // What nothing reads goes, and what is computed twice is computed once.
     %clean = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
     %shared = transform.apply_registered_pass "cse" to %clean : (!transform.any_op) -> !transform.any_op
-    "tc.outline_matmuls"(%shared) : (!transform.any_op) -> ()
+    "tc.outline_matmuls"(%shared) {pairs = 1 : i64, knobs = {pairs = "1 if pairs else 0"}}
+      : (!transform.any_op) -> ()
     %left = transform.apply_registered_pass "canonicalize" to %shared : (!transform.any_op) -> !transform.any_op
     transform.yield %left : !transform.any_op
   }

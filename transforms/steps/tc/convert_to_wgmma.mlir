@@ -54,7 +54,7 @@ module attributes {transform.with_named_sequence} {
          message = "block_k must be at least 32 bytes of A, which one wgmma multiplies"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",
          message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
-        {condition = "block_m * block_n * acc_bits / (tile_warpgroups * 128 * 32) < 255",
+        {condition = "block_m * block_n * products * acc_bits / (tile_warpgroups * 128 * 32) < 255",
          message = "accumulators, block_m x block_n over tile_warpgroups, must take fewer than 255 registers a thread"}
       ]} {
     // The number of warpgroups that share a tile is the arrival count of the `empty` mbarriers.

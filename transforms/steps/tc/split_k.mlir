@@ -55,6 +55,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @split_k(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {split_k = 1 : i64}, when = "split_k > 1", requires = [
+        {condition = "products == 1", message = "with split_k above 1, there must be one product, and not a pair"},
         {condition = "epilogue == 'registers'",
          message = "with split_k above 1, epilogue must be registers"},
         {condition = "persistent_blocks == 0",

@@ -314,8 +314,7 @@ class _Computed:
 
     def __init__(self, fragment: AccumulatorFragment, found: Epilogue, result: int) -> None:
         self.fragment, self.found, self.result = fragment, found, result
-        whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
-        self.extents = epilogue.extents_of(found.c_tile, whole)
+        self.extents = epilogue.extents_of(found.c_tile, found.tile_shape)
         self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
         self.first_column = epilogue.thread_column()
 
@@ -325,8 +324,8 @@ class _Computed:
         row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
         column = arith.addi(self.first_column, index(MATRIX * matrix))
         position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
-        pair = self.fragment.pair(block, matrix, half)
-        return self.found.elementwise.compute(pair, position, [self.result])[0]
+        pairs = self.fragment.pairs(block, matrix, half)
+        return self.found.elementwise.compute(pairs, position, [self.result])[0]
 
 
 def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:

@@ -117,7 +117,10 @@ def computes(op: ir.Operation) -> bool:
 
 
 class Elementwise:
-    """A `linalg.generic` whose first operand is the product, on buffers.
+    """A `linalg.generic` on buffers whose first operand is the product, or whose first two are a pair of products.
+
+    Attributes:
+        products: how many they are: the first operands in shared memory.
 
     Args:
         op: the op.
@@ -133,21 +136,27 @@ class Elementwise:
         self.op = op
         self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
+        in_global = [not types.is_workgroup_memory(operand.type) for operand in op.operands]
+        self.products = max(1, in_global.index(True))
         self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
 
-    def compute(self, sums: ir.Value, position: Position, results: Sequence[int] | None = None) -> list[ir.Value]:
+    def compute(
+        self, sums: ir.Value | Sequence[ir.Value], position: Position, results: Sequence[int] | None = None
+    ) -> list[ir.Value]:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
         Args:
-            sums: a vector of rank 1, or a number, of the product.
+            sums: a vector of rank 1, or a number, of the product; of a pair of products, one of each.
             position: of its elements, all inside of C.
             results: which are computed; all if None.
         """
         needed = self._needed(results)
-        width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
-        values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
-        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
+        products = [sums] if isinstance(sums, ir.Value) else list(sums)
+        first = products[0].type
+        width = ir.VectorType(first).shape[0] if isinstance(first, ir.VectorType) else None
+        values: dict[ir.Value, ir.Value] = dict(zip(self.body.arguments, products))
+        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[len(products) :]:
             if argument in needed:
                 values[argument] = _load(operand, map_, position, width)
         for inner in operations_of(self.body):

@@ -63,13 +63,27 @@ class Epilogue:
         acc_type = ir.MemRefType(self.store.operands[1].type).element_type
         # An elementwise op makes elements of C's type from those of the accumulator.
         c_type = self.c_type if self.elementwise is None else acc_type
-        return AccumulatorFragment(self.store.operands[0], self.shape, acc_type, c_type)
+        rows, columns = self.shape
+        return AccumulatorFragment(
+            self.store.operands[0], (rows, columns * self.products), acc_type, c_type, self.products
+        )
+
+    @property
+    def products(self) -> int:
+        """How many products the accumulator holds, side by side."""
+        return 1 if self.elementwise is None else self.elementwise.products
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of a warpgroup's accumulator."""
+        """Rows and columns of a warpgroup's part of the tile of C."""
         rows, columns = ir.MemRefType(self.store.operands[1].type).shape
-        return rows, columns
+        return rows, columns // self.products
+
+    @property
+    def tile_shape(self) -> tuple[int, int]:
+        """Rows and columns of the block's tile of C."""
+        rows, columns = ir.MemRefType(self.accumulator_tile.results[0].type).shape[-2:]
+        return rows, columns // self.products
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases the general form, after stores to C have replaced it."""
@@ -92,7 +106,9 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
     found: list[Epilogue] = []
     stores = walk(launch, *STORES)
     tiles = [memory.shared_tile_of(store, store.operands[1]) for store in stores]
-    consumers = [reader for tile in tiles[:1] for reader, _ in memory.linalg_uses(tile.results[0])]
+    # An op that reads a pair of products takes a view of each.
+    uses = [reader for tile in tiles[:1] for reader, _ in memory.linalg_uses(tile.results[0])]
+    consumers = list(dict.fromkeys(uses))
     if len(consumers) != len(stores):
         raise Refusal(launch, f"expected one op that reads the accumulator tile, found {len(consumers)}")
     for store, tile, consumer in zip(stores, tiles, consumers):
@@ -120,10 +136,14 @@ class AccumulatorFragment:
         shape: rows and columns of the accumulator.
         acc_type: element type of the accumulator.
         c_type: element type of C, which pairs are rounded to.
+        products: that the accumulator holds, each in as many adjacent columns.
     """
 
-    def __init__(self, accumulator: ir.Value, shape: tuple[int, int], acc_type: ir.Type, c_type: ir.Type) -> None:
+    def __init__(
+        self, accumulator: ir.Value, shape: tuple[int, int], acc_type: ir.Type, c_type: ir.Type, products: int = 1
+    ) -> None:
         rows, columns = shape
+        self.matrices, self.products = columns // MATRIX // products, products
         type_ = ir.VectorType.get([rows // MMA_ROWS, columns // MATRIX, 2, PAIR], acc_type)
         self.registers = builtin.unrealized_conversion_cast([type_], [accumulator])
         self.acc_type = acc_type
@@ -135,6 +155,10 @@ class AccumulatorFragment:
         if self.acc_type == self.c_type:
             return pair
         return arith.truncf(ir.VectorType.get([PAIR], self.c_type), pair)
+
+    def pairs(self, block: int, matrix: int, half: int) -> list[ir.Value]:
+        """Returns the pair at a place of each product, `matrix` being one of C."""
+        return [self.pair(block, matrix + product * self.matrices, half) for product in range(self.products)]
 
 
 def thread_row() -> ir.Value:

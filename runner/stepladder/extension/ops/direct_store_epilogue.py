@@ -51,8 +51,7 @@ def _write(value: ir.Value, found: Epilogue, c_tile: ir.Value, row: ir.Value, co
 def _store_row_major(found: Epilogue) -> None:
     """Writes a row-major tile of C, or of its transpose."""
     rows, columns = found.shape
-    whole = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
-    rows_of_tile, columns_of_tile = epilogue.extents_of(found.c_tile, whole)
+    rows_of_tile, columns_of_tile = epilogue.extents_of(found.c_tile, found.tile_shape)
     fragment = found.fragment()
     first_row = arith.addi(found.first_row(), epilogue.thread_row())
     first_column = epilogue.thread_column()
@@ -82,26 +81,30 @@ def _store_at(
     """
     if _rows_take_pairs(found.c_tile):
         with create_if_below(column, columns):
-            for value, tile in _computed(fragment.pair(*position), found, row, column):
+            for value, tile in _computed(fragment.pairs(*position), found, row, column):
                 _write(value, found, tile, row, column)
         return
     for side in range(PAIR):
         own = arith.addi(column, index(side)) if side else column
         with create_if_below(own, columns):
-            pair = fragment.pair(*position)
-            element = memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
-            for value, tile in _computed(element, found, row, own):
+            elements = [
+                memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
+                for pair in fragment.pairs(*position)
+            ]
+            for value, tile in _computed(elements, found, row, own):
                 if transposed is None:
                     _write(value, found, tile, row, own)
                 else:
                     _write(value, found, transposed, own, row)
 
 
-def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
-    """Returns what is stored for a pair or one element of the accumulator, each with the tile that it goes to."""
+def _computed(
+    values: list[ir.Value], found: Epilogue, row: ir.Value, column: ir.Value
+) -> list[tuple[ir.Value, ir.Value]]:
+    """Returns what is stored for a pair or one element of each product, each with the tile that it goes to."""
     if found.elementwise is None:
-        return [(value, found.c_tile)]
-    return list(zip(found.elementwise.compute(value, Position(row, column)), found.elementwise.outputs))
+        return [(values[0], found.c_tile)]
+    return list(zip(found.elementwise.compute(values, Position(row, column)), found.elementwise.outputs))
 
 
 def _store_in_fragment_order(found: Epilogue) -> None:

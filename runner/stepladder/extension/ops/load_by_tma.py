@@ -28,6 +28,7 @@ class LoadByTma(Tc.Operation, name="load_by_tma"):
     A tile has the layout in shared memory that TMA writes: boxes as wide as the swizzle, `memref<boxes x rows x
     columns>` per stage, with the 16-byte units of a row permuted within groups of eight rows. Only the tensor core can
     read it. The user of the copy's tile uses a cast of the stage instead, which `tc.convert_to_warpgroup_mma` takes.
+    Several copies to parts of one tile, along n, become loads of matrices of their own.
 
     Rows of B's tile along n are loaded in whole boxes, of 64 bytes or more where the row exceeds 32 bytes. The tensor
     core does not read the columns of a box beyond the tile.
@@ -70,72 +71,115 @@ def _is_b_along_k(matmul: ir.Operation) -> bool:
     return ir.AffineMapAttr(matmul.attributes["indexing_maps"][1]).value.results[0] != ir.AffineExpr.get_dim(2)
 
 
+class _Tile:
+    """A tile in shared memory, and the stages that replace it.
+
+    Args:
+        alloc: of the tile.
+        copies: to it: one, or one to each of its equal parts along n (`tc.merge_products`).
+        matmul: the `linalg.matmul` that reads it.
+        stages: of the pipeline.
+
+    Attributes:
+        matrix: what is copied to it, for messages.
+        boxes, rows, columns: of a part, and of its boxes.
+        bytes: of a part.
+        buffer: the stages: stages x boxes x rows x columns.
+    """
+
+    def __init__(self, alloc: ir.Operation, copies: list[ir.Operation], matmul: ir.Operation, stages: int) -> None:
+        self.alloc = alloc
+        copy = copies[0]
+        mark = next(mark for mark in _OPERANDS if mark in copy.attributes)
+        self.matrix = _OPERANDS[mark]
+        type_ = ir.MemRefType(alloc.results[0].type)
+        self.element_type = type_.element_type
+        self.rows, columns = type_.shape
+        width = types.byte_width(self.element_type)
+        parts = len(copies)
+        self._parts_by_row = mark == "operand_b" and _is_b_along_k(matmul)
+        if self._parts_by_row:
+            self.rows //= parts
+        else:
+            columns //= parts
+        if mark == "operand_b" and not _is_b_along_k(matmul):
+            whole = tma.whole_boxes(columns * width) // width
+            if parts > 1 and whole != columns:
+                raise Refusal(
+                    copy, f"parts of a tile of {columns * width} bytes a row, which are no whole boxes of TMA"
+                )
+            columns = whole
+        swizzle = tma.row_swizzle(columns * width)
+        if swizzle is None:
+            raise Refusal(
+                copy, f"rows of the tile of {self.matrix} are {columns * width} bytes, and TMA swizzles multiples of 32"
+            )
+        if self.rows > tma.BOX_LIMIT:
+            raise Refusal(
+                copy, f"the tile of {self.matrix} has {self.rows} rows, and a box of TMA at most {tma.BOX_LIMIT}"
+            )
+        self.swizzle = swizzle
+        self.columns = swizzle // width
+        self.boxes = columns // self.columns
+        self.bytes = self.rows * columns * width
+        with ir.InsertionPoint(alloc), alloc.location:
+            by_row, by_box = (parts, 1) if self._parts_by_row else (1, parts)
+            self._shape = [self.boxes * by_box, self.rows * by_row, self.columns]
+            self.buffer: ir.Value = memref.alloc(
+                ir.MemRefType.get([stages, *self._shape], self.element_type, memory_space=type_.memory_space), [], []
+            )
+            defining_op(self.buffer).attributes[mark] = ir.UnitAttr.get()
+
+    def place(self, copy: ir.Operation) -> tuple[int, int]:
+        """Returns the box and the row at which the part that a copy fills begins."""
+        view = producer(copy.operands[1])
+        offsets = [0, 0]
+        while view is not None and view.name == "memref.subview":
+            own = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))
+            offsets = [before + offset for before, offset in zip(offsets, own)]
+            view = producer(view.operands[0])
+        return (0, offsets[0]) if self._parts_by_row else (offsets[1] // self.columns, 0)
+
+    def stage(self, stage: ir.Value) -> ir.Value:
+        """Returns the tile of a stage: boxes x rows x columns."""
+        return memory.subview(self.buffer, [stage, 0, 0, 0], [1, *self._shape], drop=1)
+
+
 class _Load:
     """A copy that becomes TMA loads.
 
     Args:
         copy: the `linalg.copy`.
+        tile: that it fills, or a part of which.
         launch: the launch around it.
         first: the first of all copies.
-        stages: of the pipeline.
-        matmul: the `linalg.matmul` that reads the tile.
 
     Attributes:
-        tile: the alloc that the copy fills.
-        buffer: the stages that replace the tile: stages x boxes x rows x columns.
         descriptor: of the matrix that is loaded.
-        bytes: of a stage.
+        bytes: that it loads.
     """
 
-    def __init__(
-        self, copy: ir.Operation, launch: ir.Operation, first: ir.Operation, stages: int, matmul: ir.Operation
-    ) -> None:
-        self.copy = copy
-        self.mark = next(mark for mark in _OPERANDS if mark in copy.attributes)
-        self.tile = _shared_tile(copy)
-        type_ = ir.MemRefType(self.tile.results[0].type)
-        self.rows, columns = type_.shape
-        self.element_type = type_.element_type
-        width = types.byte_width(self.element_type)
-        if self.mark == "operand_b" and not _is_b_along_k(matmul):
-            columns = tma.whole_boxes(columns * width) // width
-        swizzle = tma.row_swizzle(columns * width)
-        matrix = _OPERANDS[self.mark]
-        if swizzle is None:
-            raise Refusal(
-                copy, f"rows of the tile of {matrix} are {columns * width} bytes, and TMA swizzles multiples of 32"
-            )
-        if self.rows > tma.BOX_LIMIT:
-            raise Refusal(copy, f"the tile of {matrix} has {self.rows} rows, and a box of TMA at most {tma.BOX_LIMIT}")
-        self.columns = swizzle // width
-        self.boxes = columns // self.columns
-        self.bytes = self.rows * columns * width
+    def __init__(self, copy: ir.Operation, tile: _Tile, launch: ir.Operation, first: ir.Operation) -> None:
+        self.copy, self.tile, self.bytes = copy, tile, tile.bytes
+        self.place = tile.place(copy)
         with ir.InsertionPoint(first), copy.location:  # before all loads
             self.origin = tma.global_tile(copy, copy.operands[0])
-        tma.check_buffer(copy, self.origin.buffer, matrix)
-        descriptor_type = types.tensor_map(self.rows, self.columns, self.element_type, swizzle, rank=self.origin.rank)
+        tma.check_buffer(copy, self.origin.buffer, tile.matrix)
+        type_ = types.tensor_map(tile.rows, tile.columns, tile.element_type, tile.swizzle, rank=self.origin.rank)
         with ir.InsertionPoint(launch), launch.location:
-            self.descriptor = tma.create_descriptor(self.origin.buffer, descriptor_type, self.rows, self.columns)
-        with ir.InsertionPoint(self.tile), self.tile.location:
-            shape = [stages, self.boxes, self.rows, self.columns]
-            self.buffer: ir.Value = memref.alloc(
-                ir.MemRefType.get(shape, self.element_type, memory_space=type_.memory_space), [], []
-            )
-            defining_op(self.buffer).attributes[self.mark] = ir.UnitAttr.get()
-
-    def stage(self, stage: ir.Value) -> ir.Value:
-        """Returns the tile of a stage: boxes x rows x columns."""
-        return memory.subview(self.buffer, [stage, 0, 0, 0], [1, self.boxes, self.rows, self.columns], drop=1)
+            self.descriptor = tma.create_descriptor(self.origin.buffer, type_, tile.rows, tile.columns)
 
     def issue(self, full: ir.Value, stage: ir.Value) -> None:
         """Creates the loads of a stage, one per box."""
-        for box in range(self.boxes):
+        first_box, row = self.place
+        for box in range(self.tile.boxes):
+            sizes = [1, 1, self.tile.rows, self.tile.columns]
             destination = memory.subview(
-                self.buffer, [stage, box, 0, 0], [1, 1, self.rows, self.columns], drop=4 - self.origin.rank
+                self.tile.buffer, [stage, first_box + box, row, 0], sizes, drop=4 - self.origin.rank
             )
             column = self.origin.column
             if box:
-                column = apply(lambda x: x + box * self.columns, column)
+                column = apply(lambda x: x + box * self.tile.columns, column)
             nvgpu.tma_async_load(
                 destination, full, self.descriptor, self.origin.coordinates(column, self.origin.row), stage
             )
@@ -154,14 +198,14 @@ def _matmul_of(launch: ir.Operation, copies: list[ir.Operation]) -> ir.Operation
 
 
 def _create_prologue(
-    launch: ir.Operation, loads: list[_Load], stages: int, warpgroups: int
+    launch: ir.Operation, tiles: list[_Tile], loads: list[_Load], stages: int, warpgroups: int
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Creates the mbarriers, their initialization by one thread, and the barrier after it.
 
     Returns:
         Whether a thread is the one that issues loads, and the groups of mbarriers `full` and `empty`.
     """
-    buffers = [defining_op(load.buffer) for load in loads]
+    buffers = [defining_op(tile.buffer) for tile in tiles]
     last = next(buffer for buffer in buffers if not any(buffer.is_before_in_block(other) for other in buffers))
     with ir.InsertionPoint(next_op(last)), launch.location:
         is_leader = equal(threads.thread_id(), index(0))
@@ -196,11 +240,15 @@ def load_by_tma(payload: ir.Operation, op: LoadByTma, rewriter: Rewriter) -> Non
     stages, warpgroups = op.stages.value, op.warpgroups.value
     copies = _copies(launch)
     matmul = _matmul_of(launch, copies)
-    loads = [_Load(copy, launch, copies[0], stages, matmul) for copy in copies]
-    for load in reversed(loads):
-        defining_op(load.buffer).move_before(body_of(launch).operations[0])
+    of_tile: dict[ir.Operation, list[ir.Operation]] = {}
+    for copy in copies:
+        of_tile.setdefault(_shared_tile(copy), []).append(copy)
+    tiles = {alloc: _Tile(alloc, own, matmul, stages) for alloc, own in of_tile.items()}
+    loads = [_Load(copy, tiles[_shared_tile(copy)], launch, copies[0]) for copy in copies]
+    for tile in reversed(tiles.values()):
+        defining_op(tile.buffer).move_before(body_of(launch).operations[0])
     launches.set_launch_sizes(launch, launches.BLOCK, [warpgroups * threads.WARPGROUP, 1, 1])
-    is_leader, full, empty = _create_prologue(launch, loads, stages, warpgroups)
+    is_leader, full, empty = _create_prologue(launch, list(tiles.values()), loads, stages, warpgroups)
 
     # All enclosing loops carry the state of the pipeline.
     loops = enclosing_loops(matmul)
@@ -219,10 +267,11 @@ def load_by_tma(payload: ir.Operation, op: LoadByTma, rewriter: Rewriter) -> Non
             nvgpu.mbarrier_arrive_expect_tx(full, index(sum(load.bytes for load in loads)), stage)
             for load in loads:
                 load.issue(full, stage)
-    for load in loads:
-        with ir.InsertionPoint(matmul), load.copy.location:
-            cast = builtin.unrealized_conversion_cast([load.tile.results[0].type], [load.stage(stage)])
-        _replace_tile(load, cast, rewriter)
+    for tile in tiles.values():
+        own = [load.copy for load in loads if load.tile is tile]
+        with ir.InsertionPoint(matmul), own[0].location:
+            cast = builtin.unrealized_conversion_cast([tile.alloc.results[0].type], [tile.stage(stage)])
+        _replace_tile(tile.alloc, own, cast, rewriter)
     with ir.InsertionPoint(matmul), matmul.location:
         nvgpu.mbarrier_try_wait_parity(full, parity, index(tma.TRY_WAIT_TICKS), stage)
     with ir.InsertionPoint(next_op(matmul)), matmul.location:
@@ -234,14 +283,21 @@ def load_by_tma(payload: ir.Operation, op: LoadByTma, rewriter: Rewriter) -> Non
         extend_yield(loops[-1], following)
 
 
-def _replace_tile(load: _Load, cast: ir.Value, rewriter: Rewriter) -> None:
-    """Replaces the tile that a copy fills by a cast of the stage, and erases the copy and the fills."""
-    view = defining_op(load.copy.operands[1])
-    rewriter.erase_op(load.copy)
-    for user in users_of(load.tile.results[0]):
+def _replace_tile(tile: ir.Operation, copies: list[ir.Operation], cast: ir.Value, rewriter: Rewriter) -> None:
+    """Replaces the tile that copies fill by a cast of the stage, and erases the copies and the fills."""
+    views = [producer(copy.operands[1]) for copy in copies]
+    for copy in copies:
+        rewriter.erase_op(copy)
+    for view in views:
+        while view is not None and view.name == "memref.subview" and not list(view.results[0].uses):
+            source = producer(view.operands[0])
+            rewriter.erase_op(view)
+            view = source
+    for user, _ in memory.linalg_uses(tile.results[0]):
         if user.name == "linalg.fill":
             rewriter.erase_op(user)
-    if view != load.tile and not list(view.results[0].uses):
-        rewriter.erase_op(view)
-    load.tile.results[0].replace_all_uses_with(cast)
-    rewriter.erase_op(load.tile)
+    for view in users_of(tile.results[0]):
+        if view.name == "memref.subview" and not list(view.results[0].uses):
+            rewriter.erase_op(view)
+    tile.results[0].replace_all_uses_with(cast)
+    rewriter.erase_op(tile)

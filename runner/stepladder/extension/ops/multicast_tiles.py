@@ -100,11 +100,12 @@ def _loads(issue: ir.Operation, mark: str) -> list[ir.Operation]:
 
 
 def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewriter: Rewriter) -> None:
-    """Replaces the loads of a tile by multicast loads of the block's slice."""
+    """Replaces the loads of a tile, or of a part of it from another matrix, by multicast loads of the block's slice."""
     sharers = cluster.sharers(mark)
     first = loads[0]
     buffer = _buffer_of(first)
-    _, boxes, rows, columns = ir.MemRefType(buffer.type).shape
+    boxes, (*_, rows, columns) = len(loads), ir.MemRefType(first.operands[0].type).shape
+    _, box_of_part, row_of_part, _ = ir.DenseI64ArrayAttr(defining_op(first.operands[0]).attributes["static_offsets"])
     by_box = boxes % sharers == 0
     slice_rows = rows if by_box else rows // sharers
     if slice_rows % _SWIZZLE_ROWS or (not by_box and rows % sharers):
@@ -129,18 +130,22 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
     with ir.InsertionPoint(first), first.location:
         slice_, mask = cluster.slice_of(mark), cluster.mask(mark)
         for number in range(count):
-            box = number if not by_box else apply(lambda s: s * count + number, slice_)
+            box = box_of_tile = number if not by_box else apply(lambda s: s * count + number, slice_)
             column = tile_column
             if not isinstance(box, int):
                 column = apply(lambda c, b: c + b * columns, tile_column, box)
             elif number:
                 column = apply(lambda c: c + number * columns, tile_column)
-            row, first_row = tile_row, 0
+            if box_of_part:
+                box_of_tile = box + box_of_part if isinstance(box, int) else arith.addi(box, index(box_of_part))
+            row, first_row = tile_row, row_of_part
             if not by_box:
                 first_row = times(slice_, slice_rows)
                 row = arith.addi(tile_row, first_row)
+                if row_of_part:
+                    first_row = arith.addi(first_row, index(row_of_part))
             sizes = [1, 1, slice_rows, columns]
-            destination = memory.subview(buffer, [stage, box, first_row, 0], sizes, drop=4 - rank)
+            destination = memory.subview(buffer, [stage, box_of_tile, first_row, 0], sizes, drop=4 - rank)
             nvgpu.tma_async_load(destination, barrier, descriptor, [column, row, *outer], stage, multicast_mask=mask)
     for load in loads:
         rewriter.erase_op(load)
@@ -201,7 +206,10 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
                 loads = _loads(issue, mark)
                 if not loads:
                     raise Refusal(launch, f"no TMA loads of the tile of {_MARKS[mark]}, which blocks share")
-                _split_loads(loads, mark, cluster, rewriter)
+                # A tile of both B of a pair has parts from two matrices.
+                for descriptor in dict.fromkeys(load.operands[2] for load in loads):
+                    own = [load for load in loads if load.operands[2] == descriptor]
+                    _split_loads(own, mark, cluster, rewriter)
 
     releases = pipeline.releases_below(launch)
     if not releases:

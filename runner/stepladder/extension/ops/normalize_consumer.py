@@ -1,5 +1,6 @@
 """`tc.normalize_consumer`: brings the elementwise op on a product to the form that the epilogues compute."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
@@ -13,13 +14,15 @@ from stepladder.payload.facts import MATMULS
 class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
     """Brings the `linalg.generic` ops that consume a matmul, or a batch, to the form that the epilogues compute.
 
-    In this form one op makes all results: the product is its first operand, its destinations are C and the results
-    beside it, and what C held before is read from the destination. Ops that two results, or an op and C, are made of
-    are computed once. A product that starts from a tensor instead of zeros starts from zeros, and the consumer adds the
-    tensor: the epilogue reads each of its elements once, as it does the other operands.
+    In this form one op makes all results: the product is its first operand, or both of a pair are its first two;
+    its destinations are C and the results beside it, and what C held before is read from the destination. Ops that
+    two results, or an op and C, are made of are computed once. A product that starts from a tensor instead of zeros
+    starts from zeros, and the consumer adds the tensor: the epilogue reads each of its elements once, as it does
+    the other operands.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
-    Refuses: ops between the product and the results that are not elementwise.
+    Refuses: ops between the product and the results that are not elementwise; a product that is read in another order
+        than C is written.
     """
 
     target: Handle
@@ -43,15 +46,15 @@ class _Consumer:
     """The new consumer.
 
     Args:
-        sums: the product.
+        sums: the product, or both of a pair.
         destinations: the tensors of C and of the results beside it.
     """
 
-    def __init__(self, sums: ir.Value, destinations: list[ir.Value]) -> None:
+    def __init__(self, sums: Sequence[ir.Value], destinations: list[ir.Value]) -> None:
         self.destinations = destinations
-        self.identity = ir.AffineMap.get_identity(ir.ShapedType(sums.type).rank)
-        self.operands = [sums]
-        self.maps = [self.identity]
+        self.identity = ir.AffineMap.get_identity(ir.ShapedType(sums[0].type).rank)
+        self.operands = list(sums)
+        self.maps = [self.identity] * len(sums)
 
     def place(self, operand: ir.Value, map_: ir.AffineMap) -> int | None:
         """Returns which input an operand is; None for C, which is read from the destination."""
@@ -198,41 +201,52 @@ def _is_read_by(use: ir.OpOperand) -> bool:
     return op.name == "linalg.generic" and bool(list(op.regions[0].blocks[0].arguments[use.operand_number].uses))
 
 
+def _is_from_zeros(matmul: ir.Operation) -> bool:
+    """Tells whether a product starts from zeros, and not from a tensor."""
+    begins = producer(matmul.operands[2])
+    return begins is not None and begins.name == "linalg.fill"
+
+
+def _summand(matmul: ir.Operation, consumer: _Consumer) -> int | None:
+    """Returns which input of the new consumer a product starts from; None for C."""
+    return consumer.place(matmul.operands[2], consumer.identity)
+
+
 @transform_op(NormalizeConsumer)
 def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: Rewriter) -> None:
-    """Rewrites the consumers of the one matmul below `payload`; see the op."""
+    """Rewrites the consumers of the one matmul, or of a pair, below `payload`; see the op."""
     matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
     stores = _stores(payload)
-    if len(matmuls) != 1 or not (generics or len(stores) > 1):
+    if len(matmuls) not in (1, 2) or not (generics or len(stores) > 1):
         return
-    (matmul,) = matmuls
-    sums = matmul.results[0]
+    sums = [matmul.results[0] for matmul in matmuls]
     last = walk(payload, "bufferization.materialize_in_destination")[-1] if len(stores) > 1 else generics[-1]
     for store in stores:
         maker = producer(store.operands[0])
-        if maker is None or (maker not in generics and maker != matmul):
-            raise Refusal(store, f"expected elementwise ops between {matmul.name} and what is stored")
+        if maker is None or (maker not in generics and maker not in matmuls):
+            raise Refusal(store, f"expected elementwise ops between {matmuls[0].name} and what is stored")
 
     # Which input of the new consumer, or C (None), each argument of the old bodies is.
     consumer = _Consumer(sums, [_destination_tensor(last, store.operands[1]) for store in stores])
     inliner = _Inliner(consumer, generics)
     reads = [inliner.read(store.operands[0], consumer.identity) for store in stores]
-    start = matmul.operands[2]
-    begins = producer(start)
-    is_from_zeros = begins is not None and begins.name == "linalg.fill"
-    summand = None if is_from_zeros else consumer.place(start, consumer.identity)
-    if begins is None or not is_from_zeros or _buffer_of(begins.operands[1]) is not None:
-        with ir.InsertionPoint(matmul), matmul.location:
-            matmul.operands[2] = zeros_of(matmul)
+    if any(producer(operand) in matmuls for operand in consumer.operands[len(sums) :]):
+        raise Refusal(last, "reads a product in another order than it writes C")
+    summands = {place: _summand(matmul, consumer) for place, matmul in enumerate(matmuls) if not _is_from_zeros(matmul)}
+    for matmul in matmuls:
+        begins = producer(matmul.operands[2])
+        if begins is None or not _is_from_zeros(matmul) or _buffer_of(begins.operands[1]) is not None:
+            with ir.InsertionPoint(matmul), matmul.location:
+                matmul.operands[2] = zeros_of(matmul)
 
     with ir.InsertionPoint(last), last.location:
         generic, block = consumer.create()
     values: dict[int | None, ir.Value] = dict(enumerate(block.arguments))
     values[None] = block.arguments[len(consumer.operands)]
     with ir.InsertionPoint(block), last.location:
-        if not is_from_zeros:
-            add = arith.addi if isinstance(values[0].type, ir.IntegerType) else arith.addf
-            values[0] = add(values[0], values[summand])
+        for place, summand in summands.items():
+            add = arith.addi if isinstance(values[place].type, ir.IntegerType) else arith.addf
+            values[place] = add(values[place], values[summand])
         made = [inliner.emit(read, values) for read in reads]
         ir.Operation.create("linalg.yield", operands=made)
     for place, store in reversed(list(enumerate(stores))):

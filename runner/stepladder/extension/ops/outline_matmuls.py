@@ -39,13 +39,18 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
     broadcast that the front does not take stays in the function.
 
+    A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
+    is 1 and nothing else reads what it makes.
+
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
+    Attributes: pairs, whether two matmuls of one A may become one function.
     """
 
     target: Handle
+    pairs: ir.IntegerAttr
 
 
 @transform_op(OutlineMatmuls)
@@ -59,7 +64,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         product = next((item for item in operations_of(body) if is_product(item)), None)
         if product is None:
             return
-        ops, result = _grown(product, *_smallest(_from_zeros(product)))
+        ops, result = _grown(product, *_smallest(_from_zeros(product)), with_pairs=bool(op.pairs.value))
         outline(ops, [result], "matmul", rewriter)
 
 
@@ -167,7 +172,9 @@ def _smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     raise Refusal(product, first.message)
 
 
-def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
+def _grown(
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, *, with_pairs: bool
+) -> tuple[list[ir.Operation], ir.Value]:
     """Returns a stage with the ops behind it that its kernel computes too.
 
     Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
@@ -180,14 +187,38 @@ def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> 
             break
         ahead += 1
         layouts = _layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        partner = _partner(user, group) if with_pairs else []
+        pair = [with_producers([*group, *partner, user], STARTS)] if partner else []
         attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
         group = attempts[0]
-        for attempt in attempts:
+        for attempt in (*pair, *attempts):
             values = _used_outside(product, attempt)
             if len(values) == 1 and _accepts(attempt, values[0]) is None:
                 ops, result, group, ahead = attempt, values[0], attempt, 0
                 break
     return ops, result
+
+
+def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Returns a second product, with what makes its operands and the ops behind it, that an op combines with a group;
+    none where something else reads one of them."""
+    found: list[ir.Operation] = []
+    pending = [operand for operand in user.operands if not _is_from(operand, group)]
+    products: list[ir.Operation] = []
+    while pending:
+        source = producer(pending.pop())
+        if source is None or source.block != user.block or source in found or source in group:
+            continue
+        if is_product(source):
+            products.append(source)
+            found += [source, *_layout_sources(source, list(source.operands)[:2])]
+        elif is_elementwise(source) or source.name in VIEWS:
+            found.append(source)
+            pending += list(source.operands)
+    if len(products) != 1:
+        return []
+    attempt = [*group, *found, user]
+    return found if _used_outside(products[0], in_order(attempt)) == list(user.results) else []
 
 
 def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:

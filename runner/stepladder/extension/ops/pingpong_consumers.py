@@ -141,10 +141,12 @@ def _split_accumulator_tile(launch: ir.Operation, warpgroup: ir.Value, rewriter:
 
 
 def _rebase_view(view: ir.Operation, source: ir.Value, rewriter: Rewriter) -> None:
-    """Replaces a subview by one of another buffer, with a dynamic offset."""
+    """Replaces a subview, and the subviews of it, by those of another buffer, with dynamic offsets."""
     type_ = ir.MemRefType(view.results[0].type)
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), type_.get_strides_and_offset()[0])
-    with ir.InsertionPoint(view), view.location:
+    begin = defining_op(source)
+    point = ir.InsertionPoint(view) if _is_behind(view, begin) else ir.InsertionPoint.after(begin)
+    with point, view.location:
         rebased = ir.Operation.create(
             view.name,
             results=[
@@ -153,7 +155,19 @@ def _rebase_view(view: ir.Operation, source: ir.Value, rewriter: Rewriter) -> No
             operands=[source, *list(view.operands)[1:]],
             attributes=attributes_of(view),
         )
+    for inner in [user for user in users_of(view.results[0]) if user.name == "memref.subview"]:
+        _rebase_view(inner, rebased.results[0], rewriter)
     rewriter.replace_op(view, list(rebased.results))
+
+
+def _is_behind(op: ir.Operation, other: ir.Operation) -> bool:
+    """Tells whether an op is behind another one in its block, or nested in an op that is."""
+    inner: ir.Operation | None = op
+    while inner is not None and inner.block != other.block:
+        inner = inner.parent if inner.parent is None else inner.parent.operation
+        if inner is not None and inner.name == "gpu.launch":
+            return False
+    return inner is not None and other.is_before_in_block(inner)
 
 
 def _advance(stage: ir.Value, parity: ir.Value, steps: ir.Value, stages: int) -> tuple[ir.Value, ir.Value]:

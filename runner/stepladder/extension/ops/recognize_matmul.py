@@ -3,8 +3,10 @@
 import contextlib
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.pair_form import write_pair
 from stepladder.mlir.bindings import ir
-from stepladder.payload import matmul
+from stepladder.mlir.traverse import walk
+from stepladder.payload import matmul, pairs
 from stepladder.runtime.errors import StepladderError
 
 
@@ -12,8 +14,9 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
     """Replaces the body of a function that computes one contraction by one `linalg.matmul` on views of its arguments.
 
     Indexing maps, reshapes and transposes become layouts, or an exchange of A and B; extensions of A and B become
-    those of the matmul. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, and what
-    `payload.front` refuses, which every command does before the first step.
+    those of the matmul. Of a pair of products of one A (`payload.pairs`), each is recognized so, and the function gets
+    the normal form of both. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, and
+    what `payload.front` refuses, which every command does before the first step.
 
     Operands: a handle to the module.
     """
@@ -25,4 +28,9 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewriter) -> None:
     """Recognizes the matmul of the one function below `payload`; see the op."""
     with contextlib.suppress(StepladderError):
-        matmul.recognize_matmul(payload)
+        divisions = pairs.divisions(payload)
+        if divisions:
+            _, parts = matmul.find_pair(divisions)
+            write_pair(walk(payload, "func.func")[0], parts, rewriter)
+        else:
+            matmul.recognize_matmul(payload)

@@ -17,7 +17,7 @@ class RepackOperands(Tc.Operation, name="repack_operands"):
     that is A and B is copied once. Operands that are read from a workspace stay.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
-    Refuses: a function without one matmul on tensors; elements narrower than a byte.
+    Refuses: a function without one matmul, or a pair, on tensors; elements narrower than a byte.
     """
 
     target: Handle
@@ -38,12 +38,17 @@ def _repacked(matmul: ir.Operation, buffer: ir.Value) -> ir.Value:
 
 @transform_op(RepackOperands)
 def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewriter) -> None:
-    """Rewrites the operands of the one matmul below `payload`; see the op."""
+    """Rewrites the operands of the one matmul, or of a pair, below `payload`; see the op."""
     matmuls = walk(payload, *MATMULS)
-    if len(matmuls) != 1:
-        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
-    (matmul,) = matmuls
+    if len(matmuls) not in (1, 2):
+        raise Refusal(payload, f"expected one matmul, or a pair, found {len(matmuls)}")
     copies: dict[ir.Value, ir.Value] = {}
+    for matmul in matmuls:
+        _repack(matmul, copies, rewriter)
+
+
+def _repack(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter: Rewriter) -> None:
+    """Rewrites the operands of a matmul; `copies` has the repacked view by buffer, and grows."""
     for number in range(2):
         read = producer(matmul.operands[number])
         if read is None or read.name != "bufferization.to_tensor":

@@ -16,7 +16,7 @@ class TransposeOperands(Tc.Operation, name="transpose_operands"):
     reads the view without the padding. One buffer that is A and B is copied once.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
-    Refuses: a function without one matmul on tensors.
+    Refuses: a function without one matmul, or a pair, on tensors.
     """
 
     target: Handle
@@ -78,14 +78,20 @@ def _set_maps(matmul: ir.Operation, maps: list[ir.AffineMap], rewriter: Rewriter
 
 @transform_op(TransposeOperands)
 def transpose_operands(payload: ir.Operation, op: TransposeOperands, rewriter: Rewriter) -> None:
-    """Rewrites the operands of the one matmul below `payload`; see the op."""
+    """Rewrites the operands of the one matmul, or of a pair, below `payload`; see the op."""
     matmuls = walk(payload, *MATMULS)
-    if len(matmuls) != 1:
-        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
-    (matmul,) = matmuls
+    if len(matmuls) not in (1, 2):
+        raise Refusal(payload, f"expected one matmul, or a pair, found {len(matmuls)}")
+    copies: dict[ir.Value, ir.Value] = {}
+    for matmul in matmuls:
+        _transpose(matmul, copies, rewriter)
+
+
+def _transpose(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter: Rewriter) -> None:
+    """Rewrites the operands of a matmul; `copies` has the transposed view by buffer, and grows."""
     maps = _maps(matmul)
     k = ir.AffineExpr.get_dim(maps[0].n_dims - 1)
-    copies: dict[ir.Value, ir.Value] = {}
+    changed = False
     for number in range(2):
         read = producer(matmul.operands[number])
         if read is None or read.name != "bufferization.to_tensor":
@@ -102,9 +108,9 @@ def transpose_operands(payload: ir.Operation, op: TransposeOperands, rewriter: R
             tensor = bufferization.to_tensor(
                 ir.RankedTensorType.get(type_.shape, type_.element_type), view, restrict=True
             )
-        maps[number] = _exchanged(maps[number])
+        maps[number], changed = _exchanged(maps[number]), True
         matmul.operands[number] = tensor
         if not list(read.results[0].uses):
             rewriter.erase_op(read)
-    if copies:
+    if changed:
         _set_maps(matmul, maps, rewriter)

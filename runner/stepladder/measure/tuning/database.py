@@ -96,7 +96,8 @@ def _epilogue_key(problem: Problem) -> str:
     results = "".join(
         f" stores {'x'.join(map(str, (*result.shape, result.element_type)))}" for result in problem.results
     )
-    return f" {','.join(problem.consumers)}{operands}{results}"
+    pair = "" if problem.second_b is None else f" pair d{problem.second_b}"
+    return f" {','.join(problem.consumers)}{operands}{results}{pair}"
 
 
 class _Unusable(Exception):

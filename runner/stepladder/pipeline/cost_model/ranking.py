@@ -153,6 +153,7 @@ def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
         str(facts["b_layout"]),
         *(float(_number(facts, name)) for name in ("batch", "a_matrices", "b_matrices") if name in facts),
         c_layout=str(facts.get("c_layout", "row")),
+        products=float(_number(facts, "products")) if "products" in facts else 1.0,
     )
 
 
@@ -178,8 +179,11 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
 # the narrowest and those of exchanged operands.
 _USEFUL_WARPGROUP = (
     "block_n % 16 == 0 or block_n < 32 or c_layout == 'column'",
-    "block_m * block_n * acc_bits <= 192 * 128 * 32 * (1 if schedule == 'pingpong' else consumer_warpgroups)",
-    "schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * acc_bits <= 96 * 384 * 32",
+    (
+        "block_m * block_n * products * acc_bits "
+        "<= 192 * 128 * 32 * (1 if schedule == 'pingpong' else consumer_warpgroups)"
+    ),
+    ("schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * products * acc_bits <= 96 * 384 * 32"),
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",

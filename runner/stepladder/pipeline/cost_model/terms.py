@@ -34,6 +34,7 @@ class Size:
         batch: matmuls of a batch, 1 where there is none.
         a_matrices, b_matrices: of A and B that the matmuls read: 1 of an operand that is broadcast, else `batch`.
         c_layout: "row", or "column" where the transpose of C is computed.
+        products: of one A that elementwise ops combine to C: 1, or 2 of a pair, each with a B of its own.
     """
 
     m: Number
@@ -49,16 +50,17 @@ class Size:
     a_matrices: Number = 1.0
     b_matrices: Number = 1.0
     c_layout: str = "row"
+    products: Number = 1.0
 
     @property
     def operand_bytes(self) -> Number:
         """Bytes of A and B."""
-        return (self.a_matrices * self.m + self.b_matrices * self.n) * self.k * self.in_bytes
+        return (self.a_matrices * self.m + self.products * self.b_matrices * self.n) * self.k * self.in_bytes
 
     @property
     def matmul_bytes(self) -> Number:
         """Bytes of A and B that one matmul reads."""
-        return (self.m + self.n) * self.k * self.in_bytes
+        return (self.m + self.products * self.n) * self.k * self.in_bytes
 
     @property
     def stored_bytes(self) -> Number:

@@ -6,7 +6,7 @@ takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cach
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -251,13 +251,13 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
     and written once, at the rate of HBM, and a kernel takes a launch and a prologue. Source: counting."""
     total: Number = 0.0
     operands = (
-        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m),
-        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n),
+        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0),
+        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products),
     )
-    for columns, extent in operands:
+    for columns, extent, count in operands:
         traffic = 2 * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
         is_odd = np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0
-        total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0)
+        total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0) * count
     return total
 
 
@@ -283,6 +283,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
 
+    # A pair of products multiplies tiles of A by tiles of both B side by side.
+    columns = block_n * size.products
     parts = [
         loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
         loads(
@@ -296,10 +298,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
             size,
         ),
     ]
+    parts[1] = replace(parts[1], rows=parts[1].rows * size.products, zero_rows=parts[1].zero_rows * size.products)
     # Source: measured; no document says why.
-    odd = np.where(np.asarray(block_n) % 16 == 8, constants["odd_eights"], 1.0)
-    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd
-    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"]) * odd
+    odd = np.where(np.asarray(columns) % 16 == 8, constants["odd_eights"], 1.0)
+    matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd
+    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"]) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share what is behind TMA: it is faster where some of them are idle.
     idle = 1 - at_once / gpu.multiprocessors

@@ -52,6 +52,8 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
         if not data[name]:
             del data[name]
+    if data["second_b"] is None:
+        del data["second_b"]
     return data
 
 

@@ -339,7 +339,18 @@ def parse_problem(fields: Fields) -> Problem:
         consumers=fields.strings("consumers") if "consumers" in fields.data else (),
         epilogue_operands=_parse_epilogue(fields),
         results=_parse_results(fields),
+        second_b=_parse_second_b(fields),
     )
+
+
+def _parse_second_b(fields: Fields) -> int | None:
+    """Returns which operand of the elementwise ops is the B of a second product; None without the field."""
+    if "second_b" not in fields.data:
+        return None
+    number, count = fields.integer("second_b", 0), len(_parse_epilogue(fields))
+    if number >= count:
+        raise fields.error("second_b", f"must be below {count}, the number of epilogue_operands, got {number}")
+    return number
 
 
 def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:

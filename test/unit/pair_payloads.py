@@ -1,0 +1,188 @@
+"""Payloads of a pair of products: an elementwise function of two products of one A, as users and front ends write it.
+
+Each is drawn: sizes, types, layouts, biases, roundings between, the activation, the order of the ops, and whether
+weights are transposed or contractions are generics.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+_PARALLEL = '["parallel", "parallel"]'
+
+
+@dataclass(frozen=True)
+class PairPayload:
+    """What a payload is drawn with.
+
+    Attributes:
+        m, n, k: extents.
+        inputs, stored: element types of A and B, and of the result.
+        rounded: the element type that each product is rounded to before the ops; None for none.
+        layout: of B: `row`, `transposed` by a `linalg.transpose`, or `generic`, in the indexing maps of a contraction.
+        activation: of the first product: `silu`, `relu`, `tanh` or `none`.
+        biases: how many of the products have a bias along n.
+        late: whether the second product is written behind the activation of the first.
+        buffers: whether arguments are buffers, of which the last is written.
+    """
+
+    m: int = 72
+    n: int = 48
+    k: int = 40
+    inputs: str = "f16"
+    stored: str = "f16"
+    rounded: str | None = None
+    layout: str = "transposed"
+    activation: str = "silu"
+    biases: int = 0
+    late: bool = False
+    buffers: bool = False
+
+    def text(self) -> str:
+        """Returns the payload."""
+        a, c = f"{self.m}x{self.k}x{self.inputs}", f"{self.m}x{self.n}x{self.stored}"
+        b = f"{self.k}x{self.n}x{self.inputs}" if self.layout == "row" else f"{self.n}x{self.k}x{self.inputs}"
+        shapes = [a, b, b, *[f"{self.n}xf32"] * self.biases]
+        names = ["x", "g", "u", *(f"bias{number}" for number in range(self.biases))]
+        if self.buffers:
+            arguments = ", ".join(f"%m_{name}: memref<{shape}>" for name, shape in zip(names, shapes))
+            head = [f"func.func @pair({arguments}, %m_c: memref<{c}>) {{"]
+            head += [
+                f"%{name} = bufferization.to_tensor %m_{name} restrict : memref<{shape}> to tensor<{shape}>"
+                for name, shape in zip(names, shapes)
+            ]
+        else:
+            arguments = ", ".join(f"%{name}: tensor<{shape}>" for name, shape in zip(names, shapes))
+            head = [f"func.func @pair({arguments}) -> tensor<{c}> {{"]
+        sums = f"tensor<{self.m}x{self.n}xf32>"
+        head += [
+            "%zero = arith.constant 0.0 : f32",
+            "%one = arith.constant 1.0 : f32",
+            f"%e = tensor.empty() : {sums}",
+            f"%zeros = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}",
+        ]
+        second = self._product("u", "q", 1)
+        lines = self._product("g", "p", 0)
+        activation = self._activation()
+        lines += [*activation, *second] if self.late else [*second, *activation]
+        lines += self._combined(c)
+        if self.buffers:
+            store = (
+                f"bufferization.materialize_in_destination %d in restrict writable %m_c : (tensor<{c}>, memref<{c}>)"
+            )
+            lines += [f"{store} -> ()", "return"]
+        else:
+            lines.append(f"return %d : tensor<{c}>")
+        return "\n  ".join([*head, *lines]) + "\n}\n"
+
+    def _product(self, weight: str, name: str, number: int) -> list[str]:
+        """Returns the ops of a product, with its bias and its rounding."""
+        a, b = f"tensor<{self.m}x{self.k}x{self.inputs}>", f"tensor<{self.k}x{self.n}x{self.inputs}>"
+        stored, sums = f"tensor<{self.n}x{self.k}x{self.inputs}>", f"tensor<{self.m}x{self.n}xf32>"
+        result = f"%{name}0"
+        if self.layout == "generic":
+            maps = "[affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]"
+            lines = [
+                f'{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = ["parallel", "parallel", '
+                f'"reduction"]}} ins(%x, %{weight} : {a}, {stored}) outs(%zeros : {sums}) {{',
+                f"^bb0(%l: {self.inputs}, %r: {self.inputs}, %s: f32):",
+                f"  %wl = arith.extf %l : {self.inputs} to f32",
+                f"  %wr = arith.extf %r : {self.inputs} to f32",
+                "  %t = arith.mulf %wl, %wr : f32",
+                "  %v = arith.addf %s, %t : f32",
+                "  linalg.yield %v : f32",
+                f"}} -> {sums}",
+            ]
+        else:
+            operand, lines = f"%{weight}", []
+            if self.layout == "transposed":
+                operand = f"%{weight}t"
+                lines = [
+                    f"%{weight}e = tensor.empty() : {b}",
+                    f"{operand} = linalg.transpose ins(%{weight} : {stored}) outs(%{weight}e : {b}) "
+                    "permutation = [1, 0]",
+                ]
+            lines.append(f"{result} = linalg.matmul ins(%x, {operand} : {a}, {b}) outs(%zeros : {sums}) -> {sums}")
+        if number < self.biases:
+            bias = f"tensor<{self.n}xf32>"
+            lines += [
+                f"%{name}b = linalg.broadcast ins(%bias{number} : {bias}) outs(%e : {sums}) dimensions = [0]",
+                f"%{name}1 = linalg.add ins({result}, %{name}b : {sums}, {sums}) outs(%e : {sums}) -> {sums}",
+            ]
+            result = f"%{name}1"
+        if self.rounded:
+            body = [f"%v = arith.truncf %i : f32 to {self.rounded}", f"linalg.yield %v : {self.rounded}"]
+            lines += self._elementwise(f"%{name}r", [(result, "f32")], self.rounded, body)
+        else:
+            lines += self._elementwise(f"%{name}r", [(result, "f32")], "f32", ["linalg.yield %i : f32"])
+        return lines
+
+    def _elementwise(self, name: str, inputs: list[tuple[str, str]], output: str, body: list[str]) -> list[str]:
+        """Returns an elementwise op; its body has the inputs as `%i` and `%j`."""
+        identity = "affine_map<(i, j) -> (i, j)>"
+        types = ", ".join(f"tensor<{self.m}x{self.n}x{type_}>" for _, type_ in inputs)
+        made = f"tensor<{self.m}x{self.n}x{output}>"
+        maps = ", ".join([identity] * (len(inputs) + 1))
+        arguments = ", ".join(f"%{letter}: {type_}" for letter, (_, type_) in zip("ij", inputs))
+        return [
+            f"{name}e = tensor.empty() : {made}",
+            f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = {_PARALLEL}}}",
+            f"    ins({', '.join(value for value, _ in inputs)} : {types}) outs({name}e : {made}) {{",
+            f"^bb0({arguments}, %o: {output}):",
+            *(f"  {line}" for line in body),
+            f"}} -> {made}",
+        ]
+
+    def _activation(self) -> list[str]:
+        type_ = self.rounded or "f32"
+        body = ["%f = arith.extf %i : " + f"{type_} to f32"] if self.rounded else []
+        value = "%f" if self.rounded else "%i"
+        if self.activation == "silu":
+            body += [
+                f"%n = arith.negf {value} : f32",
+                "%x1 = math.exp %n : f32",
+                "%x2 = arith.addf %x1, %one : f32",
+                f"%y = arith.divf {value}, %x2 : f32",
+            ]
+        elif self.activation == "relu":
+            body.append(f"%y = arith.maximumf {value}, %zero : f32")
+        elif self.activation == "tanh":
+            body.append(f"%y = math.tanh {value} : f32")
+        else:
+            body.append(f"%y = arith.addf {value}, %one : f32")
+        return self._elementwise("%act", [("%pr", type_)], "f32", [*body, "linalg.yield %y : f32"])
+
+    def _combined(self, c: str) -> list[str]:
+        """Returns the op that multiplies both, rounded to the type of the result."""
+        type_ = self.rounded or "f32"
+        body = [f"%w = arith.extf %j : {type_} to f32"] if self.rounded else []
+        body.append(f"%y = arith.mulf %i, {'%w' if self.rounded else '%j'} : f32")
+        value = "%y"
+        if self.stored != "f32":
+            body.append(f"%z = arith.truncf %y : f32 to {self.stored}")
+            value = "%z"
+        lines = self._elementwise(
+            "%d", [("%act", "f32"), ("%qr", type_)], self.stored, [*body, f"linalg.yield {value} : {self.stored}"]
+        )
+        if self.buffers:
+            lines[0] = f"%de = bufferization.to_tensor %m_c restrict writable : memref<{c}> to tensor<{c}>"
+        return lines
+
+
+def drawn(generator: random.Random) -> PairPayload:
+    """Returns a payload with random properties: sizes that tiles do not divide, too."""
+    inputs = generator.choice(["f16", "bf16"])
+    return PairPayload(
+        m=generator.randrange(1, 140),
+        n=8 * generator.randrange(1, 14),
+        k=8 * generator.randrange(1, 14),
+        inputs=inputs,
+        stored=generator.choice([inputs, "f32"]),
+        rounded=generator.choice([None, inputs]),
+        layout=generator.choice(["row", "transposed", "generic"]),
+        activation=generator.choice(["silu", "relu", "tanh", "none"]),
+        biases=generator.randrange(3),
+        late=generator.choice([False, True]),
+        buffers=generator.choice([False, True]),
+    )

@@ -1,0 +1,151 @@
+"""Pairs of products: recognized as users write them, right on the emulator, refused where they are none.
+
+STEPLADDER_TEST_SEED=S draws others; STEPLADDER_RANDOM_PAIRS=N of them, and STEPLADDER_TEST_PROFILE=random ten times as
+many.
+"""
+
+import os
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from combinations import combinations, sample
+from conftest import examples
+from pair_payloads import PairPayload, drawn
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
+from test_epilogues import check
+
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+COUNT = int(os.environ.get("STEPLADDER_RANDOM_PAIRS", examples(6)))
+TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+SETTINGS = [
+    ("wgmma", TILES),
+    ("wgmma", {**TILES, "epilogue": "registers", "block_n": 16}),
+    ("wgmma", {**TILES, "schedule": "pingpong"}),
+    ("wgmma_multistage", {**TILES, "persistent_blocks": None}),
+    ("wgmma_single_stage", {**TILES, "persistent_blocks": None}),
+]
+# Rows that TMA does not take, and tiles that fill clusters.
+OTHERS = [
+    (PairPayload(k=37, n=37, layout="row", biases=1), {**TILES, "epilogue": "registers"}),
+    (PairPayload(m=128, n=40, layout="row"), {**TILES, "cluster_m": 2}),
+    (PairPayload(m=72, n=64, layout="transposed"), {**TILES, "cluster_n": 2}),
+    (PairPayload(m=200, n=128), {**TILES, "cluster_m": 2, "cluster_n": 2, "block_n": 64, "persistent_blocks": 4}),
+]
+KINDS = [
+    PairPayload(layout="row", biases=2),
+    PairPayload(rounded="f16"),
+    PairPayload(inputs="bf16", stored="f32", rounded="bf16", layout="generic", late=True, buffers=True),
+    PairPayload(m=130, n=72, k=104, activation="tanh", biases=1, late=True),
+    PairPayload(m=1, n=8, k=8, activation="relu"),
+    PairPayload(m=64, n=64, k=64, layout="row", activation="none", stored="f32", buffers=True),
+]
+
+
+def found(text: str):
+    with mlir_context():
+        return find_matmul(parse_payload(text, "pair.mlir"))
+
+
+@pytest.mark.parametrize("kind, setting", combinations(KINDS, SETTINGS))
+def test_right_on_every_pipeline(kind, setting) -> None:
+    pipeline, knobs = setting
+    knobs = {name: value for name, value in knobs.items() if value is not None}
+    check(kind.text(), pipeline, knobs, levels="last")
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_random_pairs(number: int) -> None:
+    generator = random.Random(f"{SEED} {number}")
+    kind = drawn(generator)
+    pipeline, knobs = generator.choice(SETTINGS[:3])
+    check(kind.text(), pipeline, knobs, levels="last")
+
+
+@pytest.mark.parametrize("kind, knobs", sample(OTHERS, 2))
+def test_copied_operands_and_clusters(kind: PairPayload, knobs: dict) -> None:
+    check(kind.text(), "wgmma", knobs, levels="last")
+
+
+def test_each_step_is_right() -> None:
+    check(KINDS[0].text(), "wgmma", TILES)
+
+
+def test_what_is_recognized() -> None:
+    payload = found(PairPayload(biases=2, rounded="f16").text())
+    problem = payload.problem
+    assert (problem.m, problem.n, problem.k, problem.b_layout, problem.products) == (72, 48, 40, "column", 2)
+    assert payload.roles == {0: "a", 1: "b", 2: "d0", 3: "d1", 4: "d2", 5: "c"}
+    assert problem.second_b == 0
+    assert problem.epilogue_operands[0].shape == problem.b_shape == (48, 40)
+    assert problem.flops == 2 * replace(problem, second_b=None).flops
+    assert problem.describe().startswith("C = f(AB, AD0), 72 x 48 x 40, f16 x f16 -> f16 (f32 accumulation)")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("linalg.matmul ins(%x, %ut", "linalg.matmul ins(%other, %ut", "does not multiply the A of the first one"),
+        ("%u: tensor<48x40xf16>", "%u: tensor<40x48xf16>", "a second product whose b_layout is row, and column"),
+    ],
+)
+def test_other_products_are_refused(old: str, new: str, message: str) -> None:
+    text = PairPayload().text()
+    if "%other" in new:
+        text = text.replace("@pair(", "@pair(%other: tensor<72x40xf16>, ")
+    else:
+        text = re.sub(
+            r"%ut = linalg.transpose.*", "%ut = tensor.cast %u : tensor<40x48xf16> to tensor<40x48xf16>", text
+        )
+    with pytest.raises(StepladderError, match=message) as refused:
+        found(text.replace(old, new))
+    assert refused.value.location is not None and refused.value.location.startswith("pair.mlir:")
+    assert any("two products of one A" in note for note in refused.value.notes)
+
+
+def test_function_without_wgmma_has_two_kernels() -> None:
+    with mlir_context():
+        made = build_any(PairPayload().text(), "pair.mlir", Request("auto", {"target": "sm_80"}, tuned=True))
+        with pytest.raises(StepladderError, match="block_n must be at most 128"):
+            build_any(PairPayload().text(), "pair.mlir", Request("wgmma", {**TILES, "block_n": 136}))
+    assert isinstance(made, FunctionBuild)
+    assert len(made.bundle.manifest.launches) == 2
+
+
+def test_pipelines_without_pairs_refuse_them() -> None:
+    with mlir_context(), pytest.raises(StepladderError, match="combines two products of one A"):
+        run_pipeline(PairPayload().text(), "pair.mlir", Request("wmma", {}))
+
+
+@pytest.mark.parametrize(
+    "knobs, message",
+    [
+        ({"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"}, "one product, and not a pair"),
+        ({"block_n": 136}, "block_n must be at most 128"),
+    ],
+)
+def test_knobs_that_are_for_one_product(knobs: dict, message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=message):
+        run_pipeline(PairPayload().text(), "pair.mlir", Request("wgmma", {**TILES, **knobs}))
+
+
+def test_default_knobs_keep_both_accumulators_in_registers() -> None:
+    text = PairPayload(m=4096, n=11008, k=4096, rounded="f16").text()
+    with mlir_context():
+        made = build(text, "pair.mlir", Request("wgmma", {"target": "sm_90a"}, tuned=True))
+    manifest = made.manifest
+    assert manifest.spills == {"stores": 0, "loads": 0}
+    knobs = manifest.knobs
+    rows = knobs["block_m"] / (1 if knobs["schedule"] == "pingpong" else knobs["consumer_warpgroups"])
+    assert 64 <= 2 * rows * knobs["block_n"] / 128 <= 192  # registers of a thread
+    assert manifest.problem.second_b == 0
+    # A's tile, and each half of B's, by a descriptor of its own.
+    assert [item.role for item in manifest.tma_descriptors].count("d0") == 1

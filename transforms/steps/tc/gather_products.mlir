@@ -1,0 +1,24 @@
+// Moves both products of a pair next to each other, so that their k loops become one.
+//
+// A gated layer combines two products of one A. After `stage_c_in_shared_memory` the second product follows the padding
+// of its B, which follows the view of the first one's result. `tile_k` fuses the loops of both products, upstream's
+// `loop.fuse_sibling`, which needs all operands of both in front of them and all that reads their results behind them.
+// Upstream moves ops out of loops, and none of those that stand beside each other.
+//
+// Before:
+//   %p = linalg.matmul ins(%a_padded, %b_padded : ...) outs(%acc : tensor<128x128xf32>)
+//   %p_inside = tensor.extract_slice %p[0, 0] [%rows, %columns]
+//   %g_padded = tensor.pad %g_columns nofold ...
+//   %q = linalg.matmul ins(%a_padded, %g_padded : ...) outs(%acc_g : tensor<128x128xf32>)
+// After:
+//   %g_padded = tensor.pad %g_columns nofold ...
+//   %p = linalg.matmul ins(%a_padded, %b_padded : ...) outs(%acc : tensor<128x128xf32>)
+//   %q = linalg.matmul ins(%a_padded, %g_padded : ...) outs(%acc_g : tensor<128x128xf32>)
+//   %p_inside = tensor.extract_slice %p[0, 0] [%rows, %columns]
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @gather_products(%module: !transform.any_op {transform.readonly}) {
+    "tc.gather_products"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
