@@ -238,9 +238,9 @@ ONE = "tensor<16x16xf32>"
             r"'tensor.gather'",
         ),
         (
-            HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
-            r":9:3$",
-            r"tc.outline_elementwise: the function returns one value twice",
+            HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
+            r":7:8$",
+            r"2 linalg.matmul ops in the payload",
         ),
         (
             HEAD.format(more="", result=ONE)
