@@ -14,8 +14,8 @@ _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one that
-    is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
+    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one
+    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
     results that are not tensors.
