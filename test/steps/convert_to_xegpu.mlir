@@ -97,15 +97,43 @@ func.func @refused(%A: memref<2x64x64xf16>) {
 
 // -----
 
-func.func @refused(%A: memref<64x64xf16>) {
+// A padding takes the place of the zeros: beyond the matrix, and before it where the offset may be negative. A load of
+// what is reduced has the blocks of an instruction.
+// CHECK-LABEL: func.func @padded(
+// CHECK: [[v:%.+]] = xegpu.load_nd %{{.*}}[%i, %c0] <{layout = #xegpu.layout<inst_data = [8, 16]>}>
+// CHECK: [[rows:%.+]] = arith.subi %c64, %i
+// CHECK: [[inside:%.+]] = vector.create_mask [[rows]], %c64 : vector<8x16xi1>
+// CHECK: [[upper:%.+]] = arith.select [[inside]], [[v]], %{{.*}}
+// CHECK: [[above:%.+]] = arith.subi %c0, %i
+// CHECK: [[before:%.+]] = vector.create_mask [[above]], %c16
+// CHECK: [[all:%.+]] = arith.select [[before]], %{{.*}}, [[upper]]
+// CHECK: [[given:%.+]] = xegpu.convert_layout [[all]]
+// CHECK: vector.multi_reduction <minimumf>, [[given]], %{{.*}} [1] : vector<8x16xf16> to vector<8xf16>
+func.func @padded(%A: memref<64x64xf16>, %i: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
-    // expected-error @+1 {{another padding has no XeGPU form}}
+    %t = "xetile.init_tile"(%A, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
     %v = "xetile.load_tile"(%t) {padding = 1.0 : f16} : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    %r = "xetile.reduction"(%v) {kind = #vector.kind<minimumf>, dims = [1]} : (vector<8x16xf16>) -> vector<8x1xf16>
+    %b = "xetile.broadcast"(%r) {dims = [1]} : (vector<8x1xf16>) -> vector<8x16xf16>
+    "xetile.store_tile"(%b, %t) : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%v: vector<8x8xf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.reduction of 8 columns has no form in lanes: a multiple of 16 has one}}
+    %r = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1]} : (vector<8x8xf16>) -> vector<8x1xf16>
     gpu.terminator
   }
   return

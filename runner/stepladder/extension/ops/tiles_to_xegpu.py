@@ -1,9 +1,12 @@
 """`tc.tiles_to_xegpu`: writes the tiles of subgroups as descriptors and 2D block operations of XeGPU."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.tile_padding import padded
 from stepladder.extension.lib.translation import Translation
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword
@@ -16,13 +19,13 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     """Replaces tiles of subgroups by descriptors of XeGPU, and their offsets by indices that loops carry.
 
     A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
-    are zero by the hardware's bounds.
+    are zero by the hardware's bounds; another padding takes their place by a mask.
 
     Operands: a handle to any op; the launches below are rewritten.
     Refuses: tiles of work-groups; bases that are neither static memrefs of two dimensions in global memory nor
         addresses with a constant shape and constant strides, or whose rows are not those of a 2D block operation (at
-        least 64 bytes, a pitch that is a multiple of 16); padding other than zero; scatter tiles, tiles of shared local
-        memory, atomic updates; partial reductions and broadcasts.
+        least 64 bytes, a pitch that is a multiple of 16); scatter tiles, tiles of shared local memory, atomic updates;
+        partial reductions and broadcasts.
     """
 
     target: Handle
@@ -37,7 +40,15 @@ _HINTS = (
     ("cached", "cached", "cached"),
 )
 _PITCH, _WIDTH, _LEAST_PITCH = 16, 4, 64  # bytes
-_LOWEST = {"add": 0.0, "maximumf": float("-inf"), "maxnumf": float("-inf")}
+_ROWS, _COLUMNS = 8, 16  # of the block that an instruction computes
+_NEUTRAL = {
+    "add": 0.0,
+    "mul": 1.0,
+    "maximumf": float("-inf"),
+    "maxnumf": float("-inf"),
+    "minimumf": float("inf"),
+    "minnumf": float("inf"),
+}
 
 
 @transform_op(TilesToXegpu)
@@ -50,10 +61,11 @@ def tiles_to_xegpu(payload: ir.Operation, op: TilesToXegpu, rewriter: Rewriter) 
 
 @dataclass(frozen=True)
 class _Described:
-    """What a tile is beside its offsets: the descriptor of its matrix."""
+    """What a tile is beside its offsets: the descriptor of its matrix, and the size of that, both row-major."""
 
     descriptor: ir.Value
     type: TileType
+    sizes: tuple[int, ...]
 
 
 def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attributes: dict) -> ir.Operation:
@@ -107,8 +119,10 @@ class _Conversion(Translation):
                 )
             _check_rows(op, tile, base.type)
             source = _row_major(source) if tile.is_transposed else source
+            sizes_of = tuple(base.type.shape)
         else:
             numbers = [_constants(op, part) for part in (sizes, strides)]
+            sizes_of = tuple(numbers[0])
             if tile.is_transposed:
                 numbers = [part[::-1] for part in numbers]
             pitch, width = numbers[1][0], numbers[0][1]
@@ -120,7 +134,7 @@ class _Conversion(Translation):
         for name, part in zip(("const_shape", "const_strides"), numbers):
             attributes[name] = ir.DenseI64ArrayAttr.get(part)
         descriptor = _xegpu("create_nd_tdesc", [source], [described], attributes).results[0]
-        self.described[op.results[0]] = _Described(descriptor, tile)
+        self.described[op.results[0]] = _Described(descriptor, tile, sizes_of[::-1] if tile.is_transposed else sizes_of)
         self.values[op.results[0]] = places
 
     def _update_tile_offset(self, op: ir.Operation) -> None:
@@ -137,12 +151,15 @@ class _Conversion(Translation):
         return [self.described[tile].descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
 
     def _load_tile(self, op: ir.Operation) -> None:
-        tile = self.described[op.operands[0]].type
-        if "padding" in op.attributes and op.attributes["padding"].value != 0:
-            raise Refusal(op, "a 2D block load pads with zeros: another padding has no XeGPU form")
+        described = self.described[op.operands[0]]
+        tile = described.type
         operands, attributes = self._at(op.operands[0])
         shape = list(tile.shape)[::-1] if tile.is_transposed else list(tile.shape)
+        if _reaches_reduction(op.results[0]):
+            attributes["layout"] = _instruction(op, shape)
         loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
+        if "padding" in op.attributes and op.attributes["padding"].value != 0:
+            loaded = padded(loaded, described.sizes, operands[1:], op.attributes["padding"])
         self.values[op.results[0]] = [vector.transpose(tile.vector, loaded, [1, 0]) if tile.is_transposed else loaded]
 
     def _store_tile(self, op: ir.Operation) -> None:
@@ -180,20 +197,47 @@ class _Conversion(Translation):
         source, result = ir.VectorType(op.operands[0].type), ir.VectorType(op.results[0].type)
         if (
             "reduction_size" in op.attributes
-            or kind not in _LOWEST
+            or kind not in _NEUTRAL
             or not isinstance(source.element_type, ir.FloatType)
         ):
-            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_LOWEST)} has an XeGPU form here")
+            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_NEUTRAL)} has an XeGPU form here")
         axis = ir.IntegerAttr(op.attributes["dims"][0]).value
         flat = ir.VectorType.get([source.shape[1 - axis]], source.element_type)
-        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _LOWEST[kind]))
-        reduced = vector.multi_reduction(
-            op.attributes["kind"], self.one(op.operands[0]), arith.constant(flat, first), [axis]
-        )
+        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _NEUTRAL[kind]))
+        # MLIR reduces rows of one instruction; without this, loads and elementwise ops would be of one row, too.
+        given = _xegpu(
+            "convert_layout",
+            [self.one(op.operands[0])],
+            [source],
+            {"input_layout": _instruction(op, source.shape), "target_layout": _instruction(op, [1, source.shape[1]])},
+        ).results[0]
+        reduced = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
         self.values[op.results[0]] = [vector.shape_cast(result, reduced)]
 
 
 _FORMS = tuple(name[1:] for name in vars(_Conversion) if name[0] == "_" and name[1] != "_" and name != "_at")
+
+
+def _reaches_reduction(value: ir.Value) -> bool:
+    """Returns whether a vector is reduced, or elementwise results of it are, before it is multiplied or carried."""
+    users = [use.owner.operation for use in value.uses]
+    return any(
+        user.name == "xetile.reduction"
+        or (user.name.partition(".")[0] in ("arith", "math") and any(map(_reaches_reduction, user.results)))
+        for user in users
+    )
+
+
+def _instruction(op: ir.Operation, shape: Sequence[int]) -> ir.Attribute:
+    """Returns the layout of a vector that is divided into blocks of up to 8 x 16 elements.
+
+    Raises:
+        Refusal: blocks of 16 columns do not divide it.
+    """
+    rows, columns = shape
+    if columns % _COLUMNS:
+        raise Refusal(op, f"{op.name} of {columns} columns has no form in lanes: a multiple of {_COLUMNS} has one")
+    return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{math.gcd(rows, _ROWS)}, {_COLUMNS}]>")
 
 
 def _row_major(view: ir.Value) -> ir.Value:
