@@ -261,9 +261,19 @@ def test_a_program_has_the_kernel_of_mma_sync() -> None:
     assert texts[0] == texts[1]
 
 
-def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload() -> None:
+def test_a_program_without_a_product_is_refused_at_its_launch() -> None:
+    text = program("softmax").partition("func.func @golden")[0]
+    with mlir_context(), pytest.raises(StepladderError, match=r"no product in the IR: .* xetile.tile_mma") as raised:
+        run_pipeline(
+            text, "softmax.mlir", Request("xetile_mma_sync", start="stage_tiles_in_shared_memory", tuned=False)
+        )
+    assert str(raised.value.location).startswith("softmax.mlir:16:")
+
+
+@pytest.mark.parametrize("k", [96, 32])  # 32: one step, without a loop
+def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload(k) -> None:
     settings, reports = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}, []
-    text = matmul.payload_of(Problem(128, 64, 96, "bf16", "bf16", "f32", "f32", False))
+    text = matmul.payload_of(Problem(128, 64, k, "bf16", "bf16", "f32", "f32", False))
     with mlir_context():
         matmul.check_steps(text, "payload", Request("xetile_mma_sync", settings, tuned=False), reports.append)
     assert all(report.passed for report in reports), [(report.step, report.notes()) for report in reports]
