@@ -33,6 +33,7 @@ from stepladder.extension.ops import (
     interleave_copies,
     load_by_tma,
     load_fragments_as_integers,
+    lower_lane_matrices,
     lower_masked_copies,
     lower_warpgroup_mma,
     make_persistent,
