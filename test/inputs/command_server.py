@@ -1,9 +1,9 @@
-"""Runs the project's commands for the lit suite in processes forked from one that has imported MLIR's bindings.
+"""Runs the project's commands for the lit suite in processes forked from one that has loaded the pipelines.
 
-The suite runs several hundred commands, and half of the time of a short one is the import. `command_client.py` sends a
-command line, its folder, its environment and its standard streams over a Unix socket; a forked process runs the command
-as `python -m` would, and its exit status goes back. The server ends when its standard input ends: with the process that
-started it.
+The suite runs several hundred commands, and most of the time of a short one is imports and the parsing of scripts.
+`command_client.py` sends a command line, its folder, its environment and its standard streams over a Unix socket; a
+forked process runs the command as `python -m` would, and its exit status goes back. The server ends when its standard
+input ends: with the process that started it.
 
 As a script: command_server.py. Prints the path of its socket when it accepts commands; imports at the first of them.
 """
@@ -30,7 +30,11 @@ DIALECTS = ("arith", "func", "gpu", "linalg", "llvm", "memref", "nvgpu", "nvvm",
 
 
 def preload() -> bool:
-    """Imports what most commands import; returns whether a forked process can use it, which lacks other threads."""
+    """Imports what most commands import, and loads the pipelines.
+
+    Returns:
+        Whether a forked process can use it: threads other than the one that forks are missing there.
+    """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
     for module in MODULES:
         importlib.import_module(module)
@@ -39,6 +43,10 @@ def preload() -> bool:
         importlib.import_module(f"{commands.__name__}.{command.name}")
     for dialect in DIALECTS:
         importlib.import_module(f"torch_mlir.dialects.{dialect}")
+    library = importlib.import_module("stepladder.pipeline.library")
+    with importlib.import_module("stepladder.pipeline.context").mlir_context():
+        for pipeline in library.pipeline_names():
+            library.load(pipeline)  # which keeps it
     gc.collect()
     gc.freeze()
     return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
