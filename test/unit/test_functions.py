@@ -41,6 +41,7 @@ KERNELS = {
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
+    "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
     "softmax_head": (2, 4),
 }

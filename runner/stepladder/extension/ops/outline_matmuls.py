@@ -36,8 +36,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
-    broadcast that the front does not take stays in the function.
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A cast to a wider
+    type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
+    function.
 
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
 
@@ -205,9 +206,21 @@ def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[
     return [result for op in dependent for result in op.results if any(user not in group for user in users_of(result))]
 
 
+def _widens_operand(op: ir.Operation) -> bool:
+    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them."""
+    if not is_elementwise(op) or not _is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
+        return False
+    pending, readers = [op], []
+    while pending:
+        for user in users_of(pending.pop().results[0]):
+            (pending if _is_layout(user) else readers).append(user)
+    return all(is_product(user) for user in readers)
+
+
 def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
     """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
     users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
+    users = {user for user in users if not _widens_operand(user)}
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
