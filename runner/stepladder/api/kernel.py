@@ -57,6 +57,11 @@ class Kernel:
         return f"<stepladder.Kernel {manifest.problem.describe()}, {manifest.pipeline} for {manifest.target}>"
 
     @property
+    def built(self) -> Built:
+        """The kernel in memory, with the request that it was compiled by."""
+        return self._built
+
+    @property
     def manifest(self) -> Manifest:
         """How the kernel is launched, what it computes, its pipeline, steps, knobs and tool versions."""
         return self._built.bundle.manifest
