@@ -9,7 +9,11 @@ module attributes {transform.with_named_sequence} {
     %pairs = transform.tune.knob<"pairs"> = true from options = [true, false]
       {description = "two matmuls of one A that an elementwise op combines are one kernel, where a pipeline compiles it"}
       -> !transform.any_param
-    %matmuls = transform.include @outline_matmuls failures(propagate) (%module)
+    %unrolled = transform.include @unroll_loops failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+    transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
     %calls = transform.include @outline_elementwise failures(propagate) (%matmuls)

@@ -16,7 +16,7 @@ from stepladder.measure.baselines import cublas, refuse_unsupported
 from stepladder.measure.ceiling import find_instruction, measure_ceiling
 from stepladder.measure.power import NOTE, find_monitor
 from stepladder.measure.report import describe_bundle
-from stepladder.measure.rotation import CACHES, copies_of, in_turn, repeated, operand_bytes
+from stepladder.measure.rotation import CACHES, copies_of, in_turn, operand_bytes, repeated
 from stepladder.measure.timing import REFERENCES, Contestant, measure_rounds
 from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.device import Device
