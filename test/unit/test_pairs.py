@@ -18,6 +18,7 @@ from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
@@ -118,6 +119,13 @@ def test_function_without_wgmma_has_two_kernels() -> None:
             build_any(PairPayload().text(), "pair.mlir", Request("wgmma", {**TILES, "block_n": 136}))
     assert isinstance(made, FunctionBuild)
     assert len(made.bundle.manifest.launches) == 2
+
+
+def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
+    request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
+    with mlir_context():
+        assert is_slower([PairPayload(m=32, n=2048, k=8192).text()], request)
+        assert not is_slower([PairPayload(m=2048, n=2048, k=2048).text()], request)
 
 
 def test_pipelines_without_pairs_refuse_them() -> None:

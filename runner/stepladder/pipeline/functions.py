@@ -25,9 +25,10 @@ from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
-from stepladder.pipeline.stages import Compiler, Plan, pipeline_file, stage_texts, type_of
+from stepladder.pipeline.stages import Compiler, Plan, is_matmul, pipeline_file, stage_texts, type_of
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import StepladderError
 
@@ -215,7 +216,14 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
     run = run_pipeline(text, name, Request(pipeline_file("functions"), {"pairs": pairs}, function=request.function))
-    compiler = Compiler(target, request, use_cache, stage_texts(run))
+    texts = stage_texts(run)
+    if pairs:
+        matmuls = [stage for name, stage in texts.items() if is_matmul(name)]
+        by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
+        settings = {**request.settings, "target": target}
+        if is_slower(matmuls, dataclasses.replace(request, pipeline=by, settings=settings, function=None)):
+            return _build_function(text, name, request, use_cache=use_cache, pairs=False)
+    compiler = Compiler(target, request, use_cache, texts)
     plan = Plan(run, selection, arguments)
     launches = [plan.launch(call, compiler) for call in plan.calls]
     manifest = bundle.FunctionManifest(
