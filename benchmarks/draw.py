@@ -24,6 +24,9 @@ from common import new_parser, run
 SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
 TAIL_SEED, TAIL_COUNT = 20261124, 60
+EDGE_SEED, EDGE_COUNT = 20261125, 60
+# Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
+EDGE_BYTES = (18e6, 90e6)
 
 # Limits of a problem that can be measured.
 MOST_OPERATIONS = 9e12
@@ -169,6 +172,26 @@ def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
         if size not in seen:
             seen.add(size)
             found.append(Drawn("tail", *size, False))
+    return found
+
+
+def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
+    """Returns `count` different problems whose operands an L2 cache holds in part from launch to launch, none of them
+    in `draw()`: two of three have few rows.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    seen = {problem.size for problem in draw()}
+    found: list[Drawn] = []
+    while len(found) < count:
+        rows = (8, 256) if len(found) % 3 else (512, 4096)
+        m, n, k = _log_uniform(rng, *rows, 8), _log_uniform(rng, 1024, 18432, 8), _log_uniform(rng, 768, 12288, 8)
+        if (m, n, k) not in seen and EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1]:
+            seen.add((m, n, k))
+            found.append(Drawn("edge", m, n, k, False))
     return found
 
 

@@ -37,11 +37,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import new_parser, run
-from draw import COUNT, TAIL_COUNT, THIN_COUNT, Drawn, draw, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import FIRST, MOST, report
 
-THIN, TAIL = "thin", "tail"
+# Draws beside that of the two halves.
+DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge}
 GROUP = 30
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
@@ -236,10 +237,8 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
 
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result does not have yet."""
-    if args.part == THIN:
-        wanted = draw_thin(min(args.count, THIN_COUNT))
-    elif args.part == TAIL:
-        wanted = draw_tail(min(args.count, TAIL_COUNT))
+    if args.part in DRAWS:
+        wanted = DRAWS[args.part](args.count)
     else:
         wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
@@ -270,9 +269,10 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
     own.add_argument(
         "--part",
-        choices=("seen", "held-out", THIN, TAIL),
+        choices=("seen", "held-out", *DRAWS),
         default="seen",
-        help="half of the problems, problems with short sides, or those that choices lose most often (default: seen)",
+        help="half of the problems, those with short sides, those that choices lose most often, or those that the L2 "
+        "cache holds in part (default: seen)",
     )
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
     own.add_argument(

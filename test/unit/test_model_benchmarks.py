@@ -47,10 +47,12 @@ def test_forms_are_the_first_settings_of_either_orientation(tmp_path) -> None:
 
 def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_path) -> None:
     from choice_plan import OF_A_FORM, TYPES, plan
-    from draw import draw, draw_tail
+    from draw import EDGE_BYTES, draw, draw_edge, draw_tail
 
-    problems = draw_tail(8)
-    assert problems == draw_tail(20)[:8] and not {problem.size for problem in problems} & {p.size for p in draw()}
+    problems, edges = draw_tail(8), draw_edge(8)
+    assert problems == draw_tail(20)[:8] and edges == draw_edge(20)[:8]
+    assert not {problem.size for problem in (*problems, *edges)} & {problem.size for problem in draw()}
+    assert all(EDGE_BYTES[0] < 2 * (p.m * p.k + p.k * p.n + p.m * p.n) < EDGE_BYTES[1] for p in edges)
     jobs = plan(problems[0], TYPES["bf16-bf16"], False, tmp_path, variety=9, launches=True)
     assert [job.place for job in jobs] == list(range(18))
     forms = [(job.knobs.get("swap_operands"), job.knobs["cluster_m"], job.knobs["cluster_n"]) for job in jobs]
