@@ -140,7 +140,7 @@ def run_pipeline(
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
     check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None)
-    bind(pipeline, steps, knobs, scope)
+    bind(pipeline, steps, knobs, scope, module)
 
     results: list[StepResult] = []
     if begun:
