@@ -65,6 +65,7 @@ from stepladder.extension.ops import (
     repack_operands,
     rotate_loop,
     separate_accumulation,
+    separate_reductions,
     set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
