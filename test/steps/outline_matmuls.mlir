@@ -121,6 +121,20 @@ func.func @widened_operand(%x: tensor<8x16xf16>, %w: tensor<16x16xf16>) -> tenso
 
 // -----
 
+// A batch of products with one row each is no matmul of matrix units.
+//
+// CHECK-LABEL: func.func @vectors(
+// CHECK-NOT: call
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: func.func private
+func.func @vectors(%x: tensor<4x1x32xf16>, %w: tensor<4x32x16xf16>, %c: tensor<4x1x16xf32>) -> tensor<4x1x16xf32> {
+  %y = linalg.batch_matmul ins(%x, %w : tensor<4x1x32xf16>, tensor<4x32x16xf16>) outs(%c : tensor<4x1x16xf32>)
+    -> tensor<4x1x16xf32>
+  return %y : tensor<4x1x16xf32>
+}
+
+// -----
+
 func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-error@+1 {{tc.outline_matmuls: linalg.matmul has dynamic shapes; sizes must be static}}
   %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -30,8 +30,11 @@ MODULES = sorted(path.stem for path in INPUTS.glob("*.mlir"))
 # Kernels of each, which show what fuses: matmuls, and others.
 KERNELS = {
     "attention": (6, 7),
+    "cached_loop": (3, 4),
     "chain": (2, 0),
     "constant_mlp": (2, 0),
+    "decode_attention": (0, 6),
+    "einsum_attention": (2, 8),
     "fused_projections": (1, 3),
     "gated_mlp": (3, 0),
     "mlp4": (4, 0),
@@ -87,6 +90,41 @@ def test_modules(name: str) -> None:
     assert check_exact(kernel.manifest.problem, made.reference, _Called(kernel), 0).passed
 
 
+def _contraction(generator: np.random.Generator) -> str:
+    """Returns a contraction of tensors whose dimensions are in any order, with a rounded result."""
+    loops = {kind: int(generator.integers(0 if kind == "b" else 1, 3)) for kind in "bmnk"}
+    names = [f"{kind}{number}" for kind, count in loops.items() for number in range(count)]
+    sizes = {name: int(generator.integers(1, 9)) for name in names}
+
+    def operand(kinds: str) -> tuple[str, str]:
+        order = [str(name) for name in generator.permutation([name for name in names if name[0] in kinds])]
+        shape = "x".join(str(sizes[name]) for name in order)
+        return f"affine_map<({', '.join(names)}) -> ({', '.join(order)})>", shape
+
+    (a_map, a), (b_map, b), (c_map, c) = operand("bmk"), operand("bnk"), operand("bmn")
+    return f"""func.func @contraction(%a: tensor<{a}xf16>, %b: tensor<{b}xf16>) -> tensor<{c}xf16> {{
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<{c}xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<{c}xf32>) -> tensor<{c}xf32>
+  %sums = linalg.contract indexing_maps = [{a_map}, {b_map}, {c_map}]
+    ins(%a, %b : tensor<{a}xf16>, tensor<{b}xf16>) outs(%zeros : tensor<{c}xf32>) -> tensor<{c}xf32>
+  %rounded = arith.truncf %sums : tensor<{c}xf32> to tensor<{c}xf16>
+  return %rounded : tensor<{c}xf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("seed", sample(range(40), 13))
+def test_drawn_contractions(seed: int) -> None:
+    text = _contraction(np.random.default_rng(seed))
+    with mlir_context():
+        made = build_any(text, f"contraction {seed}", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, seed) if not report.passed] == []
+    assert function.findings == []
+
+
 class _Called:
     """Runs a kernel that is called (`verify.check.Executor`)."""
 
@@ -107,7 +145,7 @@ def test_each_step_of_the_division(name: str) -> None:
     with mlir_context():
         function_steps.check_function_steps(text_of(name), name, Request(pipeline_file("functions")), reports.append)
     assert [report.step for report in reports if report.passed is not True] == []
-    assert len(reports) == 6
+    assert len(reports) == 9
 
 
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
@@ -196,11 +234,11 @@ ONE = "tensor<16x16xf32>"
             r"\d linalg.matmul ops in the payload|a second contraction",
         ),
         (
-            HEAD.format(more="", result=ONE)
-            + f"  %s = linalg.softmax dimension(1) ins(%y : {ONE}) outs(%0 : {ONE}) -> {ONE}\n"
-            + f"  return %s : {ONE}\n}}\n",
+            HEAD.format(more=", %rows: tensor<32x1xindex>", result="tensor<32x16xf32>")
+            + f"  %s = tensor.gather %y[%rows] gather_dims([0]) : ({ONE}, tensor<32x1xindex>) -> tensor<32x16xf32>\n"
+            + "  return %s : tensor<32x16xf32>\n}\n",
             r":9:8$",
-            r"'linalg.softmax'",
+            r"'tensor.gather'",
         ),
         (
             HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
@@ -209,9 +247,10 @@ ONE = "tensor<16x16xf32>"
         ),
         (
             HEAD.format(more="", result=ONE)
-            + "  %r = tensor.insert_slice %y into %x[0, 0] [16, 16] [1, 1] : tensor<16x16xf32> into tensor<16x16xf32>\n"
+            + f"  %z = tensor.extract_slice %y[0, 0] [16, 8] [1, 1] : {ONE} to tensor<16x8xf32>\n"
+            + f"  %r = tensor.insert_slice %z into %x[0, 0] [16, 8] [1, 2] : tensor<16x8xf32> into {ONE}\n"
             + f"  return %r : {ONE}\n}}\n",
-            r":9:8$",
+            r":10:8$",
             r"'tensor.insert_slice'",
         ),
     ],

@@ -55,6 +55,7 @@ from stepladder.extension.ops import (
     pack_shared_memory,
     pass_descriptors_by_value,
     pass_pointers,
+    permute_contractions,
     pingpong_consumers,
     pipeline_wgmma,
     plan_workspace,
@@ -64,6 +65,7 @@ from stepladder.extension.ops import (
     reinterpret_elements,
     repack_operands,
     rotate_loop,
+    select_inserted_slices,
     separate_accumulation,
     set_min_blocks_per_sm,
     shrink_tma_boxes,
@@ -75,6 +77,7 @@ from stepladder.extension.ops import (
     tiles_to_xegpu,
     tma_store_epilogue,
     transpose_operands,
+    unroll_loops,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
