@@ -5,7 +5,6 @@ import os
 import shutil
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,69 +207,6 @@ def test_one_kernel_for_a_range_of_rows(torch) -> None:
         assert (out[m:] == -7).all()
 
 
-def functions(torch):
-    """Returns a function with two kernels and a workspace between them, its arguments, and what it computes."""
-    text = (Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text()
-    function = stepladder.compile(text)
-    arrays = [random(torch, *item.shape) / item.shape[-1] ** 0.5 for item in function.inputs]
-    arrays = [
-        array.to(getattr(torch, item.type.replace("bf16", "bfloat16"))) if item.type == "bf16" else array
-        for array, item in zip(arrays, function.inputs)
-    ]
-    return function, arrays
-
-
-def test_functions_on_streams_from_threads_and_in_a_graph(torch) -> None:
-    """Each stream has a workspace of its own; a known set of tensors is launched without a check."""
-    function, arrays = functions(torch)
-    wanted = [item.clone() for item in _results(function(*arrays))]
-    before = torch.cuda.memory_stats()["allocation.all.allocated"]
-    outs = [torch.empty_like(item) for item in wanted]
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with torch.cuda.stream(torch.cuda.Stream()):
-                for _ in range(50):
-                    got = _results(function(*arrays))
-                torch.cuda.current_stream().synchronize()
-                assert all((one == other).all() for one, other in zip(got, wanted))
-        except BaseException as error:
-            errors.append(error)
-
-    torch.cuda.synchronize()
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    out = outs if len(outs) > 1 else outs[0]
-    function(*arrays, out=out)
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_stats()["allocation.all.allocated"]
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        for _ in range(10):
-            function(*arrays, out=out)
-        torch.cuda.synchronize()
-    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
-    names = [event.key for event in profile.key_averages()]
-    assert not [name for name in names if "memcpy" in name.lower() or "memset" in name.lower()], names
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function(*arrays, out=out)
-    for item in outs:
-        item.zero_()
-    for _ in range(1000):
-        graph.replay()
-    torch.cuda.synchronize()
-    assert all((one == other).all() for one, other in zip(outs, wanted))
-
-
-def _results(result) -> list:
-    return list(result) if isinstance(result, tuple) else [result]
-
-
 def test_the_cache_is_deleted_under_way(torch, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
     for m in (16, 24, 40):
@@ -278,37 +214,6 @@ def test_the_cache_is_deleted_under_way(torch, tmp_path, monkeypatch) -> None:
         close(torch, stepladder.matmul(a, b), product(a, b))
         shutil.rmtree(tmp_path / "cache", ignore_errors=True)
         close(torch, stepladder.matmul(a, b), product(a, b))
-
-
-def test_the_backend_of_torch_compile(torch) -> None:
-    pytest.importorskip("torch_mlir.fx")
-    from stepladder.api import torch_backend
-
-    class Block(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm = torch.nn.LayerNorm(256)
-            self.gate, self.up, self.down = (torch.nn.Linear(*sizes) for sizes in ((256, 512), (256, 512), (512, 256)))
-
-        def forward(self, x):
-            h = self.norm(x)
-            return x + self.down(torch.nn.functional.silu(self.gate(h)) * self.up(h))
-
-    module = Block().cuda().bfloat16()
-    x = random(torch, 4, 16, 256, dtype=torch.bfloat16)
-    compiled = torch.compile(module, backend=torch_backend.backend)
-    with torch.no_grad():
-        close(torch, compiled(x), module(x).double())
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            compiled(x)
-            torch.cuda.synchronize()
-    names = " ".join(event.key for event in profile.key_averages())
-    assert "main_matmul_2" in names and "memcpy" not in names.lower(), names
-    compiled(x.clone().requires_grad_()).sum().backward()
-    mine = module.up.weight.grad.clone()
-    module.zero_grad()
-    module(x).sum().backward()
-    close(torch, mine, module.up.weight.grad.double(), 3e-2)
 
 
 def test_from_eight_threads(torch) -> None:
