@@ -79,6 +79,20 @@ func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf
 
 // -----
 
+// A batch of products with one row each is no matmul of matrix units.
+//
+// CHECK-LABEL: func.func @vectors(
+// CHECK-NOT: call
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: func.func private
+func.func @vectors(%x: tensor<4x1x32xf16>, %w: tensor<4x32x16xf16>, %c: tensor<4x1x16xf32>) -> tensor<4x1x16xf32> {
+  %y = linalg.batch_matmul ins(%x, %w : tensor<4x1x32xf16>, tensor<4x32x16xf16>) outs(%c : tensor<4x1x16xf32>)
+    -> tensor<4x1x16xf32>
+  return %y : tensor<4x1x16xf32>
+}
+
+// -----
+
 // A cast that widens the operand of a later matmul belongs to that matmul: what lies between is stored in f16.
 // CHECK-LABEL: func.func @widened_operand(
 // CHECK: [[h:%.+]] = call @widened_operand_matmul_0({{.+}}) : (tensor<8x16xf16>, tensor<16x16xf16>) -> tensor<8x16xf16>
@@ -117,20 +131,6 @@ func.func @widened_operand(%x: tensor<8x16xf16>, %w: tensor<16x16xf16>) -> tenso
   %y = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x16xf32>) outs(%zeros : tensor<8x16xf32>)
     -> tensor<8x16xf32>
   return %y : tensor<8x16xf32>
-}
-
-// -----
-
-// A batch of products with one row each is no matmul of matrix units.
-//
-// CHECK-LABEL: func.func @vectors(
-// CHECK-NOT: call
-// CHECK: linalg.batch_matmul
-// CHECK-NOT: func.func private
-func.func @vectors(%x: tensor<4x1x32xf16>, %w: tensor<4x32x16xf16>, %c: tensor<4x1x16xf32>) -> tensor<4x1x16xf32> {
-  %y = linalg.batch_matmul ins(%x, %w : tensor<4x1x32xf16>, tensor<4x32x16xf16>) outs(%c : tensor<4x1x16xf32>)
-    -> tensor<4x1x16xf32>
-  return %y : tensor<4x1x16xf32>
 }
 
 // -----

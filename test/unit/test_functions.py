@@ -150,6 +150,14 @@ def test_each_step_of_the_division(name: str) -> None:
     assert len(reports) == 9
 
 
+def test_a_result_of_one_number() -> None:
+    text = "func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n"
+    text += "  %c = arith.addf %a, %b : tensor<f32>\n  return %c : tensor<f32>\n}\n"
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
+
+
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     bundle = built("chain").bundle
     (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]
@@ -243,9 +251,9 @@ ONE = "tensor<16x16xf32>"
             r"'tensor.gather'",
         ),
         (
-            HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
-            r":9:3$",
-            r"tc.outline_elementwise: the function returns one value twice",
+            HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
+            r":7:8$",
+            r"2 linalg.matmul ops in the payload",
         ),
         (
             HEAD.format(more="", result=ONE)
