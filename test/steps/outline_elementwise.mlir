@@ -59,9 +59,15 @@ func.func @joined(%x: tensor<2x8xf32>, %y: tensor<2x4xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+// Each result has a buffer of its own.
+//
+// CHECK-LABEL: func.func @twice(
+// CHECK: [[first:%.+]] = call @twice_elementwise_0(%x)
+// CHECK: [[second:%.+]] = call @twice_elementwise_1([[first]])
+// CHECK: [[third:%.+]] = call @twice_elementwise_2(%x)
+// CHECK: return [[first]], [[second]], [[third]]
+func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) {
   %0 = tensor.empty() : tensor<2x8xf32>
   %e = linalg.exp ins(%x : tensor<2x8xf32>) outs(%0 : tensor<2x8xf32>) -> tensor<2x8xf32>
-  // expected-error@+1 {{tc.outline_elementwise: the function returns one value twice}}
-  return %e, %e : tensor<2x8xf32>, tensor<2x8xf32>
+  return %e, %e, %x : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }

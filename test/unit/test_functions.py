@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 import stepladder
 from combinations import sample
+from stepladder.api import building, store
 from stepladder.cli.main import main
 from stepladder.emulator import function_steps
 from stepladder.emulator.functions import EmulatedFunction
-from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.codegen import cache, toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any, pipeline_file
 from stepladder.pipeline.request import Request
@@ -42,6 +44,7 @@ KERNELS = {
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
+    "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
     "softmax_head": (2, 4),
 }
@@ -145,6 +148,14 @@ def test_each_step_of_the_division(name: str) -> None:
     assert len(reports) == 9
 
 
+def test_a_result_of_one_number() -> None:
+    text = "func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n"
+    text += "  %c = arith.addf %a, %b : tensor<f32>\n  return %c : tensor<f32>\n}\n"
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
+
+
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     bundle = built("chain").bundle
     (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]
@@ -238,9 +249,9 @@ ONE = "tensor<16x16xf32>"
             r"'tensor.gather'",
         ),
         (
-            HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
-            r":9:3$",
-            r"tc.outline_elementwise: the function returns one value twice",
+            HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
+            r":7:8$",
+            r"2 linalg.matmul ops in the payload",
         ),
         (
             HEAD.format(more="", result=ONE)
@@ -336,3 +347,36 @@ def test_called_from_python(tmp_path: Path) -> None:
         stepladder.ArgumentError, match=r"no step 'outline_matmul' ran \(did you mean 'outline_matmuls'\?\)"
     ):
         function.ir("outline_matmul")
+
+
+def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+    compiled, keys = [], []
+    build_function, save_function = building._build_function, store.save_function
+    monkeypatch.setattr(building, "_build_function", lambda *job: compiled.append(job) or build_function(*job))
+    monkeypatch.setattr(store, "save_function", lambda key, made: keys.append(key) or save_function(key, made))
+
+    def compiled_anew() -> stepladder.Function:
+        monkeypatch.setattr(building, "_functions", type(building._functions)())
+        made = stepladder.compile(text_of("mul_before"), device="emulator", target="sm_90a")
+        assert isinstance(made, stepladder.Function)
+        return made
+
+    function = compiled_anew()
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    stored = compiled_anew()
+    assert len(compiled) == 1 and stored.manifest == function.manifest
+    assert (stored(*arrays) == function(*arrays)).all()
+    # The cache has no IR: the function is divided again for those who look at it.
+    assert stored.ir("outline_elementwise") == function.ir("outline_elementwise") and len(compiled) == 2
+    stored.save(tmp_path / "stored.bundle")
+    saved = stepladder.load(tmp_path / "stored.bundle", device="emulator")
+    assert (saved(*arrays) == function(*arrays)).all() and len(compiled) == 2
+    # A damaged entry, and a cache that was deleted, cost a compilation.
+    value = cache.lookup(f"function {keys[0]}", store._FUNCTION_KINDS)
+    cache.store(f"function {keys[0]}", {**value, "kernels": "{}"})
+    compiled_anew()
+    assert len(compiled) == 3
+    shutil.rmtree(tmp_path / "cache")
+    assert compiled_anew().manifest == function.manifest and len(compiled) == 4

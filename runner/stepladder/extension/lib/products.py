@@ -17,7 +17,7 @@ from stepladder.extension.lib.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload.matmul import find_matmul
 from stepladder.runtime.errors import StepladderError
 
@@ -41,6 +41,9 @@ def is_product(op: ir.Operation) -> bool:
 
     The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
     not have.
+
+    Args:
+        op: a payload op.
     """
     if op.name in _PRODUCTS or op.name in _VECTORS:
         return True
@@ -118,6 +121,17 @@ def _is_layout(op: ir.Operation) -> bool:
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
     return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def widens_operand(op: ir.Operation) -> bool:
+    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them."""
+    if not is_elementwise(op) or not _is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
+        return False
+    pending, readers = [op], []
+    while pending:
+        for user in users_of(pending.pop().results[0]):
+            (pending if _is_layout(user) else readers).append(user)
+    return all(is_product(user) for user in readers)
 
 
 def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:

@@ -14,11 +14,11 @@ _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is a slice
-    that a matmul reads: the operands of its kernel are whole buffers.
+    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one
+    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
 
-    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and a
-    function that returns one value twice.
+    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
+    results that are not tensors.
     """
 
     target: Handle
@@ -47,13 +47,12 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
 
 def _copy_results(end: ir.Operation) -> None:
     """Has a function return results of calls and of linalg ops alone: other values are copied."""
-    if len(set(end.operands)) < len(end.operands):
-        raise Refusal(end, "the function returns one value twice; accepted: results of their own")
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
         source = producer(value)
-        if source is not None and (source.name == "func.call" or is_structured(source)):
+        is_made = source is not None and (source.name == "func.call" or is_structured(source))
+        if is_made and value not in list(end.operands)[:place]:
             continue
         end.operands[place] = _copied(value, end)
 

@@ -10,6 +10,7 @@ from stepladder.extension.lib.products import (
     layout_sources,
     refusal_of,
     smallest,
+    widens_operand,
 )
 from stepladder.extension.lib.stages import (
     STARTS,
@@ -34,8 +35,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
-    broadcast that the front does not take stays in the function.
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A cast to a wider
+    type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
+    function.
 
     A batch of products in which m, n or k is 1 stays, and becomes a kernel without matrix units.
 
@@ -141,6 +143,7 @@ def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[
 def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
     """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
     users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
+    users = {user for user in users if not widens_operand(user)}
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
