@@ -21,7 +21,7 @@ from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 from stepladder.verify import opencl
-from xetile_programs import PROGRAMS, entry, program, run_both, small_integers
+from xetile_programs import FOLDER, PROGRAMS, entry, program, run_both, small_integers
 
 # One tile, several ragged ones, and fewer elements than a tile has.
 SHAPES = [(256, 256, 64), (296, 264, 72), (40, 24, 104)]
@@ -234,6 +234,22 @@ def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(na
     after = opencl.run(code.spirv, kernel.name, buffers, kernel.grid, kernel.block)
     found = after[numbers.index(len(inputs) - 1)].view(wanted.dtype).reshape(wanted.shape)
     assert_numbers(name, found, wanted)
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "users").glob("*.mlir")), ids=lambda path: path.stem)
+def test_a_program_with_other_tiles_gives_the_same_numbers_at_every_level(path) -> None:
+    """The work-group level says what is right: the levels below are compared with it."""
+    text = path.read_text(encoding="utf-8")
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, path.name), "gemm")
+        inputs = small_integers(emulation)
+        wanted = emulation.run(inputs, count=False).arguments
+        request = Request("xetile", start="distribute_to_subgroups", tuned=False)
+        for step in run_pipeline(text, path.name, request).steps[1::2]:
+            outcome = Emulation(parse_payload(step.text, path.name), "gemm").run(inputs, count=False)
+            assert not outcome.findings, step.name
+            for found, array in zip(outcome.arguments, wanted):
+                np.testing.assert_allclose(found, array, rtol=1e-5, atol=1e-6, err_msg=step.name)
 
 
 def test_a_program_takes_the_steps_of_mma_sync() -> None:
