@@ -57,7 +57,8 @@ class EpilogueOperand:
 
 @dataclass(frozen=True)
 class FurtherResult:
-    """A result beside C that elementwise ops make of the product. A kernel writes it and does not read it."""
+    """A result beside C that elementwise ops make of the product, or that is a reduction of such a matrix, of fewer
+    dimensions than C. A kernel writes it and does not read it."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -121,6 +122,11 @@ class Problem:
     def has_epilogue(self) -> bool:
         """Whether elementwise ops, or stores of several results, follow the product."""
         return bool(self.consumers or self.results)
+
+    @property
+    def reductions(self) -> int:
+        """How many of the results beside C are reductions of rows or columns."""
+        return sum(len(result.shape) < len(self.c_shape) for result in self.results)
 
     @property
     def matmuls(self) -> int:
