@@ -74,7 +74,7 @@ class OpenGpu:
     def capture_of(self, stream: int) -> int | None:
         """Returns the number of the capture that a stream is in, or None."""
         cuda = self.cuda
-        with self.current():
+        with self.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
             error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
             cuda.check("cuStreamGetCaptureInfo", error)
         active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -275,7 +275,8 @@ class LoadedKernel:
 class PreparedFunction:
     """A function with several kernels on a GPU: its launches, prepared once for a set of addresses and a stream.
 
-    Each stream, and each capture of one, has a workspace of its own, so that launches at one time do not share it.
+    A workspace belongs to one stream, or to one capture of it, so that launches at one time do not share it. A function
+    whose kernels keep nothing in global memory is loaded once.
 
     Args:
         bundle: of the function.
@@ -290,6 +291,9 @@ class PreparedFunction:
         self.bundle = bundle
         self.gpu = gpu
         self._lock = threading.RLock()
+        self._has_workspace = bundle.manifest.workspace > 0 or any(
+            _WORKSPACE.search(kernel.ptx) is not None for kernel in bundle.kernels.values()
+        )
         self._loaded: dict[object, LoadedFunction] = {}
         self._prepared: OrderedDict[tuple[object, ...], list[Callable[[], None]]] = OrderedDict()
         self._places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
@@ -304,18 +308,25 @@ class PreparedFunction:
         Raises:
             CudaError: the driver refuses a launch.
         """
-        user = (stream, self.gpu.capture_of(stream))
-        prepared = self._prepared.get((addresses, user)) or self._prepare(addresses, user)
-        with self.gpu.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
-            for launch in prepared:
-                launch()
+        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
+            with self.gpu.current():
+                self._launch(addresses, stream)
+        else:
+            self._launch(addresses, stream)
 
-    def _prepare(self, addresses: tuple[int, ...], user: tuple[int, int | None]) -> list[Callable[[], None]]:
+    def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        capture = self.gpu.capture_of(stream) if self._has_workspace else None
+        prepared = self._prepared.get((addresses, stream, capture)) or self._prepare(addresses, stream, capture)
+        for launch in prepared:
+            launch()
+
+    def _prepare(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> list[Callable[[], None]]:
+        user = (stream, capture) if self._has_workspace else None
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             if user not in self._loaded:
                 self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
-            found = self._loaded[user].launchers(dict(zip(self._places, addresses)), user[0])
-            self._prepared[addresses, user] = found
+            found = self._loaded[user].launchers(dict(zip(self._places, addresses)), stream)
+            self._prepared[addresses, stream, capture] = found
             while len(self._prepared) > _KEPT:
                 self._prepared.popitem(last=False)
             return found

@@ -200,12 +200,13 @@ def check_steps(
     before: tuple[str, StepReport] | None = None
     number = 0
 
-    def check(step: str, dumped: str) -> None:
+    def check(step: str, text: Callable[[], str]) -> None:
         nonlocal before, number
         name_of_dump, is_chosen = dump_name(number, step), chosen(number)
         number += 1
         if not is_chosen:
             return
+        dumped = text()
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
@@ -217,8 +218,8 @@ def check_steps(
         text,
         name,
         request,
-        begun=lambda _: check("input", alone),
-        progress=lambda step: check(step.name, step.text),
+        begun=lambda _: check("input", lambda: alone),
+        progress=lambda step: check(step.name, lambda: step.text),
     )
 
 

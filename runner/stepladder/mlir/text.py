@@ -5,6 +5,6 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 
 
-def text_of(module: ir.Module) -> str:
+def text_of(module: ir.Module | ir.Operation) -> str:
     """Returns a module as MLIR text, with the names of function arguments that locations hold (`ssa_names`)."""
     return module.operation.get_asm(use_name_loc_as_prefix=True)

@@ -41,6 +41,6 @@ def users_of(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
-def count_operations(module: ir.Module) -> int:
+def count_operations(module: ir.Module | ir.Operation) -> int:
     """Returns the number of ops below a module."""
     return len(walk(module)) - 1

@@ -31,7 +31,18 @@ from collections.abc import Callable
 import numpy as np
 
 from stepladder.runtime.element_types import ELEMENT_TYPES
-from stepladder.runtime.reference import Argument, Constant, Empty, Generic, Operation, Program, Reshape, Slice
+from stepladder.runtime.reference import (
+    Argument,
+    Constant,
+    Empty,
+    Generic,
+    Insert,
+    Operation,
+    Program,
+    Reshape,
+    Slice,
+    elements_of,
+)
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.reference_evaluation import Evaluation
@@ -80,8 +91,9 @@ def prepared_values(program: Program) -> set[int]:
         maker = makers.get(value)
         if isinstance(maker, Generic):
             pending += maker.inputs
-        elif isinstance(maker, (Reshape, Slice)):
+        elif isinstance(maker, (Reshape, Slice, Insert)):
             pending.append(maker.source)
+            pending += [maker.target] if isinstance(maker, Insert) else []
     return found
 
 
@@ -200,11 +212,12 @@ class BoundedEvaluation(Evaluation):
         if isinstance(instruction, (Constant, Empty)):
             return self._zeros(region)
         if isinstance(instruction, Slice):
-            parts = tuple(
-                slice(offset, offset + (size - 1) * stride + 1, stride)
-                for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
-            )
+            parts = elements_of(instruction)
             return self._error_of(instruction.source)[parts].reshape(self.shapes[value])[region]
+        if isinstance(instruction, Insert):
+            new = self._error_of(instruction.source).reshape(instruction.sizes)
+            replaced = self.arrays.replaced(self._error_of(instruction.target), elements_of(instruction), new)
+            return replaced[region]
         return self._error_of(instruction.source).reshape(instruction.shape)[region]
 
     def _error_of(self, value: int) -> Array:
