@@ -356,7 +356,7 @@ def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     def compiled_anew() -> stepladder.Function:
         monkeypatch.setattr(building, "_functions", type(building._functions)())
-        made = stepladder.compile(text_of("chain"), device="emulator", target="sm_90a")
+        made = stepladder.compile(text_of("norm_linear"), device="emulator", target="sm_90a")
         assert isinstance(made, stepladder.Function)
         return made
 
