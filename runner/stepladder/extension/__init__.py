@@ -69,6 +69,7 @@ from stepladder.extension.ops import (
     rotate_loop,
     select_inserted_slices,
     separate_accumulation,
+    separate_reductions,
     set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
