@@ -148,6 +148,14 @@ def test_each_step_of_the_division(name: str) -> None:
     assert len(reports) == 9
 
 
+def test_a_result_of_one_number() -> None:
+    text = "func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n"
+    text += "  %c = arith.addf %a, %b : tensor<f32>\n  return %c : tensor<f32>\n}\n"
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
+
+
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     bundle = built("chain").bundle
     (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]

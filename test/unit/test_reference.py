@@ -182,6 +182,12 @@ def test_forms(name) -> None:
             "'tensor.generate'",
         ),
         (
+            "%u = arith.constant 0 : index %d = arith.constant 1 : index %m = arith.constant 1000000000 : index "
+            "%p = scf.for %i = %u to %m step %d iter_args(%x = %A) -> (tensor<4x5xf32>) { "
+            "scf.yield %x : tensor<4x5xf32> }",
+            "a loop of 1000000000 iterations",
+        ),
+        (
             "%c = arith.fptosi %n : f32 to i32 %i = arith.index_cast %c : i32 to index "
             "%p = tensor.insert_slice %A into %A[%i, 0] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
             "'arith.fptosi'",

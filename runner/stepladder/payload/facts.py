@@ -50,7 +50,14 @@ FACTS = (
 
 
 def problem_facts(problem: Problem) -> Facts:
-    """Returns sizes, layouts, and types by name and in bits of a problem."""
+    """Returns sizes, layouts, and types by name and in bits of a problem.
+
+    Args:
+        problem: of a payload.
+
+    Returns:
+        Values by the names that expressions use.
+    """
     facts: Facts = {
         "batched": int(problem.batch is not None),
         "batch": problem.matmuls,
@@ -95,6 +102,9 @@ def type_facts(module: ir.Module) -> Facts:
     is a batch; and its sizes, as far as they are known (`is_sized`).
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
+
+    Args:
+        module: a dump.
     """
     consumers = [op for op in walk(module) if _is_consumer(op)]
     facts: Facts = {

@@ -32,6 +32,9 @@ from stepladder.runtime.reference import (
 )
 from stepladder.runtime.reference_operations import OPERATIONS, PREDICATES, unsupported_reduction
 
+# Of a loop, each of which is written out.
+_ITERATIONS = 1024
+
 
 def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     """Returns the reference program of a payload's one function with a body.
@@ -221,10 +224,13 @@ class _Export:
         bounds = [self._integers.get(operand) for operand in list(op.operands)[:3]]
         if None in bounds or bounds[2] == 0:
             raise _refusal(op, "'scf.for' whose bounds and step are not constants")
+        iterations = range(*(bound for bound in bounds if bound is not None))
+        if len(iterations) > _ITERATIONS:
+            raise _refusal(op, f"a loop of {len(iterations)} iterations (at most {_ITERATIONS})")
         body = op.regions[0].blocks[0]
         counter, *carried = body.arguments
         values = [self._held(operand) for operand in list(op.operands)[3:]]
-        for iteration in range(*(bound for bound in bounds if bound is not None)):
+        for iteration in iterations:
             self._integers[counter] = iteration
             self.numbers.update(zip(carried, values))
             *inner, end = [item.operation for item in body.operations]

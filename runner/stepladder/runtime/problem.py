@@ -12,17 +12,29 @@ _RESULT = "r"
 
 
 def epilogue_role(number: int) -> str:
-    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on."""
+    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_EPILOGUE}{number}"
 
 
 def result_role(number: int) -> str:
-    """Returns the role of a result beside C: `r0`, `r1` and so on."""
+    """Returns the role of a result beside C: `r0`, `r1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_RESULT}{number}"
 
 
 def operand_of(role: str) -> str:
-    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
+    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B.
+
+    Args:
+        role: of an argument in a manifest.
+    """
     return "a" if role == "ab" else role
 
 

@@ -41,6 +41,9 @@ def is_product(op: ir.Operation) -> bool:
 
     The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
     not have.
+
+    Args:
+        op: a payload op.
     """
     if op.name in _PRODUCTS or op.name in _VECTORS:
         return True
