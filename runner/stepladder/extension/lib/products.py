@@ -131,7 +131,7 @@ def widens_operand(op: ir.Operation) -> bool:
     while pending:
         for user in users_of(pending.pop().results[0]):
             (pending if _is_layout(user) else readers).append(user)
-    return all(is_product(user) for user in readers)
+    return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
 
 
 def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
