@@ -20,7 +20,7 @@ from stepladder.api.views import View, row_major
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.reference import matmul_program
@@ -28,6 +28,7 @@ from stepladder.runtime.reference import matmul_program
 CONTEXT = 1234
 OTHER = 99
 STREAM = 555
+OWN = 777  # a stream that is made
 
 
 class Driver:
@@ -40,7 +41,7 @@ class Driver:
         self.pushed: list[int] = []
         driver = fake.driver
         driver.CUcontext = driver.CUstream = int
-        driver.CUstreamCaptureMode = driver.CUstreamCaptureStatus = Names()
+        driver.CUstreamCaptureMode = driver.CUstreamCaptureStatus = driver.CUstream_flags = Names()
         driver.results |= {
             "cuInit": lambda flags: None,
             "cuCtxGetCurrent": lambda: self.current,
@@ -48,8 +49,12 @@ class Driver:
             "cuCtxPushCurrent": self.push,
             "cuCtxPopCurrent": self.pop,
             "cuThreadExchangeStreamCaptureMode": lambda mode: mode,
+            "cuStreamCreate": lambda flags: OWN,
+            "cuStreamEndCapture": lambda stream: 888,
+            "cuGraphInstantiate": lambda graph, flags: 999,
         }
         driver.cuStreamGetCaptureInfo = lambda stream: (0, *self.capture)
+        driver.cuStreamIsCapturing = lambda stream: (0, self.capture[0])
 
     def set_current(self) -> None:
         self.current = CONTEXT
@@ -177,8 +182,7 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_p
 def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_stream(fake) -> None:
     text = (Path(__file__).parents[1] / "inputs" / "functions" / "mul_before.mlir").read_text()
     with mlir_context():
-        made = build_any(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
-    assert isinstance(made, FunctionBuild)
+        made = build_function(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
     fake.cluster = made.bundle.matmul(made.bundle.manifest.launches[1]).manifest.cluster
     fake.addresses = itertools.count(0x100000, 0x10000)
     prepared = PreparedFunction(made.bundle, open_gpu(0))
@@ -197,10 +201,22 @@ def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_strea
     assert [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)] == [0, 1] * 3
     encoded = [item["address"] for item in fake.driver.encoded]
     assert {plain[0][2], 0x3000} <= set(encoded) and plain[2][2] in encoded
+    # Calls on the same addresses become a graph, captured on a stream of its own; another set of addresses has none.
+    for _ in range(20):
+        prepared.launch(addresses, STREAM)
+    assert len(fake.called("cuStreamBeginCapture")) == len(fake.called("cuGraphInstantiate")) == 1
+    assert len(fake.called("cuStreamDestroy")) == len(fake.called("cuGraphDestroy")) == 1
+    replays = fake.called("cuGraphLaunch")
+    assert len(replays) == 14 and {stream for _, stream in replays} == {STREAM}
+    assert [config.hStream for config, *_ in launches(fake)][-2:] == [OWN, OWN]
+    count = len(launches(fake))
+    prepared.launch((0x6000, *addresses[1:]), STREAM)
+    assert len(launches(fake)) == count + 2
     active = fake.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
     fake.contexts.capture = (active, 7)
     prepared.launch(addresses, STREAM)
     assert len(fake.called("load")) == 6  # a capture has a workspace of its own
+    assert len(fake.called("cuGraphLaunch")) == 14
 
 
 def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:

@@ -1,6 +1,7 @@
 """The rooms of the package: which imports which, and how large a module is."""
 
 import ast
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,7 @@ def room_of(name: str) -> str:
     return max(rooms, key=len, default=inner.split(".")[0])
 
 
+@functools.cache
 def graph(*, types: bool, functions: bool) -> dict[str, set[str]]:
     return {
         name: {other for other in imports(tree, types=types, functions=functions) if other in MODULES}
@@ -188,6 +190,7 @@ FOREIGN = (
     "op_class._fields",
     "os._exit",
     "torch._int_mm",
+    *("torch._C", "torch._C._cuda_getCurrentRawStream"),
 )
 
 

@@ -63,6 +63,7 @@ from stepladder.extension.ops import (
     pipeline_wgmma,
     plan_workspace,
     prefetch_tiles,
+    prepare_operands,
     rasterize_blocks,
     recognize_matmul,
     reinterpret_elements,
@@ -70,6 +71,7 @@ from stepladder.extension.ops import (
     rotate_loop,
     select_inserted_slices,
     separate_accumulation,
+    separate_reductions,
     set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
@@ -81,6 +83,7 @@ from stepladder.extension.ops import (
     tma_store_epilogue,
     transpose_operands,
     unroll_loops,
+    unwrap_vectors,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
+from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
@@ -40,16 +41,25 @@ FACTS = (
     "b_layout",
     "has_consumer",
     "has_elementwise",
+    "has_producer",
     "c_layout",
     "results",
     "result_bits",
+    "reductions",
     "approximates",
     "products",
 )
 
 
 def problem_facts(problem: Problem) -> Facts:
-    """Returns sizes, layouts, and types by name and in bits of a problem."""
+    """Returns sizes, layouts, and types by name and in bits of a problem.
+
+    Args:
+        problem: of a payload.
+
+    Returns:
+        Values by the names that expressions use.
+    """
     facts: Facts = {
         "batched": int(problem.batch is not None),
         "batch": problem.matmuls,
@@ -64,15 +74,18 @@ def problem_facts(problem: Problem) -> Facts:
         "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
+        "has_producer": int(problem.is_prepared),
         "c_layout": "row",
-        "results": 1 + len(problem.results),
+        "results": 1 + len(problem.results) - problem.reductions,
+        "reductions": problem.reductions,
         "products": problem.products,
         "approximates": int(approximates(problem)),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
-    types = [problem.c_type, *(result.element_type for result in problem.results)]
+    matrices = [result for result in problem.results if len(result.shape) == len(problem.c_shape)]
+    types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
 
@@ -93,22 +106,30 @@ def type_facts(module: ir.Module) -> Facts:
     is a batch; and its sizes, as far as they are known (`is_sized`).
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
+
+    Args:
+        module: a dump.
     """
-    consumers = [op for op in walk(module) if _is_consumer(op)]
+    producers = _producers(module)
+    consumers = [op for op in walk(module) if _is_consumer(op) and op not in producers]
     facts: Facts = {
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
+        "has_producer": int(bool(producers)),
         "batched": 0,
         **_noted(module),
         "results": 1,
         "products": 1,
+        "reductions": sum(is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic")),
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
     }
     outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
-        facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
+        # Reductions of workspaces: the op makes what they reduce, too.
+        separate = len(walk(module, "linalg.reduce"))
+        facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
@@ -158,16 +179,32 @@ def _noted(module: ir.Module) -> Facts:
     return {"is_sized": 0}
 
 
+def _producers(module: ir.Module) -> set[ir.Operation]:
+    """Returns the ops of a dump that make what workspaces are written from, before `prepare_operands`."""
+    found: set[ir.Operation] = set()
+    pending: list[ir.Operation | None] = []
+    for store in walk(module, "bufferization.materialize_in_destination"):
+        target = producer(store.operands[1])
+        if target is not None and "whole" in target.attributes:  # the mark of their workspaces
+            pending.append(producer(store.operands[0]))
+    while pending:
+        op = pending.pop()
+        if op is not None and op not in found:
+            found.add(op)
+            pending += map(producer, op.operands)
+    return found
+
+
 def _inputs(op: ir.Operation) -> int:
     return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
 
 
 def _is_consumer(op: ir.Operation) -> bool:
     """Tells whether an op of a dump reads the product: a `linalg.generic`, which may only round, or a named elementwise
-    op on tensors.
+    op or reduction on tensors.
 
     Steps make copies, of tensors too, and other named ops on buffers.
     """
     if op.name == "linalg.generic":
         return True
-    return op.name in NAMED and op.name != "linalg.copy" and len(op.results) > 0
+    return op.name in (NAMED | {"linalg.reduce"}) - {"linalg.copy"} and len(op.results) > 0

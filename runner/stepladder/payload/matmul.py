@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 
 from stepladder.mlir import diagnostics
@@ -10,6 +11,8 @@ from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.payload import front, pairs
 from stepladder.payload.facts import MATMULS, problem_facts
+from stepladder.payload.prepared import with_producers
+from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rule import check_form
 from stepladder.payload.selection import select
@@ -46,20 +49,47 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
 
     Args:
         module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
+            Elementwise ops may prepare A and B (`payload.producers`).
 
     Raises:
-        StepladderError: as `find_written`, and as `front.recognize`.
+        StepladderError: as `find_written`, as `front.recognize`, and as `producers.separate`.
     """
     module = select(module).module
     divisions = pairs.divisions(module)
-    if divisions:
+    if not divisions:
+        return _find_one(module)
+    try:
         pair = find_pair(divisions)[0]
-        return PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
-    return _find_one(module)
+    except StepladderError as refusal:
+        with contextlib.suppress(StepladderError):
+            return _find_one(module)
+        raise refusal from None
+    return PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
 
 
 def _find_one(module: ir.Module) -> PayloadMatmul:
-    """Returns the one matmul of a module with one function, or what the front makes of it."""
+    """Returns the one matmul of a module with one function, whose A and B elementwise ops may make."""
+    clone = module.operation.clone()
+    prepared = separate_producers(clone)
+    if not prepared:
+        return _find_plain(module.operation)
+    return with_producers(_find_plain(clone), prepared, clone)
+
+
+def separate_producers(module: ir.Operation | ir.OpView) -> list[Producer]:
+    """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
+
+    Raises:
+        StepladderError: as `producers.separate`.
+    """
+    functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
+    if len(functions) != 1 or functions[0].parent != module.operation:
+        return []
+    return separate(functions[0])
+
+
+def _find_plain(module: ir.Operation | ir.OpView) -> PayloadMatmul:
+    """Returns the one matmul of a payload whose A and B nothing prepares."""
     try:
         return find_written(module)
     except StepladderError as refusal:
@@ -84,7 +114,7 @@ def find_pair(divisions: list[pairs.Parts]) -> tuple[pairs.Found, pairs.Parts]:
     """
 
     def find(part: ir.Module) -> pairs.Found:
-        found = _find_one(part)
+        found = _find_plain(part.operation)
         return pairs.Found(found.problem, found.roles, found.location)
 
     first: StepladderError | None = None

@@ -73,12 +73,14 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
     if len(contractions) != 2:
         return []
     depends = _dependences(operations, contractions)
+    if contractions[0] in _of(operations[contractions[1]], depends):
+        return []
     found = []
     for first, second in (contractions, reversed(contractions)):
         crossing = {
             operand
             for op in operations
-            if {first, second} <= _of(op, depends)
+            if op.name != "func.return" and {first, second} <= _of(op, depends)
             for operand in op.operands
             if depends.get(operand) == {second}
         }
@@ -188,6 +190,8 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
         raise refuse(parts.location, "a batch of pairs of products", "accepted: two products of matrices")
     if second.problem.accumulate:
         raise refuse(parts.location, "a second product that C is added to", "accepted: sums that start from zeros")
+    if first.problem.reductions:
+        raise refuse(parts.location, "a pair of products with a reduction of rows or columns", ACCEPTED)
     if second.problem.results:
         raise refuse(parts.location, "a second product of which several results are used", ACCEPTED)
     _check_reads(parts)

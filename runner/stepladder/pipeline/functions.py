@@ -85,6 +85,9 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
         use_cache: reuse machine code made before from the same LLVM IR.
 
+    Returns:
+        What was built: of one kernel, or of a function of several.
+
     Raises:
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
             the refusal of the matmul.

@@ -125,6 +125,9 @@ def load(name: str) -> Pipeline:
     Args:
         name: the name of a pipeline of the package, or the path of a pipeline file.
 
+    Returns:
+        The pipeline; its module is the caller's to change.
+
     Raises:
         StepladderError: no such pipeline or step, text that does not parse, a sequence that is not where its name says,
             or a pipeline without steps.

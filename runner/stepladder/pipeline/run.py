@@ -119,6 +119,9 @@ def run_pipeline(
         begun: called with the payload as MLIR prints it, after all checks that precede the first step.
         progress: called after each step that ran.
 
+    Returns:
+        The module after the last step, and what led to it.
+
     Raises:
         StepladderError: bad input of any kind, or a step that fails (status FAILED, with a reproducer).
     """

@@ -5,24 +5,36 @@ A payload is recognized as one, a manifest holds one, and the checks of a kernel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _EPILOGUE = "d"
 _RESULT = "r"
 
 
 def epilogue_role(number: int) -> str:
-    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on."""
+    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_EPILOGUE}{number}"
 
 
 def result_role(number: int) -> str:
-    """Returns the role of a result beside C: `r0`, `r1` and so on."""
+    """Returns the role of a result beside C: `r0`, `r1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_RESULT}{number}"
 
 
 def operand_of(role: str) -> str:
-    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
+    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B.
+
+    Args:
+        role: of an argument in a manifest.
+    """
     return "a" if role == "ab" else role
 
 
@@ -45,7 +57,8 @@ class EpilogueOperand:
 
 @dataclass(frozen=True)
 class FurtherResult:
-    """A result beside C that elementwise ops make of the product. A kernel writes it and does not read it."""
+    """A result beside C that elementwise ops make of the product, or that is a reduction of such a matrix, of fewer
+    dimensions than C. A kernel writes it and does not read it."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -76,6 +89,9 @@ class Problem:
         results: what the elementwise ops make beside C; roles `r0`, `r1` and so on.
         second_b: which of `epilogue_operands` is the B of a second product, of the same A: C is f(AB, AD0) where it is
             0. It has the type, layout and extents of B. None where there is one product.
+        producers: names of the elementwise ops that prepare A or B, in order. `a_type` and the layouts are of what they
+            make; what they read beside `a_source` and `b_source` is among `epilogue_operands`.
+        a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
     """
 
     m: int
@@ -98,6 +114,9 @@ class Problem:
     epilogue_operands: tuple[EpilogueOperand, ...] = ()
     results: tuple[FurtherResult, ...] = ()
     second_b: int | None = None
+    producers: tuple[str, ...] = ()
+    a_source: EpilogueOperand | None = None
+    b_source: EpilogueOperand | None = None
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -117,6 +136,22 @@ class Problem:
     def products(self) -> int:
         """How many products of A the elementwise ops combine: 1, or 2 of a pair."""
         return 1 if self.second_b is None else 2
+
+    @property
+    def alone(self) -> Problem:
+        """The same matmul without elementwise ops before and after it."""
+        without = replace(self, producers=(), a_source=None, b_source=None)
+        return replace(without, consumers=(), epilogue_operands=(), results=(), second_b=None)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether elementwise ops make A or B."""
+        return self.a_source is not None or self.b_source is not None
+
+    @property
+    def reductions(self) -> int:
+        """How many of the results beside C are reductions of rows or columns."""
+        return sum(len(result.shape) < len(self.c_shape) for result in self.results)
 
     @property
     def matmuls(self) -> int:
@@ -168,6 +203,9 @@ class Problem:
             return Operand(given.element_type, given.shape, "read")
         if role == "c":
             return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
+        source = self.a_source if role == "a" else self.b_source
+        if source is not None:
+            return Operand(source.element_type, source.shape, "read")
         return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
 
     @property
@@ -205,11 +243,22 @@ class Problem:
             for role, result in zip(self.result_roles, self.results)
         )
         results = f", also stores {results}" if results else ""
-        if not self.consumers:
+        text = f", f: {_names(self.consumers)}" if self.consumers else ""
+        sources = ", ".join(
+            f"{name} prepared from {'x'.join(map(str, (*source.shape, source.element_type)))}"
+            for name, source in (("A", self.a_source), ("B", None if self.b_is_a else self.b_source))
+            if source is not None
+        )
+        text += f", {sources} by {_names(self.producers)}" if sources else ""
+        if not text:
             return results
-        names = ", ".join(name.split(".")[1] for name in self.consumers)
         operands = ", ".join(
             f"{epilogue_role(number).upper()} ({'x'.join(map(str, (*operand.shape, operand.element_type)))})"
             for number, operand in enumerate(self.epilogue_operands)
         )
-        return f", f: {names}" + (f" with {operands}" if operands else "") + results
+        return text + (f" with {operands}" if operands else "") + results
+
+
+def _names(operations: tuple[str, ...]) -> str:
+    """Returns names of scalar ops without their dialects."""
+    return ", ".join(name.split(".")[1] for name in operations)

@@ -177,7 +177,14 @@ _KINDS = {class_.kind: class_ for class_ in (Constant, Empty, Generic, Reshape, 
 
 
 def elements_of(instruction: Slice | Insert) -> tuple[slice, ...]:
-    """Returns which elements a slice takes, or an insertion replaces, along each axis."""
+    """Returns which elements a slice takes, or an insertion replaces, along each axis.
+
+    Args:
+        instruction: of a reference program.
+
+    Returns:
+        A slice for each axis.
+    """
     return tuple(
         slice(offset, offset + (size - 1) * stride + 1, stride)
         for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
@@ -282,7 +289,11 @@ def _instruction(data: Mapping[str, Any]) -> Instruction:
 
 
 def matmul_program(problem: Problem) -> Program:
-    """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests."""
+    """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests.
+
+    Args:
+        problem: one matmul, without elementwise ops.
+    """
     sizes = (problem.m, problem.n, problem.k)
     is_integer = problem.acc_type.startswith("i")
     letter = "i" if is_integer else "f"

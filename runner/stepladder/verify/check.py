@@ -86,13 +86,15 @@ def check_matmul(
         ordinal: the GPU on which PyTorch may compute the reference of a large problem.
         constants: content of A or B, by role, where it is a constant of the payload: the random check takes it.
 
+    Returns:
+        A report for each check.
+
     Raises:
         StepladderError: not enough memory for the operands; status NOT_EXECUTED.
     """
     # A and B, and C before a launch and after two of them: what the references take comes on top.
     buffers = (
-        (problem.a_shape, problem.a_type),
-        (problem.b_shape, problem.b_type),
+        *((operand.shape, operand.element_type) for operand in map(problem.operand, "ab")),
         ((3, *problem.c_shape), problem.c_type),
         *((operand.shape, operand.element_type) for operand in problem.epilogue_operands),
         *(((3, *result.shape), result.element_type) for result in problem.results),
@@ -101,7 +103,7 @@ def check_matmul(
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
     operands, further, outputs = _launch_random(problem, executor, seed, constants or {})
-    if problem.has_epilogue:
+    if problem.has_epilogue or problem.is_prepared:
         random = compare_results("random", problem, reference, operands, further, outputs[0], backend)
     elif element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
@@ -114,13 +116,19 @@ def check_matmul(
 def check_exact(problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
     """Runs the exact check alone; arguments as for `check_matmul`.
 
+    Args:
+        problem, reference, executor, seed, ordinal: as for `check_matmul`.
+
+    Returns:
+        The report of the one check.
+
     Raises:
         StepladderError: the executor fails.
     """
     a, b, c = exact_inputs(problem, seed)
     further = further_inputs(problem, seed)
     executor.load(a, b, *further)
-    if problem.has_epilogue:
+    if problem.has_epilogue or problem.is_prepared:
         backend = arrays.choose(problem.flops, ordinal)
         got = _launch(problem, executor, c)
         return compare_results("exact", problem, reference, (a, b, c), further, got, backend)

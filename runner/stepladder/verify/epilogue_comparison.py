@@ -12,7 +12,14 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.comparison import count_mismatches, inputs_by_number, row_blocks, rows_of
-from stepladder.verify.error_propagation import Bound, BoundedEvaluation, SquaredProduct, products_of
+from stepladder.verify.error_propagation import (
+    Bound,
+    BoundedEvaluation,
+    Magnitudes,
+    SquaredProduct,
+    factors_are_exact,
+    products_of,
+)
 from stepladder.verify.inputs import Further, Operands
 from stepladder.verify.report import CheckReport
 from stepladder.verify.structured_evaluation import Region
@@ -78,15 +85,17 @@ def compare_epilogue(
     """
     xp = backend.xp
     tolerance = Tolerance.of(problem)
-    is_exact = check == "exact" or element_type(problem.acc_type).is_integer
+    # What makes A and B may leave numbers whose sums are rounded.
+    is_exact = (check == "exact" and not problem.is_prepared) or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
-    products = {item.results[0]: item for item in products_of(reference)}
+    products = {item.results[0]: item for item in products_of(reference, problem)}
     once = element_type(problem.acc_type).unit_roundoff
     squares = {value: SquaredProduct(reference, inputs, backend, item) for value, item in products.items()}
 
     def summed(product: int) -> Bound:
         def bound(region: Region) -> Array:
             rounding = abs(bounded.part(product, region, keep=False)) * once
+            rounding = rounding + of_factors(product, region)
             if is_exact:
                 return rounding
             root = xp.sqrt(squares[product].part(product, region, keep=False))
@@ -94,11 +103,20 @@ def compare_epilogue(
 
         return bound
 
+    def of_factors(product: int, region: Region) -> Array | float:
+        """How far sums can be off as functions that make A or B are approximated."""
+        if factors_are_exact(reference):
+            return 0.0
+        largest, plain = (
+            Magnitudes(bounded, reference, inputs, with_errors=wrong).part(product, region) for wrong in (True, False)
+        )
+        return largest - plain
+
     def typical(product: int) -> Bound:
         def bound(region: Region) -> Array:
             sums = bounded.part(product, region, keep=False)
             mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-            return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean)
+            return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
 
         return bound
 

@@ -13,6 +13,8 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
     condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
+    sum of n values        the sum of their errors, and 6 sqrt(n) u times the sum of their magnitudes, for any order
+    extremum of n values   the largest of their errors
 
 to which an op on floating-point numbers adds its own rounding: u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
@@ -22,15 +24,20 @@ approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more,
 and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
 flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
 nothing is known of the result: its error is unbounded.
+
+The bound of a sum's roundings is the probabilistic one of Higham and Mary, "A New Approach to Probabilistic Rounding
+Error Analysis" (SIAM J. Sci. Comput. 41, 2019).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import (
     Argument,
     Constant,
@@ -39,6 +46,7 @@ from stepladder.runtime.reference import (
     Insert,
     Operation,
     Program,
+    Reshape,
     Slice,
     elements_of,
 )
@@ -55,19 +63,71 @@ _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.402823466385
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
+# Functions that are computed as exactly as their type can hold.
+_ROUNDED = ("math.absf", "math.absi", "math.ceil", "math.floor", "math.fma", "math.roundeven", "math.sqrt")
+_LIKELY = 6.0  # of the probabilistic bound of a sum: one in 10^7 exceeds it
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
 # Ops whose result is exact where the operands are.
 _UNROUNDED = (*_EXTREMES, "arith.negf", "math.absf", "math.absi", "arith.extf", "arith.extsi", "arith.select")
 
 
-def products_of(program: Program) -> list[Generic]:
-    """Returns the instructions of a program that reduce: the product, or both of a pair."""
-    return [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
+def products_of(program: Program, problem: Problem) -> list[Generic]:
+    """Returns the product among the instructions of a program that reduce, or both of a pair; others reduce rows or
+    columns."""
+    reduced = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
+    return reduced[: problem.products]
+
+
+def product_of(program: Program) -> Generic:
+    """Returns the first instruction of a program that reduces: the product, of which others reduce rows or columns."""
+    return next(item for item in program.instructions if isinstance(item, Generic) and _reduces(item))
 
 
 def _reduces(generic: Generic) -> bool:
     return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
+
+
+def prepared_values(program: Program) -> set[int]:
+    """Returns the values that the factors of a program's product are made of, and these."""
+    makers = {
+        result: item
+        for item in program.instructions
+        for result in (item.results if isinstance(item, Generic) else (item.result,))
+    }
+    found: set[int] = set()
+    pending = list(product_of(program).inputs)
+    while pending:
+        value = pending.pop()
+        if value in found:
+            continue
+        found.add(value)
+        maker = makers.get(value)
+        if isinstance(maker, Generic):
+            pending += maker.inputs
+        elif isinstance(maker, (Reshape, Slice, Insert)):
+            pending.append(maker.source)
+            pending += [maker.target] if isinstance(maker, Insert) else []
+    return found
+
+
+def factors_are_exact(program: Program) -> bool:
+    """Tells whether every right kernel multiplies the same factors: no function that is approximated makes them."""
+    prepared = prepared_values(program)
+    return not any(
+        op.name.startswith("math.") and op.name not in _ROUNDED
+        for item in program.instructions
+        if isinstance(item, Generic) and not prepared.isdisjoint(item.results)
+        for op in item.body
+    )
+
+
+class RoundedOp(StructuredOp):
+    """One output of an op that prepares a factor, each value of it rounded to its type, as by a kernel."""
+
+    def _typed(self, op: Operation, array: Array) -> Array:
+        array = super()._typed(op, array)
+        return self.arrays.rounded(array, op.type) if is_float(op.type) and op.type != "f64" else array
 
 
 class SquaredProduct(Evaluation):
@@ -84,6 +144,35 @@ class SquaredProduct(Evaluation):
             return self.filled(0.0, "f32", region)
         if value in self._factors:
             return self._plain.part(value, region, keep=False) ** 2
+        return super()._computed(value, region)
+
+
+class Magnitudes(Evaluation):
+    """The product of the factors' magnitudes, which starts from zeros; with the bounds of their errors added to them,
+    how far sums can be off is the difference. Two kernels may round numbers that differ by an error to two that differ
+    by a unit in the last place besides: the bounds count twice.
+
+    Args:
+        bounded: has values and bounds of the factors.
+        program, inputs: as for it.
+        with_errors: add the bounds.
+    """
+
+    def __init__(
+        self, bounded: BoundedEvaluation, program: Program, inputs: dict[int, np.ndarray], *, with_errors: bool
+    ) -> None:
+        super().__init__(program, inputs, bounded.arrays, "float64")
+        self._bounded = bounded
+        self._with_errors = with_errors
+        product = product_of(program)
+        self._factors, self._starts = set(product.inputs), set(product.outputs)
+
+    def _computed(self, value: int, region: Region) -> Array:
+        if value in self._starts:
+            return self.filled(0.0, "f32", region)
+        if value in self._factors:
+            magnitude = abs(self._bounded.part(value, region, keep=False))
+            return magnitude + self._bounded.error(value, region) * 2 if self._with_errors else magnitude
         return super()._computed(value, region)
 
 
@@ -111,6 +200,13 @@ class BoundedEvaluation(Evaluation):
         }
         self.may_approximate = all(types.get(value) in ("f16", "bf16") for _, value in program.outputs())
         self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
+        self._prepared = prepared_values(program)
+
+    def _computed(self, value: int, region: Region) -> Array:
+        instruction, number = self.makers.get(value, (None, 0))
+        if value in self._prepared and isinstance(instruction, Generic):
+            return RoundedOp(self, instruction, number, region).computed()
+        return super()._computed(value, region)
 
     def error_of_rows(self, value: int, rows: slice, shape: tuple[int, ...]) -> Array:
         """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape."""
@@ -151,12 +247,44 @@ class BoundedOp(StructuredOp):
     def __init__(self, values: BoundedEvaluation, op: Generic, output: int, region: Region) -> None:
         super().__init__(values, op, output, region)
         self.bounded = values
+        self.region = region
         self.errors: dict[int, Labelled] = {}
 
     def error(self) -> Array:
         """Returns the bounds of the errors of the region of the output."""
+        yielded = self.op.yields[self.output - len(self.op.inputs)]
+        reductions = tuple(loop for loop in self.loops if loop not in self.order)
         with np.errstate(all="ignore"):
-            return self.ordered(self._error(self.op.yields[self.output - len(self.op.inputs)]))
+            if reductions:
+                return self._error_of_fold(self.made[yielded], reductions)
+            return self.ordered(self._error(yielded))
+
+    def _error_of_fold(self, fold: Operation, reductions: tuple[int, ...]) -> Array:
+        """Returns the error of what values are folded to over loops."""
+        so_far = self.op.arguments[self.output]
+        term = next(operand for operand in fold.operands if operand != so_far)
+        values, errors = self.value_of(term), self._error(term)
+        total = self._over(errors, reductions, "amax" if fold.name in _EXTREMES else "sum")
+        if not is_float(fold.type):
+            return total
+        result = self.bounded.part(self.op.results[self.output - len(self.op.inputs)], self.region, keep=False)
+        if fold.name in _EXTREMES:
+            return self._rounded(fold, total, result)
+        magnitude = self._over(Labelled(abs(values.array), values.loops), reductions, "sum") + total
+        count = math.prod(map(self.size_of, reductions))
+        unit = ELEMENT_TYPES[fold.type].unit_roundoff
+        return self._rounded(fold, total + magnitude * (_LIKELY * math.sqrt(count) * unit), result)
+
+    def _over(self, value: Labelled, reductions: tuple[int, ...], function: str) -> Array:
+        """Returns a value folded over loops, with the output's axes."""
+        loops = tuple(sorted({*value.loops, *reductions}))
+        array = self.aligned(value, loops)
+        sizes = [self.size_of(loop) if loop in reductions else size for loop, size in zip(loops, array.shape)]
+        array = self.arrays.xp.broadcast_to(array, sizes)
+        for loop in sorted(reductions, reverse=True):
+            array = getattr(self.arrays.xp, function)(array, loops.index(loop))
+            loops = tuple(other for other in loops if other != loop)
+        return self.ordered(Labelled(array, loops))
 
     def _error(self, number: int) -> Labelled:
         if number not in self.errors:
@@ -239,8 +367,10 @@ class BoundedOp(StructuredOp):
                 return self.arrays.cast(near, "float64")
             case _, (first, second) if op.name in _EXTREMES:
                 return xp.maximum(first, second)
-            case (("cos" | "sitofp"), (first,)):
+            case (("cos" | "sitofp" | "uitofp"), (first,)):
                 return first
+            case _ if not is_float(op.type) and all(float(each.max()) == 0 for each in errors):
+                return errors[0]
             case _, (first,) if op.name in _KEPT:
                 return first
             case _, (first,) if op.name in ARITHMETIC:

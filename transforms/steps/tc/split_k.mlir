@@ -58,6 +58,8 @@ module attributes {transform.with_named_sequence} {
         {condition = "products == 1", message = "with split_k above 1, there must be one product, and not a pair"},
         {condition = "epilogue == 'registers'",
          message = "with split_k above 1, epilogue must be registers"},
+        {condition = "reductions == 0",
+         message = "with split_k above 1, no reduction of the product may be a result: it folds whole sums"},
         {condition = "persistent_blocks == 0",
          message = "with split_k above 1, persistent_blocks must be 0"},
         {condition = "split_k_workspace == 'memory' or split_k <= 8",

@@ -231,6 +231,10 @@ def restore(before: Registered) -> None:
 
 
 def python_dialects_in(ops: Iterable[ir.Operation]) -> tuple[str, ...]:
-    """Returns the names of the dialects written in Python that the ops belong to, each once."""
+    """Returns the names of the dialects written in Python that the ops belong to, each once.
+
+    Args:
+        ops: of any dialects.
+    """
     names = {dialect.DIALECT_NAMESPACE for dialect in _DIALECTS}
     return tuple(dict.fromkeys(prefix for prefix in (op.name.partition(".")[0] for op in ops) if prefix in names))

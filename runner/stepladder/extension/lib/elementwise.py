@@ -9,6 +9,7 @@ from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.reduced_results import find_reduced
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_named_op
@@ -122,6 +123,11 @@ class Elementwise:
     Attributes:
         products: how many they are: the first operands in shared memory.
 
+    Attributes:
+        outputs: the buffers of its results.
+        reduced: those that are reduced, and not stored themselves.
+        stored: numbers of the others.
+
     Args:
         op: the op.
         operands: its operands, where those of the op stand for them.
@@ -140,6 +146,17 @@ class Elementwise:
         self.products = max(1, in_global.index(True))
         self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+        self.reduced = find_reduced(self.outputs)
+        reduced = {item.output for item in self.reduced}
+        self.stored = [number for number in range(len(self.outputs)) if number not in reduced]
+
+    def stores(self, sums: ir.Value | Sequence[ir.Value], position: Position) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.
+
+        Arguments as for `compute`; results that are reductions are left out.
+        """
+        computed = self.compute(sums, position, self.stored)
+        return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
 
     def compute(
         self, sums: ir.Value | Sequence[ir.Value], position: Position, results: Sequence[int] | None = None
@@ -167,7 +184,7 @@ class Elementwise:
             if inner.results[0] not in needed:
                 continue
             operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
-            values[inner.results[0]] = _create(inner, operands, width)
+            values[inner.results[0]] = create_scalar_op(inner, operands, width)
         raise Refusal(self.op, "expected a body that ends in linalg.yield")
 
     def _needed(self, results: Sequence[int] | None) -> set[ir.Value]:
@@ -184,15 +201,15 @@ class Elementwise:
         source = producer(value)
         if source is None or source.name != "arith.constant":
             raise Refusal(self.op, "the body takes a value from outside that is no constant")
-        return _create(source, [], width)
+        return create_scalar_op(source, [], width)
 
 
 def _widened(type_: ir.Type, width: int | None) -> ir.Type:
     return type_ if width is None else ir.VectorType.get([width], type_)
 
 
-def _create(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers."""
+def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point."""
     attributes = attributes_of(op)
     type_ = _widened(op.results[0].type, width)
     if op.name == "arith.constant" and width is not None:

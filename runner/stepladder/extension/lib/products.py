@@ -41,6 +41,9 @@ def is_product(op: ir.Operation) -> bool:
 
     The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
     not have.
+
+    Args:
+        op: a payload op.
     """
     if op.name in _PRODUCTS or op.name in _VECTORS:
         return True
@@ -80,18 +83,18 @@ def sizes_of(op: ir.Operation) -> dict[int, int]:
     return sizes
 
 
-def refusal_of(ops: Sequence[ir.Operation], result: ir.Value) -> StepladderError | None:
+def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderError | None:
     """Returns why no kernel computes a group of ops.
 
     Args:
         ops: of one block, with a matmul.
-        result: the value of them that the kernel writes.
+        results: the values of them that the kernel writes.
 
     Returns:
         What the front refuses; None where it accepts them.
     """
     trial = ir.Module.create(ops[0].location)
-    write_stage(trial.body, "stage", ops, [result])
+    write_stage(trial.body, "stage", ops, results)
     try:
         find_matmul(trial)
     except StepladderError as refusal:
@@ -128,7 +131,7 @@ def widens_operand(op: ir.Operation) -> bool:
     while pending:
         for user in users_of(pending.pop().results[0]):
             (pending if _is_layout(user) else readers).append(user)
-    return all(is_product(user) for user in readers)
+    return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
 
 
 def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:

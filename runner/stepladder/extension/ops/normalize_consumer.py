@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
@@ -68,6 +69,12 @@ class _Consumer:
         self.maps.append(map_)
         return len(self.operands) - 1
 
+    def add_number(self) -> None:
+        """Adds a number that nothing reads: canonicalization erases an op of one map that copies an operand."""
+        type_ = ir.ShapedType(self.operands[0].type).element_type
+        self.operands.append(arith.constant(type_, 0 if isinstance(type_, ir.IntegerType) else 0.0))
+        self.maps.append(ir.AffineMap.get(self.identity.n_dims, 0, []))
+
     def create(self) -> tuple[ir.Operation, ir.Block]:
         """Returns the op, at the insertion point, and the block of its body, which is empty."""
         iterator = ir.Attribute.parse("#linalg.iterator_type<parallel>")
@@ -83,9 +90,23 @@ class _Consumer:
             },
             regions=1,
         )
-        types = [ir.ShapedType(operand.type).element_type for operand in generic.operands]
+        types = [
+            operand.type.element_type if isinstance(operand.type, ir.RankedTensorType) else operand.type
+            for operand in generic.operands
+        ]
         block = generic.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
         return generic, block
+
+
+def _is_product(read: "int | _Inlined | None") -> bool:
+    """Tells whether what is read is the product itself, or a copy of it."""
+    if not isinstance(read, _Inlined):
+        return read == 0
+    *inner, end = operations_of(read.op.regions[0].blocks[0])
+    value = end.operands[0]
+    return (
+        not inner and isinstance(value.owner, ir.Block) and _is_product(read.reads[ir.BlockArgument(value).arg_number])
+    )
 
 
 def _composed(map_: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:
@@ -170,18 +191,25 @@ class _Inliner:
 
 
 def _stores(payload: ir.Operation) -> list[ir.Operation]:
-    """Returns the ops that store the results: that of C, whose buffer is read or is the first argument, first."""
+    """Returns the ops that store the results: that of C, whose buffer is read or is the first argument, first, and
+    those to workspaces, which reductions read, last."""
     stores = walk(payload, "bufferization.materialize_in_destination")
-    stores.sort(key=lambda store: ir.BlockArgument(_argument_of(store.operands[1])).arg_number)
+    stores.sort(key=_place_of)
     if len(stores) < 2:
         return stores
     return sorted(stores, key=lambda store: not _is_read(_argument_of(store.operands[1])))
 
 
+def _place_of(store: ir.Operation) -> tuple[bool, int]:
+    """Returns what orders a store: whether it is to a workspace, and else the number of the argument."""
+    buffer = _argument_of(store.operands[1])
+    return (True, 0) if is_workspace(buffer) else (False, ir.BlockArgument(buffer).arg_number)
+
+
 def _argument_of(buffer: ir.Value) -> ir.Value:
-    """Returns the argument that a buffer is a view of."""
+    """Returns the argument, or the workspace, that a buffer is a view of."""
     view = producer(buffer)
-    while view is not None:
+    while view is not None and not is_workspace(buffer):
         buffer = view.operands[0]
         view = producer(buffer)
     return buffer
@@ -240,6 +268,8 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
                 matmul.operands[2] = zeros_of(matmul)
 
     with ir.InsertionPoint(last), last.location:
+        if not summands and len(stores) > 1 and all(map(_is_product, reads)):
+            consumer.add_number()
         generic, block = consumer.create()
     values: dict[int | None, ir.Value] = dict(enumerate(block.arguments))
     values[None] = block.arguments[len(consumer.operands)]

@@ -1,12 +1,20 @@
 """`tc.repack_operands`: reads operands whose rows TMA cannot address from padded copies in workspaces."""
 
+from functools import partial
+
 from stepladder.extension.lib import memory, tma
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.workspaces import create_copy, create_workspace, is_matrix_of_workspace, padded_columns
+from stepladder.extension.lib.workspaces import (
+    create_copy,
+    create_workspace,
+    is_matrix_of_workspace,
+    padded_columns,
+    read_from_workspaces,
+    the_matmuls,
+)
 from stepladder.mlir import types
-from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.traverse import producer, walk
-from stepladder.payload.facts import MATMULS
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer
 
 
 class RepackOperands(Tc.Operation, name="repack_operands"):
@@ -39,30 +47,12 @@ def _repacked(matmul: ir.Operation, buffer: ir.Value) -> ir.Value:
 @transform_op(RepackOperands)
 def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewriter) -> None:
     """Rewrites the operands of the one matmul, or of a pair, below `payload`; see the op."""
-    matmuls = walk(payload, *MATMULS)
-    if len(matmuls) not in (1, 2):
-        raise Refusal(payload, f"expected one matmul, or a pair, found {len(matmuls)}")
-    copies: dict[ir.Value, ir.Value] = {}
-    for matmul in matmuls:
-        _repack(matmul, copies, rewriter)
 
-
-def _repack(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter: Rewriter) -> None:
-    """Rewrites the operands of a matmul; `copies` has the repacked view by buffer, and grows."""
-    for number in range(2):
-        read = producer(matmul.operands[number])
-        if read is None or read.name != "bufferization.to_tensor":
-            raise Refusal(matmul, "expected operands that are read from buffers")
-        buffer = read.operands[0]
+    def is_odd(_: int, buffer: ir.Value) -> bool:
         type_ = ir.MemRefType(buffer.type)
         pitch = type_.shape[type_.rank - 1] * types.byte_width(type_.element_type)
-        if pitch % tma.PITCH_ALIGNMENT == 0 or is_matrix_of_workspace(producer(buffer)):
-            continue
-        with ir.InsertionPoint(read), matmul.location:
-            known = next((view for source, view in copies.items() if source == buffer), None)
-            view = _repacked(matmul, buffer) if known is None else known
-            copies[buffer] = view
-            tensor = bufferization.to_tensor(matmul.operands[number].type, view, restrict=True)
-        matmul.operands[number] = tensor
-        if not list(read.results[0].uses):
-            rewriter.erase_op(read)
+        return pitch % tma.PITCH_ALIGNMENT != 0 and not is_matrix_of_workspace(producer(buffer))
+
+    copies: dict[ir.Value, ir.Value] = {}
+    for matmul in the_matmuls(payload):
+        read_from_workspaces(matmul, is_odd, partial(_repacked, matmul), rewriter, copies)

@@ -73,7 +73,11 @@ class Entry:
 
 def problem_key(problem: Problem) -> str:
     """Returns the text that stands for a problem: sizes, types, those of the products where they are others, layouts,
-    whether it accumulates, and its epilogue; of a batch also what is broadcast."""
+    whether it accumulates, and its epilogue; of a batch also what is broadcast.
+
+    Args:
+        problem: of a kernel.
+    """
     batch = "" if problem.batch is None else f"{problem.batch}x"
     broadcast = "".join(
         f" {role}-broadcast" for role, is_one in (("a", problem.a_broadcast), ("b", problem.b_broadcast)) if is_one
@@ -87,7 +91,10 @@ def problem_key(problem: Problem) -> str:
 
 
 def _epilogue_key(problem: Problem) -> str:
-    """Returns the text that stands for the elementwise ops after a product; empty where there are none."""
+    """Returns the text that stands for the elementwise ops after a product; empty where there are none.
+
+    Those before it are kernels of their own, which knobs do not change.
+    """
     if not problem.has_epilogue:
         return ""
     operands = "".join(

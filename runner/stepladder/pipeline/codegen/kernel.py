@@ -85,6 +85,9 @@ class Program:
 def find_kernel(module: ir.Module) -> Kernel:
     """Returns the one kernel of a lowered module.
 
+    Args:
+        module: the IR after the last step of a pipeline.
+
     Raises:
         StepladderError: as `find_program`, and more than one launch.
     """
@@ -103,6 +106,9 @@ def _not_one(found: int) -> StepladderError:
 
 def find_program(module: ir.Module) -> Program:
     """Returns the kernels of a lowered module, in the order of their launches: those that write workspaces, then one.
+
+    Args:
+        module: the IR after the last step of a pipeline.
 
     Raises:
         StepladderError: no launch in the module, or several of which not all but the last write a workspace: the
@@ -206,6 +212,9 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
         if isinstance(buffer.owner, ir.Block):
             return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
         view = defining_op(buffer)
+        if buffer in workspaces:
+            shape = tuple(ir.MemRefType(defining_op(create.operands[0]).operands[0].type).shape)
+            return Parameter(workspaces.index(buffer), _tensor_map(create), True, shape)
         if view.name == "memref.subview" and view.operands[0] in workspaces:
             shape = tuple(ir.MemRefType(buffer.type).shape)
             return Parameter(workspaces.index(view.operands[0]), _tensor_map(create), True, shape)

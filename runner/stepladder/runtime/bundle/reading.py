@@ -340,6 +340,9 @@ def parse_problem(fields: Fields) -> Problem:
         epilogue_operands=_parse_epilogue(fields),
         results=_parse_results(fields),
         second_b=_parse_second_b(fields),
+        producers=fields.strings("producers") if "producers" in fields.data else (),
+        a_source=_parse_source(fields, "a_source"),
+        b_source=_parse_source(fields, "b_source"),
     )
 
 
@@ -351,6 +354,14 @@ def _parse_second_b(fields: Fields) -> int | None:
     if number >= count:
         raise fields.error("second_b", f"must be below {count}, the number of epilogue_operands, got {number}")
     return number
+
+
+def _parse_source(fields: Fields, name: str) -> EpilogueOperand | None:
+    """Returns the buffer that an operand of a problem is prepared from, if it is."""
+    if name not in fields.data:
+        return None
+    item = fields.object(name)
+    return EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape"))
 
 
 def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
