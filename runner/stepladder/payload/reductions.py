@@ -40,7 +40,7 @@ def is_reduction(op: ir.Operation) -> bool:
     """Tells whether an op is a `linalg.reduce`, or a `linalg.generic` with a reduction loop.
 
     Args:
-        op: any op.
+        op: a payload op.
     """
     if op.name == "linalg.reduce":
         return True
