@@ -61,6 +61,7 @@ from stepladder.extension.ops import (
     pipeline_wgmma,
     plan_workspace,
     prefetch_tiles,
+    prepare_operands,
     rasterize_blocks,
     recognize_matmul,
     reinterpret_elements,
