@@ -37,6 +37,7 @@ KERNELS = {
     "einsum_attention": (2, 8),
     "fused_projections": (1, 3),
     "gated_mlp": (3, 0),
+    "low_rank_linear": (3, 0),
     "mlp4": (4, 0),
     "mlp4_bf16_3d": (4, 0),
     "norm_linear": (1, 4),
@@ -45,6 +46,7 @@ KERNELS = {
     "projections": (3, 3),
     "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
+    "rms_linear": (1, 3),
     "softmax_head": (2, 4),
 }
 

@@ -81,6 +81,7 @@ from stepladder.extension.ops import (
     tma_store_epilogue,
     transpose_operands,
     unroll_loops,
+    unwrap_vectors,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

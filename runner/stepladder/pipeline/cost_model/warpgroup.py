@@ -12,8 +12,12 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.epilogues import epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import (
+    BOX_BYTES,
+    INSTRUCTION_ROWS,
+    LINE_BYTES,
     Number,
     Size,
     Tiles,
@@ -23,20 +27,13 @@ from stepladder.pipeline.cost_model.terms import (
     join,
     memory_bytes,
     uncached,
+    widest_box,
 )
 
-# Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
-_INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
-# Bytes of a line of the L2 cache, and of a sector, the part of it that is read at once.
-_LINE_BYTES, _SECTOR_BYTES = 128, 32
+_SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
 _PITCH_BYTES = 16  # that TMA takes multiples of
-_WARPGROUP_THREADS = 128
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
-# Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
-_FROM_REGISTERS = 0.67
-# The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
-_ONE_BUFFER = 0.1
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,9 @@ class Loads:
     is_odd: Array
 
 
-def _widest_box(row_bytes: Array) -> Array:
-    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
-    half = _BOX_BYTES // 2
-    return np.where(row_bytes % _BOX_BYTES == 0, _BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
-
-
 def _whole_boxes(row_bytes: Array) -> Array:
     """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
-    half = _BOX_BYTES // 2
+    half = BOX_BYTES // 2
     return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
 
 
@@ -99,14 +90,16 @@ def loads(
     pitch = np.asarray((size.k if along_k else extent) * in_bytes)
     is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % _PITCH_BYTES == 0)
     if along_k:
-        boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
+        boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
-        return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes, is_odd)
+        zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
+        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd)
     loaded = _whole_boxes(tile * in_bytes) / in_bytes
-    width = _widest_box(loaded * in_bytes) / in_bytes
+    width = widest_box(loaded * in_bytes) / in_bytes
     part = loaded / tile  # boxes reach beyond the tile
-    zero_rows = np.floor((loaded - last) / width) * block_k
-    return Loads(mean * part / width * block_k, width * in_bytes, zero_rows, is_odd)
+    outside = ceil_divide(loaded - last, width) - np.floor((loaded - tile) / width)
+    is_odd = is_odd | ((tile * in_bytes % _SECTOR_BYTES > 0) & (extent > tile))
+    return Loads(mean * part / width * block_k, width * in_bytes, outside * block_k / shared, is_odd)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -119,7 +112,7 @@ def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
 def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float) -> Array:
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
     both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory."""
-    read = block_m / _INSTRUCTION_ROWS * (_INSTRUCTION_ROWS + block_n)
+    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n)
     written = 0.5 * (block_m + block_n)
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
@@ -165,7 +158,7 @@ def l2_step(
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
-        lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
+        lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
         port = port + bytes_ / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
@@ -196,56 +189,6 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
-def writes_elements(knobs: Columns, size: Size) -> Array:
-    """Returns which settings write a transposed C element by element: direct stores, and the reduction of splits in
-    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory."""
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
-
-
-def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
-    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
-    registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
-    split-K each block writes a share of the tile. Source: fitted."""
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
-    writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
-    bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
-    bytes_ = bytes_ / knobs.floats("split_k", 1)
-    elements = writes_elements(knobs, size)
-    rate = (
-        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * np.where(elements, constants["column_store"], 1)
-    )
-    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
-    # A box of a transposed C has 64 rows of the tile.
-    columns = np.asarray(float(_INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
-    row_bytes = columns * size.out_bytes
-    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
-    lines = lines * np.where(elements, constants["column_write"], 1.0)
-    together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
-    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
-
-
-def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
-    """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
-    writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
-    in a pass; passes do not overlap. Source: fitted."""
-    split = knobs.floats("split_k", 1)
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    elements = knobs.floats("block_m") * knobs.floats("block_n")
-    bytes_ = 2 * 4 * elements * 1e-3
-    passes = ceil_divide(elements, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
-
-    def reduction(workspace: str) -> Array:
-        return constants[workspace] + bytes_ / constants[f"{workspace}_rate"] + passes * constants[f"{workspace}_pass"]
-
-    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
-    return np.where(split > 1, times, np.where(shared, in_c, 0.0))
-
-
 def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
     """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes: each element is read
     and written once, at the rate of HBM, and a kernel takes a launch and a prologue. Source: counting."""
@@ -259,6 +202,15 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
         is_odd = np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0
         total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0)
     return total
+
+
+def launches_differ(size: Size, gpu: Gpu) -> bool:
+    """Tells whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
+    return to their multiprocessors, and each part of the cache keeps their tiles. Source: measured,
+    docs/results/model_edge_bf16-bf16.json."""
+    constants = gpu.constants[WARPGROUP]
+    parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
+    return bool(np.any(parts[0] > parts[1]))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -296,8 +248,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
             size,
         ),
     ]
-    # Source: measured; no document says why.
-    odd = np.where(np.asarray(block_n) % 16 == 8, constants["odd_eights"], 1.0)
+    # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
+    odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"]) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
@@ -306,7 +258,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
-    absent = uncached(size, gpu, constants["cached"], constants["evicted"])
+    by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
+    cached = np.where(by_itself, constants["cached_in_place"], constants["cached"])
+    absent = uncached(size, gpu, cached, constants["evicted"])
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
     l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
@@ -317,7 +271,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         + constants["cluster_doubling"] * np.maximum(0.0, np.log2(cluster) - 1)
     )
 
-    boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
+    boxes = np.maximum(1.0, block_k * size.in_bytes / BOX_BYTES)
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
@@ -359,21 +313,19 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"], constants["evicted"])
-    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
+    side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
+    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
+    launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     # Rows of C: of a column-major one, an element in memory after the other.
     row = size.m if size.c_layout == "column" else size.n
-    straddles = np.where(np.asarray(row * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = (
-        join(kernel, hbm + constants["prologue"], written + constants["prologue"])
-        + _HIDDEN_TRAFFIC * hbm
-        + constants["launch"]
-    )
+    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants)
     total = total + repacking
     times = {
@@ -382,7 +334,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "prologue": prologue,
         "epilogue": epilogues,
         "reduction": reduction,
-        "launch": constants["launch"],
+        "launch": launch,
         **({"repacking": repacking} if np.any(repacking) else {}),
         "matrix unit": rounds * steps * matrix,
         "shared memory": rounds * steps * shared,
