@@ -5,9 +5,11 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir, memref
 from stepladder.mlir.traverse import producer
 
-# The attribute of a workspace's `memref.alloc`, and of the `memref.copy` that fills it.
+# The attribute of a workspace's `memref.alloc`, and of the op that fills it: a `memref.copy`, or an elementwise
+# `linalg.generic` of one buffer that fills several.
 WORKSPACE = "workspace"
 COPY = "memref.copy"
+ELEMENTWISE = "linalg.generic"
 
 # Bytes that rows of a workspace are a multiple of: a line of the L2 cache, and a multiple of what TMA takes.
 _LINE = 128

@@ -6,10 +6,11 @@ takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cach
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
+from stepladder.pipeline.cost_model.boxes import BOX_BYTES, PITCH_BYTES, Loads, loads, widest_box
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -25,88 +26,17 @@ from stepladder.pipeline.cost_model.terms import (
     uncached,
 )
 
-# Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
-_INSTRUCTION_ROWS, _BOX_BYTES = 64, 128
-# Bytes of a line of the L2 cache, and of a sector, the part of it that is read at once.
-_LINE_BYTES, _SECTOR_BYTES = 128, 32
-_PITCH_BYTES = 16  # that TMA takes multiples of
+# Rows that one wgmma instruction multiplies, and bytes of a line of the L2 cache.
+_INSTRUCTION_ROWS, _LINE_BYTES = 64, 128
 _WARPGROUP_THREADS = 128
+# Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
+_ADDING_LANES, _DRAIN = 128, 0.06
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 # Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
 _FROM_REGISTERS = 0.67
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
 _ONE_BUFFER = 0.1
-
-
-@dataclass(frozen=True)
-class Loads:
-    """What a k step loads of one operand to a block.
-
-    Args:
-        rows: rows of boxes with elements of the matrix.
-        row_bytes: of each.
-        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
-        is_odd: whether rows of the matrix begin within sectors of the L2 cache.
-    """
-
-    rows: Array
-    row_bytes: Array
-    zero_rows: Array
-    is_odd: Array
-
-
-def _widest_box(row_bytes: Array) -> Array:
-    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
-    half = _BOX_BYTES // 2
-    return np.where(row_bytes % _BOX_BYTES == 0, _BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
-
-
-def _whole_boxes(row_bytes: Array) -> Array:
-    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
-    half = _BOX_BYTES // 2
-    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
-
-
-def loads(
-    along_k: bool,
-    extent: Number,
-    tile: Array,
-    mean: Array,
-    last: Array,
-    shared: Array,
-    block_k: Array,
-    size: Size,
-) -> Loads:
-    """Returns what a k step loads of one operand.
-
-    A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
-    and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
-    longer than loading does; step `shrink_tma_boxes` saves them where the matrix is shorter than a tile that no cluster
-    shares.
-
-    Args:
-        along_k: whether the operand is contiguous along k.
-        extent: m or n.
-        tile: block_m or block_n.
-        mean, last: elements of the matrix in a tile, on the average and in the last.
-        shared: blocks of a cluster that share the tile.
-        block_k: depth of a step.
-        size: of the problem.
-    """
-    in_bytes = size.in_bytes
-    # Rows that TMA does not take are copied to aligned ones.
-    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
-    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % _PITCH_BYTES == 0)
-    if along_k:
-        boxes = np.maximum(1.0, block_k * in_bytes / _BOX_BYTES)
-        fitted = (extent < tile) & (shared == 1)
-        return Loads(mean * boxes, block_k * in_bytes / boxes, np.where(fitted, 0.0, tile - last) * boxes, is_odd)
-    loaded = _whole_boxes(tile * in_bytes) / in_bytes
-    width = _widest_box(loaded * in_bytes) / in_bytes
-    part = loaded / tile  # boxes reach beyond the tile
-    zero_rows = np.floor((loaded - last) / width) * block_k
-    return Loads(mean * part / width * block_k, width * in_bytes, zero_rows, is_odd)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -116,11 +46,22 @@ def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
     return gpu.microseconds(block_m * block_n * block_k / rate) * factor
 
 
-def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float) -> Array:
+def products_of(split: Array | float) -> Array | float:
+    """Returns how many products of tiles are one product: three of operands of f32 in two parts (`split_into_tf32`)."""
+    return 2 * split - 1
+
+
+def shared_step(
+    block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float, split: Array | float = 1.0
+) -> Array:
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
-    both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory."""
-    read = block_m / _INSTRUCTION_ROWS * (_INSTRUCTION_ROWS + block_n)
-    written = 0.5 * (block_m + block_n)
+    both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
+
+    Args:
+        split: parts of an operand, 2 of one that is split; see `products_of`.
+    """
+    read = block_m / _INSTRUCTION_ROWS * (_INSTRUCTION_ROWS + block_n) * products_of(split)
+    written = 0.5 * (block_m + block_n) * split
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
 
@@ -221,7 +162,7 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
     # A box of a transposed C has 64 rows of the tile.
     columns = np.asarray(float(_INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
     row_bytes = columns * size.out_bytes
-    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / _widest_box(row_bytes)), 1.0)
+    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / widest_box(row_bytes)), 1.0)
     lines = lines * np.where(elements, constants["column_write"], 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
@@ -246,18 +187,19 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))
 
 
-def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
-    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes: each element is read
-    and written once, at the rate of HBM, and a kernel takes a launch and a prologue. Source: counting."""
+def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
+    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes, or split operands into
+    parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
+    a prologue. Source: counting."""
     total: Number = 0.0
     operands = (
         (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m),
         (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n),
     )
     for columns, extent in operands:
-        traffic = 2 * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_odd = np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0
-        total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0)
+        traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(split) > 1)
+        total = total + np.where(is_copied, traffic + constants["launch"] + constants["prologue"], 0.0)
     return total
 
 
@@ -282,6 +224,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
+    split = knobs.floats("parts", 1)
 
     parts = [
         loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
@@ -296,10 +239,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
             size,
         ),
     ]
+    parts = [replace(part, rows=part.rows * split, zero_rows=part.zero_rows * split) for part in parts]
     # Source: measured; no document says why.
     odd = np.where(np.asarray(block_n) % 16 == 8, constants["odd_eights"], 1.0)
-    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd
-    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"]) * odd
+    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
+    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"], split) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share what is behind TMA: it is faster where some of them are idle.
     idle = 1 - at_once / gpu.multiprocessors
@@ -317,7 +261,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         + constants["cluster_doubling"] * np.maximum(0.0, np.log2(cluster) - 1)
     )
 
-    boxes = np.maximum(1.0, block_k * size.in_bytes / _BOX_BYTES)
+    boxes = np.maximum(1.0, block_k * size.in_bytes / BOX_BYTES)
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
@@ -327,8 +271,15 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     def pipeline_latency(filling: Array) -> Array:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
+    alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
+    added = np.where(
+        (split > 1) & alone_in_step, gpu.microseconds(block_m * block_n / _ADDING_LANES) + _DRAIN, np.zeros(1)
+    )
+
     def step(filling: Array) -> Array:
-        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes
+        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
 
     # Tiles with rows of zeros: those of the last row and column.
     at_edge = np.minimum(
@@ -347,7 +298,6 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     inner = step(fill)
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
 
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
     loop = steps * inner
@@ -374,7 +324,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         + _HIDDEN_TRAFFIC * hbm
         + constants["launch"]
     )
-    repacking = repacking_time(size, gpu, constants)
+    repacking = repacking_time(size, gpu, constants, split)
     total = total + repacking
     times = {
         "total": total,

@@ -33,8 +33,8 @@ EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
 # Results beside C.
 RESULT_ROLES = tuple(result_role(number) for number in range(3))
 ROLES = MATMUL_ROLES + EPILOGUE_ROLES + RESULT_ROLES
-# Buffers that a launcher allocates: one kernel writes them, and a later one reads them.
-WORKSPACE_ROLES = tuple(f"w{number}" for number in range(2))
+# Buffers that a launcher allocates: one kernel writes them, and a later one reads them. Two parts of A and of B each.
+WORKSPACE_ROLES = tuple(f"w{number}" for number in range(4))
 ACCESSES = ("read", "write", "readwrite")
 LAYOUTS = ("row", "column")
 INTERLEAVES = ("none", "16b", "32b")
