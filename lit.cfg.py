@@ -34,7 +34,11 @@ for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
 transforms = os.path.join(here, "transforms")
 # lit's own `diff` drops PYTHONPATH for the commands after it in a test, so every command sets it.
 run = f"env PYTHONPATH={os.path.join(here, 'runner')} {python}"
-programs = {"stepladder-opt": f"{run} -m stepladder.cli.opt", "stepladder": f"{run} -m stepladder"}
+programs = {
+    "%stepladder-opt": f"{run} -m stepladder.cli.opt",
+    "%stepladder": f"{run} -m stepladder",
+    "FileCheck": f"{python} -m filecheck",
+}
 
 # Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
 if hasattr(os, "fork") and not lit_config.params.get("direct"):
@@ -48,16 +52,15 @@ if hasattr(os, "fork") and not lit_config.params.get("direct"):
     socket = server.stdout.readline().strip()
     client = f"{run} -S {os.path.join(here, 'test', 'inputs', 'command_client.py')} {socket}"
     if socket:
-        programs = {program: f"{client} {program}" for program in programs}
+        programs = {program: f"{client} {program.lstrip('%')}" for program in programs}
 
 config.substitutions += [
-    *((f"%{program}", command) for program, command in programs.items()),
+    *programs.items(),
     ("%python", run),
     ("%transforms", transforms),
     ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
     ("%inputs", os.path.join(here, "test", "inputs")),
     ("%refused", f"{run} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
-    ("FileCheck", f"{python} {os.path.join(here, 'test', 'inputs', 'run_filecheck.py')}"),
 ]
 
 # A stock mlir-opt, under the name that distributions give it.

@@ -45,6 +45,25 @@ def measurement_parser(description: str, sizes: Sequence[int], name: str, rounds
     return parser
 
 
+def result_parser(description: str, name: str) -> argparse.ArgumentParser:
+    """Returns the parser of a script whose one argument is the file that it writes.
+
+    Args:
+        description: the script's docstring.
+        name: of the result, docs/results/NAME.json, where no file is given.
+    """
+    parser = new_parser(description)
+    parser.add_argument(
+        "result",
+        type=Path,
+        nargs="?",
+        default=DOCS / "results" / f"{name}.json",
+        metavar="RESULT.json",
+        help=f"file to write (default: docs/results/{name}.json)",
+    )
+    return parser
+
+
 def run(main: Callable[[], int | None]) -> NoReturn:
     """Runs a script's `main` and ends the process; an error or a missing file is printed as one message."""
     from stepladder.cli.guard import guarded

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import DOCS, command_line, new_parser, run, write_result
+from common import command_line, result_parser, run, write_result
 from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import ablation
@@ -68,16 +68,7 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parser.add_argument(
-        "result",
-        type=Path,
-        nargs="?",
-        default=DOCS / "results" / "emulator.json",
-        metavar="RESULT.json",
-        help="file to write (default: docs/results/emulator.json)",
-    )
-    return parser
+    return result_parser(str(__doc__), "emulator")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

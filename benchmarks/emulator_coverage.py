@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import DOCS, new_parser, run, write_result
+from common import result_parser, run, write_result
 from stepladder.emulator import dialects  # noqa: F401  (registers the ops that it executes)
 from stepladder.emulator.core import control_flow
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
@@ -118,16 +118,7 @@ def reason_for(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parser.add_argument(
-        "result",
-        type=Path,
-        nargs="?",
-        default=DOCS / "results" / "emulator_coverage.json",
-        metavar="RESULT.json",
-        help="file to write (default: docs/results/emulator_coverage.json)",
-    )
-    return parser
+    return result_parser(str(__doc__), "emulator_coverage")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Lists the instructions of PTX that the emulator executes: docs/results/emulator_ptx.json.
 
-Prints those that nobody has given a reason for, and needs no GPU:
+Prints those that are missing without a stated reason, and needs no GPU:
 
     python benchmarks/emulator_ptx.py
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import DOCS, new_parser, run, write_result
+from common import result_parser, run, write_result
 from stepladder.emulator.ptx import instructions  # noqa: F401  (registers what it decodes)
 from stepladder.emulator.ptx.registry import FAMILIES
 
@@ -86,16 +86,7 @@ def reason_for(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(str(__doc__))
-    parser.add_argument(
-        "result",
-        type=Path,
-        nargs="?",
-        default=DOCS / "results" / "emulator_ptx.json",
-        metavar="RESULT.json",
-        help="file to write (default: docs/results/emulator_ptx.json)",
-    )
-    return parser
+    return result_parser(str(__doc__), "emulator_ptx")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

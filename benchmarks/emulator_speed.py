@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import DOCS, ROOT, command_line, new_parser, run, write_result
+from common import ROOT, command_line, result_parser, run, write_result
 from stepladder.payload.writing import matmul_text
 from stepladder.runtime.errors import StepladderError
 
@@ -99,16 +99,7 @@ def _do(command: Sequence[str]) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parser.add_argument(
-        "result",
-        type=Path,
-        nargs="?",
-        default=DOCS / "results" / "emulator_speed.json",
-        metavar="RESULT.json",
-        help="file to write (default: docs/results/emulator_speed.json)",
-    )
-    return parser
+    return result_parser(str(__doc__), "emulator_speed")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,13 +1,15 @@
 """Measures whole functions beside PyTorch: MLPs, gated MLPs and attention projections of public model sizes.
 
-    python benchmarks/functions.py --json docs/results/functions.json [--tokens 2048,8] [--kinds mlp]
+    python benchmarks/functions.py --json docs/results/functions.json [--tokens 2048,8] [--kinds mlp] [--models Llama]
+    python benchmarks/functions.py --json docs/results/functions_eager.json --eager-only --tokens 1,8,32
     python benchmarks/functions.py --dry-run
 
 For 2048 tokens (prefill) and 1, 8 and 32 (decode), in bf16. Each function is one bundle, called on PyTorch's tensors,
 beside eager PyTorch and `torch.compile(mode="max-autotune")`. Contestants run in turn, in one process, on the same
 data; every number is the median of the rounds. `calls` is the time of a call among many, with the host's work; `graph`
 that of a CUDA graph of the same work, for which `torch.compile` leaves its own graphs out. The numbers of each function
-are compared with PyTorch's in f32 first. --dry-run does so on the emulator, at small sizes, with NumPy.
+are compared with PyTorch's in f32 first. Cases of the file that are not measured again are kept. --dry-run compares on
+the emulator, at small sizes, with NumPy.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -201,14 +204,16 @@ def described(function: stepladder.Function, error: float) -> dict[str, Any]:
     }
 
 
-def measure(kind: str, model: Model, m: int) -> dict[str, Any]:
-    """Measures a function beside PyTorch on the GPU."""
+def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]:
+    """Measures a function beside PyTorch on the GPU; beside eager mode alone where that is wanted."""
     import torch  # pyright: ignore[reportMissingImports]
     from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
     function = compiled(kind, model, m)
+    torch.manual_seed(0)
     tensors = [
-        torch.from_numpy(array.astype(np.float32)).to("cuda", torch.bfloat16) for array in random_arrays(function)
+        (torch.randn(item.shape, device="cuda") / (item.shape[1] ** 0.5 if number else 1)).to(torch.bfloat16)
+        for number, item in enumerate(function.inputs)
     ]
     library = functional.linear, functional.silu, torch.relu
 
@@ -232,10 +237,11 @@ def measure(kind: str, model: Model, m: int) -> dict[str, Any]:
         calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
         calls["eager"] = lambda: eager(*tensors)
         graphs = {name: _captured(torch, call) for name, call in calls.items()}
-        tuned = torch.compile(eager, mode="max-autotune")
-        calls["max-autotune"] = lambda: tuned(*tensors)
-        without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-        graphs["max-autotune"] = _captured(torch, lambda: without(*tensors))
+        if not eager_only:
+            tuned = torch.compile(eager, mode="max-autotune")
+            calls["max-autotune"] = lambda: tuned(*tensors)
+            without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
+            graphs["max-autotune"] = _captured(torch, lambda: without(*tensors))
         result["us"] = {
             "calls": _in_turn(torch, calls),
             "graph": _in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
@@ -299,9 +305,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(__doc__ or "")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the emulator, without times")
+    parser.add_argument("--eager-only", action="store_true", help="beside eager PyTorch alone, which compiles nothing")
+    parser.add_argument("--models", default="", help="beginning of the names of models")
     parser.add_argument("--kinds", default="mlp,gated_mlp,projections", help="functions, separated by commas")
     parser.add_argument("--tokens", help="numbers of tokens, separated by commas")
     return parser
+
+
+def _name(case: dict[str, Any]) -> tuple[str, str, int]:
+    return case["model"]["name"], case["kind"], case["tokens"]
 
 
 def main() -> int:
@@ -312,18 +324,23 @@ def main() -> int:
     if not args.dry_run:
         with Device() as device:
             result |= duel.header(device)
-    cases = result["cases"] = []
-    for model in SMALL if args.dry_run else MODELS:
+    models = SMALL if args.dry_run else [model for model in MODELS if model.name.startswith(args.models)]
+    before = json.loads(args.json.read_text())["cases"] if args.json and args.json.is_file() else []
+    cases: list[dict[str, Any]] = []
+    for model in models:
         for kind in args.kinds.split(","):
             for m in tokens:
                 case: dict[str, Any] = {"model": asdict(model), "kind": kind, "tokens": m}
+                case["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
                 try:
-                    case |= (dry_run if args.dry_run else measure)(kind, model, m)
+                    case |= dry_run(kind, model, m) if args.dry_run else measure(kind, model, m, args.eager_only)
                 except stepladder.StepladderError as error:  # the other cases are measured all the same
                     case |= {"passed": False, "refused": error.render()}
                 cases.append(case)
                 said = case.get("ratios", case.get("refused", f"error {case.get('error', 0):.1e}"))
                 print(f"{model.name} {kind} {m}: {said}", file=sys.stderr, flush=True)
+                done = {_name(item) for item in cases}
+                result["cases"] = [*(item for item in before if _name(item) not in done), *cases]
                 if args.json:  # what took long to measure is safe
                     write_result(args.json, result)
     if not args.json:

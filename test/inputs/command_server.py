@@ -1,15 +1,17 @@
-"""Runs the project's commands for the lit suite in processes forked from one that has imported MLIR's bindings.
+"""Runs the commands of the lit suite in processes forked from one that has loaded MLIR's bindings and the pipelines.
 
-The suite runs several hundred commands, and half of the time of a short one is the import. `command_client.py` sends a
-command line, its folder, its environment and its standard streams over a Unix socket; a forked process runs the command
-as `python -m` would, and its exit status goes back. The server ends when its standard input ends: with the process that
-started it.
+The suite runs stepladder and FileCheck more than a thousand times, and most of the time of a short command is imports
+and the parsing of scripts. `command_client.py` sends a command line, its folder, its environment and its standard
+streams over a Unix socket; a forked process runs the command as `python -m` would, and its exit status goes back. The
+server ends when its standard input ends: with the process that started it.
 
 As a script: command_server.py. Prints the path of its socket when it accepts commands; imports at the first of them.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
 import importlib
 import marshal
@@ -21,16 +23,34 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
+from types import NoneType
+from typing import NoReturn
 
-# Program: the function of `stepladder.cli.entry` that it calls.
-PROGRAMS = {"stepladder": "stepladder", "stepladder-opt": "stepladder_opt"}
-START = "import sys; from stepladder.cli import entry; sys.exit(entry.{}())"
-MODULES = ("stepladder.cli.opt", "stepladder.cli.main", "stepladder.extension", "stepladder.pipeline.run", "numpy")
+# Program: the module and the function that it calls.
+PROGRAMS = {
+    "stepladder": ("stepladder.cli.entry", "stepladder"),
+    "stepladder-opt": ("stepladder.cli.entry", "stepladder_opt"),
+    "FileCheck": ("filecheck.main", "main"),
+}
+START = "import sys; from {} import {} as program; sys.exit(program())"
+MODULES = (
+    "filecheck.main",
+    "stepladder.cli.opt",
+    "stepladder.cli.main",
+    "stepladder.extension",
+    "stepladder.pipeline.run",
+    "numpy",
+)
 DIALECTS = ("arith", "func", "gpu", "linalg", "llvm", "memref", "nvgpu", "nvvm", "scf", "vector")
 
 
 def preload() -> bool:
-    """Imports what most commands import; returns whether a forked process can use it, which lacks other threads."""
+    """Imports what most commands import, and loads the pipelines.
+
+    Returns:
+        Whether a forked process can use it: threads other than the one that forks are missing there.
+    """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
     for module in MODULES:
         importlib.import_module(module)
@@ -39,6 +59,10 @@ def preload() -> bool:
         importlib.import_module(f"{commands.__name__}.{command.name}")
     for dialect in DIALECTS:
         importlib.import_module(f"torch_mlir.dialects.{dialect}")
+    library = importlib.import_module("stepladder.pipeline.library")
+    with importlib.import_module("stepladder.pipeline.context").mlir_context():
+        for pipeline in library.pipeline_names():
+            library.load(pipeline)  # which keeps it
     gc.collect()
     gc.freeze()
     return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
@@ -67,7 +91,7 @@ def serve(listening: socket.socket) -> tuple[str, list[str]] | None:
         command = _receive(connection)
         if (child := os.fork()) == 0:
             if not is_preloaded:
-                os.execv(sys.executable, [sys.executable, "-c", START.format(PROGRAMS[command[0]]), *command[1]])
+                os.execv(sys.executable, [sys.executable, "-c", START.format(*PROGRAMS[command[0]]), *command[1]])
             return command
         _, status = os.waitpid(child, 0)
         connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
@@ -82,6 +106,9 @@ def _receive(connection: socket.socket) -> tuple[str, list[str]]:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    # Those of the server may be files of another kind.
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.chdir(folder)
     tempfile.tempdir = None  # TMPDIR is read again
     os.environ.clear()
@@ -104,7 +131,30 @@ def main() -> None:
         return
     program, arguments = command
     sys.argv = [program, *arguments]
-    sys.exit(getattr(importlib.import_module("stepladder.cli.entry"), PROGRAMS[program])())
+    module, function = PROGRAMS[program]
+    try:
+        status = getattr(importlib.import_module(module), function)()
+    except SystemExit as ended:
+        status = ended.code
+    finish(status)
+
+
+def finish(status: object) -> NoReturn:
+    """Ends the process of a command without Python's teardown of the bindings, which takes longer than most commands.
+
+    Where there is more to do than that, the process ends as any other: with a message, with threads, or with output
+    that cannot be written.
+
+    Args:
+        status: as for `sys.exit`.
+    """
+    if isinstance(status, (int, NoneType)) and threading.active_count() == 1:
+        with contextlib.suppress(OSError):
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit((status or 0) & 0xFF)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

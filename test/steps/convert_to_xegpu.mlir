@@ -66,15 +66,72 @@ func.func @refused(%A: memref<64x36xf16>) {
 
 // -----
 
+// Shared local memory, which the launch has as an argument here, has a descriptor of its own, and its transpose another.
+// CHECK-LABEL: func.func @shared(
+// CHECK-NOT: workgroup(
+// CHECK: [[slm:%.+]] = memref.alloc() : memref<32x64xf16, 3>
+// CHECK: [[desc:%.+]] = xegpu.create_mem_desc [[slm]] : memref<32x64xf16, 3> -> !xegpu.mem_desc<32x64xf16>
+// CHECK: xegpu.store_matrix %v, [[desc]][%c0, %{{.*}}] <{layout = #xegpu.layout<inst_data = [8, 16]>}>
+// CHECK: [[turned:%.+]] = xegpu.create_mem_desc [[slm]] : memref<32x64xf16, 3> -> !xegpu.mem_desc<64x32xf16, #xegpu.mem_layout<stride = [1, 64]>>
+// CHECK: xegpu.load_matrix [[turned]]{{.*}} -> vector<16x16xf16>
 !t = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{memory_space = 3}>>
-func.func @refused(%A: memref<64x64xf16, 3>) {
+!turned = !xetile.tile<vector<16x16xf16>, #xetile.tile_attr<{order = [0, 1], memory_space = 3}>>
+func.func @shared(%C: memref<16x64xf16>, %v: vector<8x16xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) workgroup(%slm : memref<32x64xf16, 3>) {
+    %sg = gpu.subgroup_id : index
+    %j = arith.muli %sg, %c16 : index
+    %ts = "xetile.init_tile"(%slm, %c0, %j) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x64xf16, 3>, index, index) -> !t
+    "xetile.store_tile"(%v, %ts) : (vector<8x16xf16>, !t) -> ()
+    gpu.barrier
+    %view = memref.transpose %slm (i, j) -> (j, i) : memref<32x64xf16, 3> to memref<64x32xf16, strided<[1, 64]>, 3>
+    %k = arith.remui %j, %c32 : index
+    %tl = "xetile.init_tile"(%view, %k, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x32xf16, strided<[1, 64]>, 3>, index, index) -> !turned
+    %w = "xetile.load_tile"(%tl) : (!turned) -> vector<16x16xf16>
+    %tc = "xetile.init_tile"(%C, %c0, %j) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x64xf16>, index, index) -> !xetile.tile<vector<16x16xf16>, unit>
+    "xetile.store_tile"(%w, %tc) : (vector<16x16xf16>, !xetile.tile<vector<16x16xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!t = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{memory_space = 3}>>
+func.func @refused(%i: index, %v: vector<8x16xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{only a block tile of a subgroup, in global memory, has an XeGPU descriptor here}}
-    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, 3>, index, index) -> !t
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) workgroup(%slm : memref<64x64xf16, 3>) {
+    %t = "xetile.init_tile"(%slm, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, 3>, index, index) -> !t
+    // expected-error @+1 {{nothing says that dimension 0 of the tile stays within shared local memory, which has no bounds}}
+    "xetile.store_tile"(%v, %t) : (vector<8x16xf16>, !t) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!t = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{memory_space = 3}>>
+func.func @refused(%v: vector<8x16xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c64, %by = %c1, %bz = %c1) workgroup(%slm : memref<64x48xf16, 3>) {
+    %sg = gpu.subgroup_id : index
+    %j = arith.muli %sg, %c16 : index
+    %t = "xetile.init_tile"(%slm, %c0, %j) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x48xf16, 3>, index, index) -> !t
+    // expected-error @+1 {{dimension 1 of the tile reaches elements 0 to 63 of shared local memory with 48}}
+    "xetile.store_tile"(%v, %t) : (vector<8x16xf16>, !t) -> ()
     gpu.terminator
   }
   return
@@ -97,15 +154,43 @@ func.func @refused(%A: memref<2x64x64xf16>) {
 
 // -----
 
-func.func @refused(%A: memref<64x64xf16>) {
+// A padding takes the place of the zeros: beyond the matrix, and before it where the offset may be negative. A load of
+// what is reduced has the blocks of an instruction.
+// CHECK-LABEL: func.func @padded(
+// CHECK: [[v:%.+]] = xegpu.load_nd %{{.*}}[%i, %c0] <{layout = #xegpu.layout<inst_data = [8, 16]>}>
+// CHECK: [[rows:%.+]] = arith.subi %c64, %i
+// CHECK: [[inside:%.+]] = vector.create_mask [[rows]], %c64 : vector<8x16xi1>
+// CHECK: [[upper:%.+]] = arith.select [[inside]], [[v]], %{{.*}}
+// CHECK: [[above:%.+]] = arith.subi %c0, %i
+// CHECK: [[before:%.+]] = vector.create_mask [[above]], %c16
+// CHECK: [[all:%.+]] = arith.select [[before]], %{{.*}}, [[upper]]
+// CHECK: [[given:%.+]] = xegpu.convert_layout [[all]]
+// CHECK: vector.multi_reduction <minimumf>, [[given]], %{{.*}} [1] : vector<8x16xf16> to vector<8xf16>
+func.func @padded(%A: memref<64x64xf16>, %i: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
-    // expected-error @+1 {{another padding has no XeGPU form}}
+    %t = "xetile.init_tile"(%A, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
     %v = "xetile.load_tile"(%t) {padding = 1.0 : f16} : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    %r = "xetile.reduction"(%v) {kind = #vector.kind<minimumf>, dims = [1]} : (vector<8x16xf16>) -> vector<8x1xf16>
+    %b = "xetile.broadcast"(%r) {dims = [1]} : (vector<8x1xf16>) -> vector<8x16xf16>
+    "xetile.store_tile"(%b, %t) : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%v: vector<8x8xf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.reduction of 8 columns has no form in lanes: a multiple of 16 has one}}
+    %r = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1]} : (vector<8x8xf16>) -> vector<8x1xf16>
     gpu.terminator
   }
   return

@@ -119,3 +119,88 @@ func.func @no_product(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<6
   bufferization.materialize_in_destination %z in restrict writable %D : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
   return
 }
+
+// -----
+
+// A reduction: the op writes what is folded to a workspace, which a function reduces that is called behind the stores.
+// CHECK: func.func private @reduction([[from:%.+]]: memref<64x32xf32>, [[to:%.+]]: memref<64xf32>)
+// CHECK: linalg.map outs([[to]] : memref<64xf32>)
+// CHECK: linalg.reduce ins([[from]] : memref<64x32xf32>) outs([[to]] : memref<64xf32>) dimensions = [1]
+// CHECK-NEXT: (%in: f32, %init: f32) {
+// CHECK-NEXT: arith.addf
+// CHECK-LABEL: func.func @squares(
+// CHECK: [[workspace:%.+]] = memref.alloc() {workspace} : memref<64x32xf32>
+// CHECK: linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<64x32xf16>, tensor<64x32xf32>)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, %{{.*}}: f16, %{{.*}}: f32):
+// CHECK-DAG: [[h:%.+]] = arith.truncf [[x]]
+// CHECK-DAG: [[s:%.+]] = arith.mulf [[x]], [[x]]
+// CHECK: linalg.yield [[h]], [[s]] : f16, f32
+// CHECK: call @reduction([[workspace]], %R) {reduces}
+func.func @squares(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf16>, %R: memref<64xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x32xf16> to tensor<64x32xf16>
+  %r = bufferization.to_tensor %R restrict writable : memref<64xf32> to tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<64x32xf32>) outs(%c : tensor<64x32xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<64x32xf16>
+  %f = linalg.fill ins(%zero : f32) outs(%r : tensor<64xf32>) -> tensor<64xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]} ins(%p : tensor<64x32xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %q = arith.mulf %x, %x : f32
+    %t = arith.addf %q, %y : f32
+    linalg.yield %t : f32
+  } -> tensor<64xf32>
+  bufferization.materialize_in_destination %h in restrict writable %C : (tensor<64x32xf16>, memref<64x32xf16>) -> ()
+  bufferization.materialize_in_destination %s in restrict writable %R : (tensor<64xf32>, memref<64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @product_of_a_row(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: memref<64xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %r = bufferization.to_tensor %R restrict writable : memref<64xf32> to tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%r : tensor<64xf32>) -> tensor<64xf32>
+  // expected-error@+1 {{tc.separate_reductions: linalg.generic does more with the result so far than to fold a value into it}}
+  %s = linalg.reduce ins(%p : tensor<64x32xf32>) outs(%f : tensor<64xf32>) dimensions = [1]
+    (%x: f32, %y: f32) {
+      %t = arith.mulf %x, %y : f32
+      linalg.yield %t : f32
+    }
+  bufferization.materialize_in_destination %s in restrict writable %R : (tensor<64xf32>, memref<64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @no_constant(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: memref<64xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %r = bufferization.to_tensor %R restrict writable : memref<64xf32> to tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  // expected-error@+1 {{tc.separate_reductions: expected a reduction that begins with copies of a constant}}
+  %s = linalg.reduce ins(%p : tensor<64x32xf32>) outs(%r : tensor<64xf32>) dimensions = [1]
+    (%x: f32, %y: f32) {
+      %t = arith.addf %x, %y : f32
+      linalg.yield %t : f32
+    }
+  bufferization.materialize_in_destination %s in restrict writable %R : (tensor<64xf32>, memref<64xf32>) -> ()
+  return
+}

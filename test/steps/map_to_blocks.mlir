@@ -41,7 +41,7 @@ func.func @matmul(%A: memref<32x64xf16>, %C: memref<32x48xf16>) {
 
 // -----
 
-// expected-error@unknown {{could not find a unique topLevel scf.forall}}
+// expected-error@unknown {{expected to contain 1 payloads but it contains 0 payloads}}
 func.func @no_loop() {
   return
 }

@@ -32,6 +32,23 @@ func.func @views(%x: tensor<2x8xf32>) -> (tensor<f32>, tensor<2x4xf32>, tensor<2
 
 // -----
 
+// A matmul reads a copy of a slice.
+//
+// CHECK-LABEL: func.func @sliced(
+// CHECK: [[copy:%.+]] = call @sliced_elementwise_0(%x)
+// CHECK: call @sliced_matmul_0([[copy]])
+// CHECK: func.func private @sliced_elementwise_0(
+// CHECK: tensor.extract_slice
+// CHECK: linalg.copy
+func.func private @sliced_matmul_0(%x: tensor<2x4xf32>) -> tensor<2x4xf32>
+func.func @sliced(%x: tensor<2x8xf32>) -> tensor<2x4xf32> {
+  %s = tensor.extract_slice %x[0, 4] [2, 4] [1, 1] : tensor<2x8xf32> to tensor<2x4xf32>
+  %y = call @sliced_matmul_0(%s) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
 func.func @joined(%x: tensor<2x8xf32>, %y: tensor<2x4xf32>) -> tensor<2x8xf32> {
   // expected-error@+1 {{tc.outline_elementwise: 'tensor.insert_slice' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants}}
   %z = tensor.insert_slice %y into %x[0, 4] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<2x8xf32>
@@ -42,9 +59,15 @@ func.func @joined(%x: tensor<2x8xf32>, %y: tensor<2x4xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+// Each result has a buffer of its own.
+//
+// CHECK-LABEL: func.func @twice(
+// CHECK: [[first:%.+]] = call @twice_elementwise_0(%x)
+// CHECK: [[second:%.+]] = call @twice_elementwise_1([[first]])
+// CHECK: [[third:%.+]] = call @twice_elementwise_2(%x)
+// CHECK: return [[first]], [[second]], [[third]]
+func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) {
   %0 = tensor.empty() : tensor<2x8xf32>
   %e = linalg.exp ins(%x : tensor<2x8xf32>) outs(%0 : tensor<2x8xf32>) -> tensor<2x8xf32>
-  // expected-error@+1 {{tc.outline_elementwise: the function returns one value twice}}
-  return %e, %e : tensor<2x8xf32>, tensor<2x8xf32>
+  return %e, %e, %x : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }

@@ -79,6 +79,62 @@ func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf
 
 // -----
 
+// A batch of products with one row each is no matmul of matrix units.
+//
+// CHECK-LABEL: func.func @vectors(
+// CHECK-NOT: call
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: func.func private
+func.func @vectors(%x: tensor<4x1x32xf16>, %w: tensor<4x32x16xf16>, %c: tensor<4x1x16xf32>) -> tensor<4x1x16xf32> {
+  %y = linalg.batch_matmul ins(%x, %w : tensor<4x1x32xf16>, tensor<4x32x16xf16>) outs(%c : tensor<4x1x16xf32>)
+    -> tensor<4x1x16xf32>
+  return %y : tensor<4x1x16xf32>
+}
+
+// -----
+
+// A cast that widens the operand of a later matmul belongs to that matmul: what lies between is stored in f16.
+// CHECK-LABEL: func.func @widened_operand(
+// CHECK: [[h:%.+]] = call @widened_operand_matmul_0({{.+}}) : (tensor<8x16xf16>, tensor<16x16xf16>) -> tensor<8x16xf16>
+// CHECK: call @widened_operand_matmul_1({{.*}}[[h]]{{.*}} -> tensor<8x16xf32>
+// CHECK: func.func private @widened_operand_matmul_1(
+// CHECK: arith.extf
+// CHECK: linalg.matmul
+#map = affine_map<(i, j) -> (i, j)>
+
+func.func @widened_operand(%x: tensor<8x16xf16>, %w: tensor<16x16xf16>) -> tensor<8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x16xf32>
+  %1 = tensor.empty() : tensor<8x16xf16>
+  %2 = tensor.empty() : tensor<16x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %sums = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x16xf16>) outs(%zeros : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  %h = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%sums : tensor<8x16xf32>) outs(%1 : tensor<8x16xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %v = arith.truncf %in : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x16xf16>
+  %a = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%h : tensor<8x16xf16>) outs(%0 : tensor<8x16xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %v = arith.extf %in : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<8x16xf32>
+  %b = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<16x16xf16>) outs(%2 : tensor<16x16xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %v = arith.extf %in : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<16x16xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x16xf32>) outs(%zeros : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}
+
+// -----
+
 func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-error@+1 {{tc.outline_matmuls: linalg.matmul has dynamic shapes; sizes must be static}}
   %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>

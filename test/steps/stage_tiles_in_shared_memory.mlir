@@ -95,12 +95,42 @@ func.func @refused(%A: memref<96x64xf16>, %B: memref<64x64xf16>, %C: memref<96x6
 func.func @refused(%A: memref<64x64xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @below {{the launch has 0 loops: one along k is accepted}}
+  // expected-error @below {{the launch has 0 xetile.tile_mma: one is accepted}}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c1, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<32x32xf16>, unit>
     %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<32x32xf16>, unit>) -> vector<32x32xf16>
     "xetile.store_tile"(%v, %t) : (vector<32x32xf16>, !xetile.tile<vector<32x32xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// One step of k: a loop of one iteration is folded away before.
+// CHECK-LABEL: func.func @one_step(
+// CHECK: linalg.fill
+// CHECK: memref.alloc() {operand_a} : memref<64x32xf16, #gpu.address_space<workgroup>>
+// CHECK: linalg.copy {operand_a}
+// CHECK: linalg.copy {operand_b}
+// CHECK: linalg.matmul
+// CHECK-NOT: xetile
+!a = !xetile.tile<vector<64x32xf16>, unit>
+!b = !xetile.tile<vector<32x64xf16>, unit>
+!c = !xetile.tile<vector<64x64xf32>, unit>
+func.func @one_step(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c1, %by = %c1, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x32xf16>, index, index) -> !a
+    %tb = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x64xf16>, index, index) -> !b
+    %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !c
+    %va = "xetile.load_tile"(%ta) : (!a) -> vector<64x32xf16>
+    %vb = "xetile.load_tile"(%tb) : (!b) -> vector<32x64xf16>
+    %d = "xetile.tile_mma"(%va, %vb) : (vector<64x32xf16>, vector<32x64xf16>) -> vector<64x64xf32>
+    "xetile.store_tile"(%d, %tc) : (vector<64x64xf32>, !c) -> ()
     gpu.terminator
   }
   return

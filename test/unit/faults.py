@@ -17,8 +17,8 @@ the fault are kinds of findings, and "numbers" where the result must be wrong. W
   "proxy".
 - Blocks of the emulator run one after the other: what they do out of order gives the right numbers here, and is a
   "race"; an arrival at another block that may have ended is "order".
-- Tiles at a wrong address are "uninitialized" where nobody wrote what is read. Swizzles, transpositions, fragments of
-  wrong registers and wrong boxes touch what they may: only the "numbers" show them.
+- Tiles at a wrong address are "uninitialized" where no thread wrote what is read. Swizzles, transpositions, fragments
+  of wrong registers and wrong boxes touch what they may: only the "numbers" show them.
 """
 
 from __future__ import annotations

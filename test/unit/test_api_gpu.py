@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import threading
 import time
 
@@ -191,6 +192,30 @@ def test_a_kernel_with_a_workspace_on_several_streams(torch) -> None:
         close(torch, out, product(a, b), 1e-5)
 
 
+def test_one_kernel_for_a_range_of_rows(torch) -> None:
+    """Rows behind those of the call are neither read, NaN as they are, nor written."""
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("ranges of rows are of wgmma")
+    weight, bias = random(torch, N, 1024), random(torch, N, dtype=torch.float32)
+    for m in (1, 5, 8, 9, 33, 64, 65):
+        a, out = torch.full((2, 100, 1024), float("nan"), device="cuda", dtype=torch.float16), None
+        a, out = a[0], torch.full((100, N), -7.0, device="cuda", dtype=torch.float16)
+        a[:m].normal_()
+        given = {"epilogue": lambda x: F.silu(x + bias), "row_buckets": (8, 64)}
+        stepladder.matmul(a[:m], weight.t(), out=out[:m], **given)
+        close(torch, out[:m], torch.nn.functional.silu(product(a[:m], weight.t()) + bias))
+        assert (out[m:] == -7).all()
+
+
+def test_the_cache_is_deleted_under_way(torch, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+    for m in (16, 24, 40):
+        a, b = random(torch, m, 72), random(torch, 72, 136)
+        close(torch, stepladder.matmul(a, b), product(a, b))
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        close(torch, stepladder.matmul(a, b), product(a, b))
+
+
 def test_from_eight_threads(torch) -> None:
     sizes = [(64 * (1 + number % 3), 128, 64) for number in range(8)]
     operands = [(random(torch, m, k), random(torch, k, n)) for m, n, k in sizes]
@@ -230,8 +255,11 @@ def test_the_current_device_stays(torch) -> None:
 
 
 def test_bad_arguments(torch) -> None:
-    a, b = random(torch, M, K), random(torch, K, N)
+    a, b, square = random(torch, M, K), random(torch, K, N), random(torch, K, K)
     cases = {
+        "'a' is in host memory and 'b' is on GPU 0": lambda: stepladder.matmul(a.cpu(), b),
+        "'a' is on GPU 0 and 'out' is in host memory": lambda: stepladder.matmul(a, b, out=torch.empty(M, N).half()),
+        "argument 'out' overlaps argument 'b'": lambda: stepladder.matmul(square, square, out=square),
         "'a' is on GPU 0 and 'b' is in host memory": lambda: stepladder.matmul(a, b.cpu()),
         "argument 'out' overlaps argument 'a'": lambda: stepladder.matmul(a, random(torch, K, K), out=a),
         "argument 'out' has strides": lambda: stepladder.matmul(a, b, out=random(torch, N, M).t()),

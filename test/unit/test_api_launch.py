@@ -28,6 +28,7 @@ from stepladder.runtime.reference import matmul_program
 CONTEXT = 1234
 OTHER = 99
 STREAM = 555
+OWN = 777  # a stream that is made
 
 
 class Driver:
@@ -40,7 +41,7 @@ class Driver:
         self.pushed: list[int] = []
         driver = fake.driver
         driver.CUcontext = driver.CUstream = int
-        driver.CUstreamCaptureMode = driver.CUstreamCaptureStatus = Names()
+        driver.CUstreamCaptureMode = driver.CUstreamCaptureStatus = driver.CUstream_flags = Names()
         driver.results |= {
             "cuInit": lambda flags: None,
             "cuCtxGetCurrent": lambda: self.current,
@@ -48,8 +49,12 @@ class Driver:
             "cuCtxPushCurrent": self.push,
             "cuCtxPopCurrent": self.pop,
             "cuThreadExchangeStreamCaptureMode": lambda mode: mode,
+            "cuStreamCreate": lambda flags: OWN,
+            "cuStreamEndCapture": lambda stream: 888,
+            "cuGraphInstantiate": lambda graph, flags: 999,
         }
         driver.cuStreamGetCaptureInfo = lambda stream: (0, *self.capture)
+        driver.cuStreamIsCapturing = lambda stream: (0, self.capture[0])
 
     def set_current(self) -> None:
         self.current = CONTEXT
@@ -197,10 +202,22 @@ def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_strea
     assert [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)] == [0, 1] * 3
     encoded = [item["address"] for item in fake.driver.encoded]
     assert {plain[0][2], 0x3000} <= set(encoded) and plain[2][2] in encoded
+    # Calls on the same addresses become a graph, captured on a stream of its own; another set of addresses has none.
+    for _ in range(20):
+        prepared.launch(addresses, STREAM)
+    assert len(fake.called("cuStreamBeginCapture")) == len(fake.called("cuGraphInstantiate")) == 1
+    assert len(fake.called("cuStreamDestroy")) == len(fake.called("cuGraphDestroy")) == 1
+    replays = fake.called("cuGraphLaunch")
+    assert len(replays) == 14 and {stream for _, stream in replays} == {STREAM}
+    assert [config.hStream for config, *_ in launches(fake)][-2:] == [OWN, OWN]
+    count = len(launches(fake))
+    prepared.launch((0x6000, *addresses[1:]), STREAM)
+    assert len(launches(fake)) == count + 2
     active = fake.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
     fake.contexts.capture = (active, 7)
     prepared.launch(addresses, STREAM)
     assert len(fake.called("load")) == 6  # a capture has a workspace of its own
+    assert len(fake.called("cuGraphLaunch")) == 14
 
 
 def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:

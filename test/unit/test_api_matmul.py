@@ -2,14 +2,17 @@
 
 import shutil
 import threading
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from combinations import sample
 from stepladder import functions as F
-from stepladder.api import building, store
+from stepladder.api import building, compiling, rows, store
+from stepladder.api.emulated import run_ptx
 from stepladder.api.spec import MatmulSpec
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
@@ -172,3 +175,51 @@ def test_a_call_compiles_once_and_threads_share_it(tmp_path, monkeypatch) -> Non
     monkeypatch.setattr(building, "_memory", type(building._memory)())
     stepladder.precompile([spec], target="sm_90a")
     assert len(compiled) == 2
+
+
+def test_one_kernel_for_a_range_of_rows(monkeypatch) -> None:
+    """Arrays have memory for the rows of the call alone, which the sanitizer watches."""
+    compiled = []
+    compile_kernel = compiling.compile
+    monkeypatch.setattr(
+        compiling, "compile", lambda spec, **more: compiled.append(spec.m) or compile_kernel(spec, **more)
+    )
+    b, bias = random(64, 48), random(48, dtype=np.float32, seed=1)
+    for m in sample(range(1, 9), 2):
+        a = random(m, 64, seed=m)
+        got = run(a, b, epilogue=lambda x: F.relu(x + bias), dtype="f32", row_buckets=(8, 32))
+        close(got, np.maximum(wide(a) @ wide(b) + bias, 0))
+    assert set(compiled) == {8}
+    spec = stepladder.MatmulSpec(8, 48, 64)
+    kernel = compile_kernel(spec, target="sm_90a", device="emulator", epilogue="tma")
+    fewer = rows.RowsKernel(kernel, spec, 3)
+    close(fewer(random(3, 64), b), wide(random(3, 64)) @ wide(b))
+    # With the descriptor of eight rows, those beyond the third are written, and found.
+    whole = replace(fewer.manifest, tma_descriptors=kernel.manifest.tma_descriptors)
+    with pytest.raises(stepladder.StepladderError, match="out of bounds"):
+        run_ptx(
+            replace(fewer.built.bundle, manifest=whole),
+            {"a": random(3, 64), "b": b, "c": np.zeros((3, 48), np.float32)},
+        )
+    with pytest.raises(stepladder.StepladderError, match="for a range of rows: C is not accessed by TMA row by row"):
+        rows.RowsKernel(compile_kernel(spec, target="sm_90a", epilogue="registers"), spec, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a, b: run(a, b, row_buckets=(8, 0)), "'row_buckets' is (8, 0); accepted: numbers of rows"),
+        (lambda a, b: run(a, b, row_buckets=8), "'row_buckets' is 8; accepted: numbers of rows"),
+        (
+            lambda a, b: run(np.asfortranarray(a), b, row_buckets=[8]),
+            "A is column-major, so that the pitch of its rows",
+        ),
+        (lambda a, b: run(a, b, c=random(4, 48), row_buckets=[8]), "operand 0 of the epilogue has rows of C"),
+        (lambda a, b: run(np.stack([a, a]), np.stack([b, b]), row_buckets=[8]), "the matmul is a batch"),
+        (lambda a, b: run(a, b, row_buckets=[8], target="sm_80"), "knob 'target' of pipeline 'wgmma' cannot be sm_80"),
+    ],
+)
+def test_ranges_of_rows_that_are_refused(call, message) -> None:
+    with pytest.raises(stepladder.StepladderError) as caught:
+        call(random(4, 64), random(64, 48))
+    assert message in caught.value.message

@@ -1,6 +1,7 @@
 """The rooms of the package: which imports which, and how large a module is."""
 
 import ast
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,7 @@ def room_of(name: str) -> str:
     return max(rooms, key=len, default=inner.split(".")[0])
 
 
+@functools.cache
 def graph(*, types: bool, functions: bool) -> dict[str, set[str]]:
     return {
         name: {other for other in imports(tree, types=types, functions=functions) if other in MODULES}
@@ -180,7 +182,16 @@ def is_private(name: str) -> bool:
 
 
 # Private names of libraries that have no public ones for the same: argparse, os, and the MLIR bindings.
-FOREIGN = ("argparse._SubParsersAction", "os._exit", "op_class._dialect_obj", "op_class._fields", "torch._int_mm")
+FOREIGN = (
+    "argparse._SubParsersAction",
+    "dialect._mlir_module",
+    "op_class._attach_traits",
+    "op_class._dialect_obj",
+    "op_class._fields",
+    "os._exit",
+    "torch._int_mm",
+    *("torch._C", "torch._C._cuda_getCurrentRawStream"),
+)
 
 
 def test_no_private_name_is_used_elsewhere() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from stepladder.extension.lib import arithmetic, control_flow, launches, memory
+from stepladder.extension import Dialect, Handle
+from stepladder.extension.lib import arithmetic, control_flow, dialect, launches, memory
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import mlir_context
@@ -144,3 +145,39 @@ def test_a_view_is_traced_to_its_alloc() -> None:
         strides, offset = ir.MemRefType(view.type).get_strides_and_offset()
         assert (strides, offset) == ([64, 1], 32 * 64 + 8)
         assert memory.alloc_of(walk(module, "linalg.matmul")[0].operands[0]) is None
+
+
+MARKED = 'func.func @f(%a: !transform.any_op) {{ "own.mark"(%a) {{{}}} : (!transform.any_op) -> () return }}'
+
+
+def _dialect_with_op(requires: str) -> type[Dialect]:
+    """Returns a new dialect `own`, whose op requires an attribute."""
+
+    class Own(Dialect, name="own"):
+        pass
+
+    class Mark(Own.Operation, name="mark"):
+        target: Handle
+
+        def verify_invariants(self) -> bool:
+            return requires in self.attributes
+
+    return Own
+
+
+def test_another_dialect_of_the_same_name_is_loaded_by_its_own_classes() -> None:
+    """What a process keeps of a dialect belongs to its classes: an op has the verifier and the class of the last."""
+    before = dialect.registered()
+    for requires in ("a", "a", "b", "a"):
+        own = _dialect_with_op(requires)
+        try:
+            dialect.register_dialect(own)
+            for _ in range(2):
+                with mlir_context():
+                    accepted = MARKED.format(requires)
+                    op = walk(ir.Module.parse(accepted), "own.mark")[0]
+                    assert type(op.opview) is own.operations[0]
+                    with pytest.raises(ir.MLIRError):
+                        ir.Module.parse(MARKED.format("c"))
+        finally:
+            dialect.restore(before)

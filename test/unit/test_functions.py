@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 import stepladder
 from combinations import sample
+from stepladder.api import building, store
 from stepladder.cli.main import main
 from stepladder.emulator import function_steps
 from stepladder.emulator.functions import EmulatedFunction
-from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.codegen import cache, toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any, pipeline_file
 from stepladder.pipeline.request import Request
@@ -28,8 +30,11 @@ MODULES = sorted(path.stem for path in INPUTS.glob("*.mlir"))
 # Kernels of each, which show what fuses: matmuls, and others.
 KERNELS = {
     "attention": (6, 7),
+    "cached_loop": (3, 4),
     "chain": (2, 0),
     "constant_mlp": (2, 0),
+    "decode_attention": (0, 6),
+    "einsum_attention": (2, 8),
     "fused_projections": (1, 3),
     "gated_mlp": (3, 0),
     "mlp4": (4, 0),
@@ -39,6 +44,7 @@ KERNELS = {
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
+    "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
     "softmax_head": (2, 4),
 }
@@ -84,6 +90,41 @@ def test_modules(name: str) -> None:
     assert check_exact(kernel.manifest.problem, made.reference, _Called(kernel), 0).passed
 
 
+def _contraction(generator: np.random.Generator) -> str:
+    """Returns a contraction of tensors whose dimensions are in any order, with a rounded result."""
+    loops = {kind: int(generator.integers(0 if kind == "b" else 1, 3)) for kind in "bmnk"}
+    names = [f"{kind}{number}" for kind, count in loops.items() for number in range(count)]
+    sizes = {name: int(generator.integers(1, 9)) for name in names}
+
+    def operand(kinds: str) -> tuple[str, str]:
+        order = [str(name) for name in generator.permutation([name for name in names if name[0] in kinds])]
+        shape = "x".join(str(sizes[name]) for name in order)
+        return f"affine_map<({', '.join(names)}) -> ({', '.join(order)})>", shape
+
+    (a_map, a), (b_map, b), (c_map, c) = operand("bmk"), operand("bnk"), operand("bmn")
+    return f"""func.func @contraction(%a: tensor<{a}xf16>, %b: tensor<{b}xf16>) -> tensor<{c}xf16> {{
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<{c}xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<{c}xf32>) -> tensor<{c}xf32>
+  %sums = linalg.contract indexing_maps = [{a_map}, {b_map}, {c_map}]
+    ins(%a, %b : tensor<{a}xf16>, tensor<{b}xf16>) outs(%zeros : tensor<{c}xf32>) -> tensor<{c}xf32>
+  %rounded = arith.truncf %sums : tensor<{c}xf32> to tensor<{c}xf16>
+  return %rounded : tensor<{c}xf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("seed", sample(range(40), 13))
+def test_drawn_contractions(seed: int) -> None:
+    text = _contraction(np.random.default_rng(seed))
+    with mlir_context():
+        made = build_any(text, f"contraction {seed}", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, seed) if not report.passed] == []
+    assert function.findings == []
+
+
 class _Called:
     """Runs a kernel that is called (`verify.check.Executor`)."""
 
@@ -104,7 +145,15 @@ def test_each_step_of_the_division(name: str) -> None:
     with mlir_context():
         function_steps.check_function_steps(text_of(name), name, Request(pipeline_file("functions")), reports.append)
     assert [report.step for report in reports if report.passed is not True] == []
-    assert len(reports) == 6
+    assert len(reports) == 9
+
+
+def test_a_result_of_one_number() -> None:
+    text = "func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n"
+    text += "  %c = arith.addf %a, %b : tensor<f32>\n  return %c : tensor<f32>\n}\n"
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
 
 
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
@@ -193,22 +242,23 @@ ONE = "tensor<16x16xf32>"
             r"\d linalg.matmul ops in the payload|a second contraction",
         ),
         (
-            HEAD.format(more="", result=ONE)
-            + f"  %s = linalg.softmax dimension(1) ins(%y : {ONE}) outs(%0 : {ONE}) -> {ONE}\n"
-            + f"  return %s : {ONE}\n}}\n",
+            HEAD.format(more=", %rows: tensor<32x1xindex>", result="tensor<32x16xf32>")
+            + f"  %s = tensor.gather %y[%rows] gather_dims([0]) : ({ONE}, tensor<32x1xindex>) -> tensor<32x16xf32>\n"
+            + "  return %s : tensor<32x16xf32>\n}\n",
             r":9:8$",
-            r"'linalg.softmax'",
+            r"'tensor.gather'",
         ),
         (
-            HEAD.format(more="", result=f"({ONE}, {ONE})") + f"  return %y, %y : {ONE}, {ONE}\n}}\n",
-            r":9:3$",
-            r"tc.outline_elementwise: the function returns one value twice",
+            HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
+            r":7:8$",
+            r"2 linalg.matmul ops in the payload",
         ),
         (
             HEAD.format(more="", result=ONE)
-            + "  %r = tensor.insert_slice %y into %x[0, 0] [16, 16] [1, 1] : tensor<16x16xf32> into tensor<16x16xf32>\n"
+            + f"  %z = tensor.extract_slice %y[0, 0] [16, 8] [1, 1] : {ONE} to tensor<16x8xf32>\n"
+            + f"  %r = tensor.insert_slice %z into %x[0, 0] [16, 8] [1, 2] : tensor<16x8xf32> into {ONE}\n"
             + f"  return %r : {ONE}\n}}\n",
-            r":9:8$",
+            r":10:8$",
             r"'tensor.insert_slice'",
         ),
     ],
@@ -297,3 +347,36 @@ def test_called_from_python(tmp_path: Path) -> None:
         stepladder.ArgumentError, match=r"no step 'outline_matmul' ran \(did you mean 'outline_matmuls'\?\)"
     ):
         function.ir("outline_matmul")
+
+
+def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+    compiled, keys = [], []
+    build_function, save_function = building._build_function, store.save_function
+    monkeypatch.setattr(building, "_build_function", lambda *job: compiled.append(job) or build_function(*job))
+    monkeypatch.setattr(store, "save_function", lambda key, made: keys.append(key) or save_function(key, made))
+
+    def compiled_anew() -> stepladder.Function:
+        monkeypatch.setattr(building, "_functions", type(building._functions)())
+        made = stepladder.compile(text_of("mul_before"), device="emulator", target="sm_90a")
+        assert isinstance(made, stepladder.Function)
+        return made
+
+    function = compiled_anew()
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    stored = compiled_anew()
+    assert len(compiled) == 1 and stored.manifest == function.manifest
+    assert (stored(*arrays) == function(*arrays)).all()
+    # The cache has no IR: the function is divided again for those who look at it.
+    assert stored.ir("outline_elementwise") == function.ir("outline_elementwise") and len(compiled) == 2
+    stored.save(tmp_path / "stored.bundle")
+    saved = stepladder.load(tmp_path / "stored.bundle", device="emulator")
+    assert (saved(*arrays) == function(*arrays)).all() and len(compiled) == 2
+    # A damaged entry, and a cache that was deleted, cost a compilation.
+    value = cache.lookup(f"function {keys[0]}", store._FUNCTION_KINDS)
+    cache.store(f"function {keys[0]}", {**value, "kernels": "{}"})
+    compiled_anew()
+    assert len(compiled) == 3
+    shutil.rmtree(tmp_path / "cache")
+    assert compiled_anew().manifest == function.manifest and len(compiled) == 4

@@ -94,7 +94,7 @@ ROWS: dict[str, list[tuple]] = {
         ("counts itself in for its own block", {"race"}, r"atom\.release", 0, "gpu", "cta"),
         ("waits without acquiring", {"race"}, r"ld\.acquire", 0, "acquire", "relaxed"),
         ("waits at the scope of its block", {"race"}, r"ld\.acquire", 0, "gpu", "cta"),
-        ("waits for nobody", {"race"}, r"@!p bra WAIT", 0),
+        ("does not wait", {"race"}, r"@!p bra WAIT", 0),
         ("last number of the semaphore", {"deadlock"}, r"atom\.release", 0, r", 3;", ", 1;"),
     ],
 }

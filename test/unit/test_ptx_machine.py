@@ -158,7 +158,7 @@ def test_a_flag_that_orders_nothing(store, load) -> None:
     assert flag(store, load) == {"race"}
 
 
-def test_a_flag_that_nobody_raises() -> None:
+def test_a_flag_that_no_thread_raises() -> None:
     text = "WAIT:\n  ld.acquire.gpu.global.b32 %r1, [flag];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra WAIT;"
     _, outcome = run(kernel(text, head=GLOBAL))
     (found,) = outcome.findings
@@ -223,7 +223,7 @@ def test_an_mbarrier_that_waits_for_more() -> None:
     assert kinds(outcome) == {"deadlock"}
 
 
-def test_a_test_that_nobody_repeats_may_fail() -> None:
+def test_a_test_that_is_not_repeated_may_fail() -> None:
     """The first warp asks before the second has arrived: it is told so, and reads what is not there yet."""
     text = (
         INIT.format(count=32)

@@ -94,6 +94,31 @@ func.func @f(%A: tensor<16x24xf32>) -> tensor<16x24xf32> {
     %v = arith.select %t, %u, %n : f32
     linalg.yield %v : f32 } -> tensor<16x24xf32>
   return %p : tensor<16x24xf32> }""",
+    "softmax": """func.func @f(%A: tensor<16x9xf32>, %B: tensor<16x9xf32>) -> tensor<16x9xf32> {
+  %s = linalg.softmax dimension(1) ins(%A : tensor<16x9xf32>) outs(%B : tensor<16x9xf32>) -> tensor<16x9xf32>
+  return %s : tensor<16x9xf32> }""",
+    "joined": """func.func @f(%A: tensor<3x8xf32>, %B: tensor<4x8xf32>) -> tensor<9x8xf32> {
+  %n = arith.constant 7.0 : f32
+  %c = tensor.concat dim(0) %A, %B : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<7x8xf32>
+  %p = tensor.pad %c low[2, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %n : f32
+  } : tensor<7x8xf32> to tensor<9x8xf32>
+  %d = arith.mulf %p, %p : tensor<9x8xf32>
+  return %d : tensor<9x8xf32> }""",
+    "inserted": """func.func @f(%A: tensor<4xf32>, %B: tensor<5x9xf32>) -> tensor<5x9xf32> {
+  %p = tensor.insert_slice %A into %B[3, 1] [1, 4] [1, 2] : tensor<4xf32> into tensor<5x9xf32>
+  return %p : tensor<5x9xf32> }""",
+    "loop": """func.func @f(%A: tensor<4xf32>, %B: tensor<8x4xf32>) -> tensor<4xf32> {
+  %b = arith.constant 1 : index
+  %e = arith.constant 8 : index
+  %s = arith.constant 3 : index
+  %p = scf.for %i = %b to %e step %s iter_args(%x = %A) -> (tensor<4xf32>) {
+    %y = tensor.extract_slice %B[%i, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+    %z = linalg.sub ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%A : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %z : tensor<4xf32>
+  }
+  return %p : tensor<4xf32> }""",
     "softmax-like": """#m = affine_map<(i, j) -> (i, j)>
 #r = affine_map<(i, j) -> (i)>
 func.func @f(%A: tensor<16x9xf32>, %S: tensor<16xf32>) -> tensor<16x9xf32> {
@@ -130,7 +155,7 @@ def test_forms(name) -> None:
     with mlir_context():
         emulation = Emulation(parse_payload(text, "payload.mlir"))
         inputs = emulation.random_inputs(0)
-        if name not in ("softmax-like", "coordinates and choices"):
+        if name not in ("softmax", "softmax-like", "coordinates and choices"):
             inputs = [np.round(array.astype(np.float32)).astype(array.dtype) for array in inputs]
         outcome = emulation.run(inputs)
     program = from_text(exported(text).to_text(), REFERENCE)
@@ -157,8 +182,21 @@ def test_forms(name) -> None:
             "'tensor.generate'",
         ),
         (
-            "%p = linalg.softmax dimension(1) ins(%A : tensor<4x5xf32>) outs(%A : tensor<4x5xf32>) -> tensor<4x5xf32>",
-            "'linalg.softmax'",
+            "%u = arith.constant 0 : index %d = arith.constant 1 : index %m = arith.constant 1000000000 : index "
+            "%p = scf.for %i = %u to %m step %d iter_args(%x = %A) -> (tensor<4x5xf32>) { "
+            "scf.yield %x : tensor<4x5xf32> }",
+            "a loop of 1000000000 iterations",
+        ),
+        (
+            "%c = arith.fptosi %n : f32 to i32 %i = arith.index_cast %c : i32 to index "
+            "%p = tensor.insert_slice %A into %A[%i, 0] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
+            "'arith.fptosi'",
+        ),
+        (
+            "%u = arith.constant 0 : index %d = tensor.dim %A, %u : tensor<4x5xf32> "
+            "%p = scf.for %i = %u to %d step %d iter_args(%x = %A) -> (tensor<4x5xf32>) { "
+            "scf.yield %x : tensor<4x5xf32> }",
+            "'tensor.dim'",
         ),
         (
             "%p = linalg.map ins(%A : tensor<4x5xf32>) outs(%A : tensor<4x5xf32>) (%x: f32, %o: f32) "

@@ -1,17 +1,19 @@
 """Script files: declarations that a script leaves out are supplied where the script is parsed."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stepladder.mlir.bindings import ir
-from stepladder.pipeline import library, scripts
+from stepladder.pipeline import library, loaded, scripts
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.expressions import Scope
-from stepladder.pipeline.sequences import sequences_by_name, sequences_of, texts_of_steps
+from stepladder.pipeline.sequences import knob_ops, sequences_by_name, sequences_of, texts_of_steps
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 
 STEP = """\
 module attributes {{transform.with_named_sequence}} {{{declarations}
@@ -170,3 +172,38 @@ def test_a_step_file_without_the_sequence(write: Write) -> None:
     step.write_text(step.read_text().replace("@first", "@other"))
     with mlir_context(), pytest.raises(StepladderError, match=r"first\.mlir' defines no named sequence @first"):
         library.load(str(path))
+
+
+def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch) -> None:
+    """Locations too, which messages show; and values that one copy is bound to are not in the next one."""
+    names = library.pipeline_names()
+    monkeypatch.setattr(loaded, "_LOADED", {})
+    with mlir_context():
+        first = [library.load(name) for name in names]
+        texts = [pipeline.module.operation.get_asm(enable_debug_info=True) for pipeline in first]
+        for pipeline in first:
+            knob_ops(pipeline)[0].attributes["selected"] = ir.StringAttr.get("changed")
+            pipeline.knobs.clear()
+    monkeypatch.setattr(library, "_parse", lambda path: pytest.fail(f"{path} is parsed again"))
+    with mlir_context():
+        for name, old, text in zip(names, first, texts, strict=True):
+            again = library.load(name)
+            assert again.module.operation.get_asm(enable_debug_info=True) == text
+            assert (again.steps, again.derived, again.whole_function) == (old.steps, old.derived, old.whole_function)
+            assert set(again.knobs) == {op.attributes["name"].value for op in knob_ops(again)}
+
+
+def test_a_script_that_changes_is_loaded_anew(tmp_path, monkeypatch) -> None:
+    """Also one that a step includes; a pipeline that is not the package's is never kept."""
+    folder = tmp_path / "transforms"
+    shutil.copytree(transforms_dir(), folder)
+    for module in (library, loaded, scripts):
+        monkeypatch.setattr(module, "transforms_dir", lambda: folder)
+    with mlir_context():
+        before = library.load("wmma_upstream")
+        step = folder / "steps" / "canonicalize.mlir"
+        step.write_text(step.read_text().replace("transform.apply_cse", "// transform.apply_cse"))
+        after = library.load("wmma_upstream")
+    assert str(before.module).count("apply_cse") == str(after.module).count("apply_cse") + 1
+    assert loaded.state_of(tmp_path / "mine.mlir") is None
+    assert loaded.state_of(folder / ".." / "mine.mlir") is None

@@ -47,6 +47,19 @@ def test_small_sizes(size, pipeline, accumulate) -> None:
         check_text(text, Request(pipeline, WARPS))
 
 
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_a_matrix_times_itself_in_one_tile(pipeline) -> None:
+    """The tiles of A and B hold the same elements, and are two buffers."""
+    text = """func.func @square(%A: tensor<12x12xf16>, %C: tensor<12x12xf32>) -> tensor<12x12xf32> {
+  %c = linalg.matmul ins(%A, %A : tensor<12x12xf16>, tensor<12x12xf16>) outs(%C : tensor<12x12xf32>)
+    -> tensor<12x12xf32>
+  return %c : tensor<12x12xf32>
+}
+"""
+    with mlir_context():
+        check_text(text, Request(pipeline, WARPS))
+
+
 @pytest.mark.parametrize("pipeline, broadcast", sample([(name, which) for name in PIPELINES for which in ("a", "")], 4))
 def test_batches(pipeline, broadcast) -> None:
     """Tiles take nothing of the next matrix, and write nothing to it."""

@@ -32,10 +32,15 @@ def entry(name: str) -> str:
     return "softmax" if name == "softmax" else "gemm"
 
 
+def small_integers(emulation: Emulation, seed: int = 0) -> list[np.ndarray]:
+    """Returns arguments of a program: integers from -4 to 4, whose sums are exact."""
+    generator = np.random.default_rng(seed)
+    return [generator.integers(-4, 5, array.shape).astype(array.dtype) for array in emulation.random_inputs(seed)]
+
+
 def run_both(module: ir.Module, name: str, seed: int = 0) -> tuple[Outcome, np.ndarray, np.ndarray]:
     """Runs a program and its reference on small integers; returns the outcome, its last argument, the expected one."""
     emulation, golden = Emulation(module, entry(name)), Emulation(module, "golden")
-    generator = np.random.default_rng(seed)
-    inputs = [generator.integers(-4, 5, array.shape).astype(array.dtype) for array in emulation.random_inputs(seed)]
+    inputs = small_integers(emulation, seed)
     outcome = emulation.run(inputs, count=False)
     return outcome, outcome.arguments[-1], golden.run(inputs, count=False).results[0]

@@ -6,7 +6,11 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
-    %matmuls = transform.include @outline_matmuls failures(propagate) (%module)
+    %unrolled = transform.include @unroll_loops failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+    transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
     %calls = transform.include @outline_elementwise failures(propagate) (%matmuls)

@@ -21,8 +21,7 @@ module attributes {transform.with_named_sequence} {
     %laid_out = transform.apply_registered_pass "xegpu-propagate-layout" with options = {"layout-kind" = "inst"}
       to %clean : (!transform.any_op) -> !transform.any_op
     %blocked = transform.apply_registered_pass "xegpu-blocking" to %laid_out : (!transform.any_op) -> !transform.any_op
-    %folded = transform.apply_registered_pass "canonicalize" to %blocked : (!transform.any_op) -> !transform.any_op
-    %shared = transform.apply_registered_pass "cse" to %folded : (!transform.any_op) -> !transform.any_op
+    %shared = transform.apply_registered_pass "cse" to %blocked : (!transform.any_op) -> !transform.any_op
     transform.yield
   }
 }

@@ -16,7 +16,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @map_to_blocks(%module: !transform.any_op {transform.readonly}) {
-    %loops = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // A function that the host calls beside the launch has no such loop.
+    %tiles = transform.structured.match ops{["scf.forall"]} in %module : (!transform.any_op) -> !transform.any_op
+    %functions = transform.get_parent_op %tiles {op_name = "func.func", deduplicate}
+      : (!transform.any_op) -> !transform.any_op
+    %loops = transform.split_handle %functions {pass_through_empty_handle = false}
+      : (!transform.any_op) -> !transform.any_op
     %launch = transform.gpu.map_forall_to_blocks %loops generate_gpu_launch : (!transform.any_op) -> !transform.any_op
     // The allocations do not depend on k: a block allocates its shared tiles once.
     %hoisted = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -61,8 +61,16 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.memref.resolve_ranked_shaped_type_result_dims
     } : !transform.any_op
 
-    // The initial accumulator gets the allocation: a fill, or a copy of C's tile for C = AB + C.
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
+
+    // The paddings of a matrix times itself may be equal in a tile: the attributes keep CSE from making them one op,
+    // which would be one allocation for A and B.
+    %a = transform.get_producer_of_operand %matmul[0] : (!transform.any_op) -> !transform.any_op
+    transform.annotate %a "operand_a" : !transform.any_op
+    %b = transform.get_producer_of_operand %matmul[1] : (!transform.any_op) -> !transform.any_op
+    transform.annotate %b "operand_b" : !transform.any_op
+
+    // The initial accumulator gets the allocation: a fill, or a copy of C's tile for C = AB + C.
     %start = transform.get_producer_of_operand %matmul[2] : (!transform.any_op) -> !transform.any_op
     %buffer, %ops = transform.structured.bufferize_to_allocation %start {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"

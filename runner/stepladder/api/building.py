@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
 
 KnobValue = str | int
+_Made = TypeVar("_Made")
 EMULATOR = "emulator"
 
 
@@ -105,12 +106,13 @@ class Built:
 
 @dataclass(frozen=True)
 class BuiltFunction:
-    """A compiled function: its bundle in memory, its IR after each step by file name, and that of its matmuls' kernels
-    by folder."""
+    """A compiled function: its bundle in memory, the request that it was compiled by, its IR after each step by file
+    name, and that of its matmuls' kernels by folder; None where it comes from the cache or a bundle's folder."""
 
     bundle: FunctionBundle
-    dumps: Mapping[str, str]
-    stages: Mapping[str, Mapping[str, str]]
+    job: Job | None
+    dumps: Mapping[str, str] | None = None
+    stages: Mapping[str, Mapping[str, str]] | None = None
 
 
 def source_text(source: object) -> tuple[str, str]:
@@ -173,25 +175,26 @@ def target_for(capability: tuple[int, int]) -> str:
     return names[-1]
 
 
-class _Memory:
-    """The kernels that were used last, and a lock for each that is being compiled."""
+class _Memory(Generic[_Made]):
+    """What was compiled and used last, and a lock for each that is being compiled."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = _KEPT) -> None:
+        self.limit = limit
         self.lock = threading.Lock()
-        self.kernels: OrderedDict[object, Built] = OrderedDict()
+        self.made: OrderedDict[object, _Made] = OrderedDict()
         self.running: dict[object, threading.Lock] = {}
 
-    def find(self, key: object) -> Built | None:
+    def find(self, key: object) -> _Made | None:
         with self.lock:
-            if key in self.kernels:
-                self.kernels.move_to_end(key)
-            return self.kernels.get(key)
+            if key in self.made:
+                self.made.move_to_end(key)
+            return self.made.get(key)
 
-    def keep(self, key: object, built: Built) -> None:
+    def keep(self, key: object, made: _Made) -> None:
         with self.lock:
-            self.kernels[key] = built
-            while len(self.kernels) > _KEPT:
-                self.kernels.popitem(last=False)
+            self.made[key] = made
+            while len(self.made) > self.limit:
+                self.made.popitem(last=False)
 
     @contextlib.contextmanager
     def only_one(self, key: object) -> Iterator[None]:
@@ -204,9 +207,8 @@ class _Memory:
             self.running.pop(key, None)
 
 
-_memory = _Memory()
-_functions: OrderedDict[Job, BuiltFunction] = OrderedDict()
-_functions_lock = threading.Lock()
+_memory = _Memory[Built]()
+_functions = _Memory[BuiltFunction](_KEPT_FUNCTIONS)
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 
@@ -225,40 +227,67 @@ def build(job: Job) -> Built:
     with _memory.only_one(job):
         found = _memory.find(job)
         if found is None:
-            key = job.key()
-            stored = store.load(key)
-            found = Built(stored, job, None) if stored is not None else _compile(job)
-            if stored is None:
-                store.save(key, found.bundle)
+            found = _stored(job) or _compile(job)
+            if found.dumps is not None:
+                store.save(job.key(), found.bundle)
             _memory.keep(job, found)
     return found
 
 
+def _stored(job: Job) -> Built | None:
+    bundle = store.load(job.key())
+    return None if bundle is None else Built(bundle, job, None)
+
+
 def build_any(job: Job) -> Built | BuiltFunction:
-    """Returns the kernel of a request, or the kernels of a function that is no single matmul, kept in memory.
+    """Returns the kernel of a request, or the kernels of a function that is no single matmul.
+
+    Both come from memory, from the cache on disk, or are compiled.
 
     Raises:
         StepladderError: as `build`; of a function, what its kernels or pipelines refuse.
     """
-    with _functions_lock:
-        found = _functions.get(job)
-    if found is not None:
-        return found
+    if not job.is_kept:
+        return _compile_any(job)
+    single = _memory.find(job)
+    if single is not None:
+        return single
+    with _memory.only_one((job, "function")):
+        function = _functions.find(job)
+        if function is not None:
+            return function
+        key = job.key()
+        stored = store.load_function(key)
+        if stored is not None:
+            function = BuiltFunction(stored, job)
+        else:
+            made = _compile_any(job)
+            if isinstance(made, Built):
+                return made
+            function = made
+            store.save_function(key, function.bundle)
+        _functions.keep(job, function)
+        return function
+
+
+def _compile_any(job: Job) -> Built | BuiltFunction:
+    """Compiles a kernel, or, where the payload is refused as one matmul, a function."""
     try:
         return build(job)
     except StepladderError as refusal:
         if refusal.status not in (BAD_INPUT, FAILED):
             raise
-        made = _build_function(job, refusal)
-    with _functions_lock:
-        if job.is_kept:
-            _functions[job] = made
-            while len(_functions) > _KEPT_FUNCTIONS:
-                _functions.popitem(last=False)
-    return made
+        return _build_function(job, refusal)
 
 
-def _build_function(job: Job, refusal: StepladderError) -> BuiltFunction:
+def with_dumps(function: BuiltFunction) -> BuiltFunction:
+    """Returns a function with its IR: one that comes from the cache is compiled again, its machine code is not."""
+    if function.dumps is not None or function.job is None:
+        return function
+    return _build_function(function.job, None)
+
+
+def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
     """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
     from stepladder.extension import plugins
     from stepladder.pipeline import functions
@@ -267,11 +296,11 @@ def _build_function(job: Job, refusal: StepladderError) -> BuiltFunction:
     with exclusive:
         plugins.load_files(list(job.plugins))
         with mlir_context():
-            if functions.refusal_of_matmul(job.text, job.name, job.function) is None:
+            if refusal is not None and functions.refusal_of_matmul(job.text, job.name, job.function) is None:
                 raise refusal
             built = functions.build_any(job.text, job.name, job.request(job.pipeline))
             assert isinstance(built, functions.FunctionBuild)  # the payload is no matmul
-            return BuiltFunction(built.bundle, built.dumps, built.stages)
+            return BuiltFunction(built.bundle, job, built.dumps, built.stages)
 
 
 def _compile(job: Job) -> Built:

@@ -82,8 +82,7 @@ def compile(
     )
     built = building.build_any(job)
     if isinstance(built, BuiltFunction):
-        made = built.bundle, built.dumps, built.stages
-        return Function(*made, device) if state is None else ModuleFunction(*made, device, state)
+        return Function(built, device) if state is None else ModuleFunction(built, device, state)
     if state is not None:
         assert pytorch is not None  # it exported the module
         return pytorch.ModuleKernel(built, state, device)
@@ -110,5 +109,5 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel | F
     """
     found = read_any(path)
     if isinstance(found, FunctionBundle):
-        return Function(found, None, {}, device)
+        return Function(BuiltFunction(found, None), device)
     return Kernel(Built(found, None, None), None, device)

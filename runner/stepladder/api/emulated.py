@@ -8,10 +8,14 @@ import numpy as np
 
 from stepladder.api.building import exclusive
 from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.launched import Launch
 from stepladder.emulator.matmul import EmulatedExecutor
+from stepladder.emulator.ptx.arguments import from_manifest
+from stepladder.emulator.ptx.kernel import Kernel
+from stepladder.emulator.ptx.parser import parse
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.bundle import Bundle
-from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 
 
 def run(
@@ -45,3 +49,30 @@ def run(
             result = executor.launch(arrays["c"])
             return [result, *executor.results()], [finding.render() for finding in executor.findings]
     raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)
+
+
+def run_ptx(bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Runs the PTX of a kernel without kernels in front on the emulator, with memory of the sizes of its manifest.
+
+    Args:
+        bundle: the kernel.
+        arrays: by role, row-major, of the shapes of the kernel's buffers.
+
+    Returns:
+        What C and the results beside it hold afterwards.
+
+    Raises:
+        StepladderError: PTX that the emulator does not know, or faults of the kernel; status FAILED.
+    """
+    manifest = bundle.manifest
+    with exclusive:
+        kernel = Kernel(parse(bundle.ptx, "kernel.ptx"), manifest.kernel_name, "kernel.ptx")
+        grid = Launch(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
+        bound = kernel.bound(from_manifest(manifest), grid)
+        outcome = bound.run([np.ascontiguousarray(arrays[item.role]) for item in manifest.arguments])
+    if outcome.findings:
+        notes = [finding.render() for finding in outcome.findings[:4]]
+        count = len(outcome.findings)
+        raise StepladderError(f"the emulator found {count} faults of the kernel", notes=notes, status=FAILED)
+    held = {item.role: array for item, array in zip(manifest.arguments, outcome.arguments)}
+    return [np.asarray(held[role]) for role in ("c", *manifest.problem.result_roles)]

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepladder.api.building import EMULATOR, exclusive
+from stepladder.api import building
+from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
 from stepladder.api.errors import ArgumentError
 from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
+from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, row_major, view_of
-from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
+from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
+from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -28,9 +31,7 @@ class Function:
     Made by `stepladder.compile` and `stepladder.load`.
 
     Args:
-        bundle: of the function, in memory.
-        dumps: the function after each step, by file name; None for those in the bundle's folder.
-        stages: the same of each matmul's kernel, by its folder in the bundle.
+        built: the function, in memory.
         device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
 
     Attributes:
@@ -38,18 +39,11 @@ class Function:
         device: as given.
     """
 
-    def __init__(
-        self,
-        bundle: FunctionBundle,
-        dumps: Mapping[str, str] | None,
-        stages: Mapping[str, Mapping[str, str]],
-        device: Device = "auto",
-    ) -> None:
+    def __init__(self, built: BuiltFunction, device: Device = "auto") -> None:
         if isinstance(device, str) and device not in ("auto", EMULATOR):
             raise ArgumentError(f"device = '{device}': accepted are 'auto', '{EMULATOR}', and the ordinal of a GPU")
-        self._bundle = bundle
-        self._dumps = dumps
-        self._stages = stages
+        self._built = built
+        self._bundle = bundle = built.bundle
         self.device = device
         self.inputs = tuple(_parameter(item) for _, item in bundle.manifest.of_kind("argument"))
         results = [item for _, item in bundle.manifest.of_kind("result")]
@@ -57,6 +51,8 @@ class Function:
             _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
         )
         self._prepared: dict[int, PreparedFunction] = {}
+        self._tensors = KnownTensors([element_type(item.type).dtype.name for item in self.outputs])
+        self._shapes = [item.shape for item in self.outputs]
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -81,7 +77,8 @@ class Function:
         Raises:
             ArgumentError: no such step.
         """
-        dumps = self._dumps
+        self._built = building.with_dumps(self._built)
+        dumps = self._built.dumps
         if dumps is None:
             dumps = {file.name: file.read_text() for file in sorted((self._bundle.path / "ir").glob("*.mlir"))}
         by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
@@ -100,9 +97,10 @@ class Function:
         """
         from stepladder.runtime.bundle import write_function
 
-        if self._dumps is None:
+        self._built = building.with_dumps(self._built)
+        if self._built.dumps is None or self._built.stages is None:
             raise StepladderError(f"the function was loaded from '{self._bundle.path}'; copy this folder")
-        write_function(path, self._bundle, self._dumps, self._stages)
+        write_function(path, self._built.bundle, self._built.dumps, self._built.stages)
 
     def bench(self, *, rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
         """Measures the function on random data, on the GPU, after the check of its numbers.
@@ -136,6 +134,11 @@ class Function:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
         """
+        given = None if out is None else [out] if len(self.outputs) == 1 else out
+        if given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs)):
+            launched = self._tensors.launch(arrays, given, stream, self._shapes)
+            if launched is not None:
+                return launched[0] if len(launched) == 1 else tuple(launched)
         if len(arrays) != len(self.inputs):
             raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.inputs)}")
         handle = None if stream is None else stream_of(stream)
@@ -155,7 +158,9 @@ class Function:
             raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
         else:
             on = stream_of(stream, device) if stream is not None else current_stream(views, outs[0])
-            self._on_gpu(device).launch(tuple(view.address for view in (*views, *outs)), on)
+            prepared, addresses = self._on_gpu(device), tuple(view.address for view in (*views, *outs))
+            prepared.launch(addresses, on)
+            self._tensors.remember(arrays, [view.array for view in outs], prepared, addresses)
         results = tuple(view.array for view in outs)
         return results[0] if len(results) == 1 else results
 
@@ -218,19 +223,12 @@ class ModuleFunction(Function):
     """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
 
     Args:
-        bundle, dumps, stages, device: as for `Function`, of a function whose first arguments are the parameters.
+        built, device: as for `Function`, of a function whose first arguments are the parameters.
         state: these.
     """
 
-    def __init__(
-        self,
-        bundle: FunctionBundle,
-        dumps: Mapping[str, str] | None,
-        stages: Mapping[str, Mapping[str, str]],
-        device: Device,
-        state: Sequence[object],
-    ) -> None:
-        super().__init__(bundle, dumps, stages, device)
+    def __init__(self, built: BuiltFunction, device: Device, state: Sequence[object]) -> None:
+        super().__init__(built, device)
         self._state = tuple(state)
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401

@@ -21,12 +21,15 @@ from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle, Functio
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import Cuda, import_cuda, not_executed
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.function_launch import LoadedFunction
+from stepladder.runtime.function_launch import LoadedFunction, Replay
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
 # Prepared launches that a kernel keeps: sets of addresses, and streams.
 _KEPT = 1024
+# Calls on one set of addresses before a graph of them is made, and graphs that a function keeps.
+_BEFORE_GRAPH = 8
+_GRAPHS = 128
 # Handles of the driver's own streams, which belong to the context that is current: 0, legacy and per-thread.
 _DEFAULT_STREAMS = (0, 1, 2)
 # A variable of a kernel's module in global memory: a workspace, or counters, that launches at one time would share.
@@ -74,10 +77,13 @@ class OpenGpu:
     def capture_of(self, stream: int) -> int | None:
         """Returns the number of the capture that a stream is in, or None."""
         cuda = self.cuda
-        with self.current():
+        active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+        with self.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
+            error, status = cuda.driver.cuStreamIsCapturing(stream)  # of the two, the cheap one
+            if error == cuda.driver.CUresult.CUDA_SUCCESS and status != active:
+                return None
             error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
             cuda.check("cuStreamGetCaptureInfo", error)
-        active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
         return int(number) if status == active else None
 
 
@@ -272,10 +278,22 @@ class LoadedKernel:
             return results
 
 
+@dataclass
+class _Launches:
+    """What a function enqueues on a set of addresses and a stream: its kernels, or, after some calls, a graph."""
+
+    loaded: LoadedFunction
+    launches: list[Callable[[], None]]
+    count: int = 0
+    graph: Replay | None = None
+
+
 class PreparedFunction:
     """A function with several kernels on a GPU: its launches, prepared once for a set of addresses and a stream.
 
-    Each stream, and each capture of one, has a workspace of its own, so that launches at one time do not share it.
+    A workspace belongs to one stream, or to one capture of it, so that launches at one time do not share it. A function
+    whose kernels keep nothing in global memory is loaded once. Several kernels that are launched on the same addresses
+    again and again become a CUDA graph, which costs the host one launch.
 
     Args:
         bundle: of the function.
@@ -290,8 +308,12 @@ class PreparedFunction:
         self.bundle = bundle
         self.gpu = gpu
         self._lock = threading.RLock()
+        self._has_workspace = bundle.manifest.workspace > 0 or any(
+            _WORKSPACE.search(kernel.ptx) is not None for kernel in bundle.kernels.values()
+        )
         self._loaded: dict[object, LoadedFunction] = {}
-        self._prepared: OrderedDict[tuple[object, ...], list[Callable[[], None]]] = OrderedDict()
+        self._prepared: OrderedDict[tuple[object, ...], _Launches] = OrderedDict()
+        self._graphs = 0
         self._places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
@@ -304,18 +326,39 @@ class PreparedFunction:
         Raises:
             CudaError: the driver refuses a launch.
         """
-        user = (stream, self.gpu.capture_of(stream))
-        prepared = self._prepared.get((addresses, user)) or self._prepare(addresses, user)
-        with self.gpu.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
-            for launch in prepared:
-                launch()
+        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
+            with self.gpu.current():
+                self._launch(addresses, stream)
+        else:
+            self._launch(addresses, stream)
 
-    def _prepare(self, addresses: tuple[int, ...], user: tuple[int, int | None]) -> list[Callable[[], None]]:
+    def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        is_one = len(self.bundle.manifest.launches) == 1
+        capture = None if is_one and not self._has_workspace else self.gpu.capture_of(stream)
+        found = self._prepared.get((addresses, stream, capture)) or self._prepare(addresses, stream, capture)
+        if found.graph is not None:
+            found.graph()
+            return
+        for launch in found.launches:
+            launch()
+        if capture is None and not is_one:
+            found.count += 1
+            if found.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
+                with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
+                    self._graphs += 1
+                    found.graph = found.loaded.graph(dict(zip(self._places, addresses)), stream)
+
+    def _prepare(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> _Launches:
+        user = (stream, capture) if self._has_workspace else None
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             if user not in self._loaded:
                 self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
-            found = self._loaded[user].launchers(dict(zip(self._places, addresses)), user[0])
-            self._prepared[addresses, user] = found
+            loaded = self._loaded[user]
+            found = _Launches(loaded, loaded.launchers(dict(zip(self._places, addresses)), stream))
+            self._prepared[addresses, stream, capture] = found
             while len(self._prepared) > _KEPT:
-                self._prepared.popitem(last=False)
+                dropped = self._prepared.popitem(last=False)[1].graph
+                if dropped is not None:
+                    self._graphs -= 1
+                    dropped.free()
             return found

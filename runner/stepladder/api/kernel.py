@@ -49,12 +49,17 @@ class Kernel:
         self.device = device
         self._loaded: dict[int, LoadedKernel] = {}
         makes_out = not self.signature.reads_out
-        self._tensors = KnownTensors(element_type(self.signature.out.type).dtype.name if makes_out else None)
+        self._tensors = KnownTensors([element_type(self.signature.out.type).dtype.name] if makes_out else None)
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         manifest = self.manifest
         return f"<stepladder.Kernel {manifest.problem.describe()}, {manifest.pipeline} for {manifest.target}>"
+
+    @property
+    def built(self) -> Built:
+        """The kernel in memory, with the request that it was compiled by."""
+        return self._built
 
     @property
     def manifest(self) -> Manifest:
@@ -157,7 +162,7 @@ class Kernel:
         """
         if self.signature.further:
             return self._call_several(arrays, out, stream)
-        launched = self._tensors.launch(arrays, out, stream, self.signature.out.shape)
+        launched = self.launch_tensors(arrays, out, stream, self.signature.out.shape)
         if launched is not None:
             return launched
         inputs = self.signature.inputs
@@ -241,7 +246,7 @@ class Kernel:
         addresses = self._addresses(views, out, further)
         loaded.launch(addresses, handle)
         if self.signature.initial is None and not further:
-            self._tensors.remember(arrays, out.array, loaded, addresses)
+            self._tensors.remember(arrays, [out.array], loaded, addresses)
         return out.array
 
     def launch_tensors(
@@ -253,7 +258,8 @@ class Kernel:
             arrays, out, stream: as for `__call__`.
             shape: of the new array.
         """
-        return self._tensors.launch(arrays, out, stream, shape)
+        made = self._tensors.launch(arrays, None if out is None else (out,), stream, (shape,))
+        return None if made is None else made[0]
 
     def _addresses(self, views: Sequence[View], out: View, further: Sequence[View]) -> tuple[int, ...]:
         by_role = {"c": out.address}

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stepladder.api.building import AUTO, EMULATOR
@@ -15,6 +15,7 @@ from stepladder.api.errors import ArgumentError, EpilogueError, shape_text
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.recording import Epilogue
 from stepladder.api.results import stream_of
+from stepladder.api.rows import bucket_of, check_buckets, compile_rows
 from stepladder.api.shapes import Shapes, recognize
 from stepladder.api.signature import check_alignment
 from stepladder.api.spec import MatmulSpec
@@ -57,6 +58,7 @@ def matmul(
     target: str = AUTO,
     device: Device = "auto",
     stream: object = None,
+    row_buckets: Sequence[int] | None = None,
     **knobs: str | int,
 ) -> Any:  # noqa: ANN401
     """Returns AB, AB + C, or f(AB + C), by a kernel that is compiled when a shape is used first.
@@ -77,6 +79,9 @@ def matmul(
         dtype: element type of the result; that of `out`, else of `a`, int32 for int8, float32 for float8.
         pipeline, target, device: as for `stepladder.compile`.
         stream: the stream to launch on; the one that the arrays' library uses now if None.
+        row_buckets: numbers of rows that kernels are compiled for, for example `(8, 64)`: a matmul of m rows is
+            computed by the kernel of the least of them that has room, which neither reads nor writes rows beyond m;
+            one of more rows than all of them has a kernel of its own. None for a kernel for each m.
         knobs: values of knobs of the pipeline.
 
     Returns:
@@ -85,11 +90,12 @@ def matmul(
     Raises:
         ArgumentError: an array that is not accepted; the message names it.
         EpilogueError: the epilogue cannot be traced, or has side effects; with the file and the line.
-        StepladderError: no pipeline compiles this matmul.
+        StepladderError: no pipeline compiles this matmul, or none for a range of rows.
     """
     call = None
+    buckets = None if row_buckets is None else check_buckets(row_buckets)
     if c is None and epilogue is None:
-        call = _call_of((a, b), out, (dtype, pipeline, target, device, *sorted(knobs.items())))
+        call = _call_of((a, b), out, (dtype, pipeline, target, device, buckets, *sorted(knobs.items())))
         known = None if call is None else _calls.get(call)
         if known is not None:
             launched = known.kernel.launch_tensors((a, b), out, stream, known.shapes.result)
@@ -98,7 +104,7 @@ def matmul(
     handle = None if stream is None else stream_of(stream)
     seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
     seen_out = None if out is None else view_of("out", out, handle)
-    options = (pipeline, target, device, tuple(sorted(knobs.items())))
+    options = (pipeline, target, device, buckets, tuple(sorted(knobs.items())))
     wanted = None if dtype is None else type_name(dtype, "dtype")
     if c is None and epilogue is None:
         given = None if seen_out is None else seen_out.signature
@@ -126,7 +132,7 @@ class Matmul:
     Args:
         epilogue: a function of the product and of the operands of a call; None for the product alone. It captures no
             arrays, and is traced once for each signature.
-        dtype, pipeline, target, device, knobs: as for `matmul`.
+        dtype, pipeline, target, device, row_buckets, knobs: as for `matmul`.
     """
 
     def __init__(
@@ -137,11 +143,13 @@ class Matmul:
         pipeline: str = AUTO,
         target: str = AUTO,
         device: Device = "auto",
+        row_buckets: Sequence[int] | None = None,
         **knobs: str | int,
     ) -> None:
+        buckets = None if row_buckets is None else check_buckets(row_buckets)
         self._epilogue = epilogue
         self._dtype = None if dtype is None else type_name(dtype, "dtype")
-        self._options = (pipeline, target, device, tuple(sorted(knobs.items())))
+        self._options = (pipeline, target, device, buckets, tuple(sorted(knobs.items())))
         self._plans: OrderedDict[object, _Plan] = OrderedDict()
         self._calls: OrderedDict[object, _Plan] = OrderedDict()
 
@@ -283,7 +291,7 @@ def _plan(
                 f"argument 'out' has strides {out.strides} in elements; accepted: contiguous, row-major",
                 notes=["an array made by empty() is; out=None makes one"],
             )
-    pipeline, target, device, knobs = options
+    pipeline, target, device, buckets, knobs = options
     spec = MatmulSpec(
         shapes.m,
         shapes.n,
@@ -301,6 +309,10 @@ def _plan(
     if a.device is not None and device == EMULATOR:
         raise ArgumentError("argument 'a' is on a GPU, and device = 'emulator' takes arrays in host memory")
     where = device if a.device is None else a.device
+    bucket = bucket_of(shapes.m, buckets or ())
+    if bucket is not None:
+        more = {"pipeline": pipeline, "target": target, "device": where, "knobs": dict(knobs)}
+        return _Plan(compile_rows(replace(spec, m=bucket), shapes.m, **more), shapes)
     kernel = compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs))
     assert isinstance(kernel, Kernel)  # of one matmul
     return _Plan(kernel, shapes)

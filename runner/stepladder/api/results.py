@@ -31,7 +31,9 @@ def stream_of(stream: object, device: int | None = None, array: object = None) -
     if stream is None:
         torch = torch_module()
         if torch is not None and isinstance(array, torch.Tensor):
-            return torch.cuda.current_stream(device).cuda_stream
+            if device is not None:  # without the object of a stream, which takes microseconds to make
+                return torch._C._cuda_getCurrentRawStream(device)
+            return torch.cuda.current_stream().cuda_stream
         if type(array).__module__.partition(".")[0] == "cupy":
             return importlib.import_module("cupy").cuda.get_current_stream().ptr
         return 0

@@ -1,4 +1,4 @@
-"""Calls on tensors of PyTorch that a kernel was launched on before: nothing is checked twice.
+"""Calls on tensors of PyTorch that a kernel or a function was launched on before: nothing is checked twice.
 
 The checks of a call depend on addresses, shapes, strides, element types and devices alone. A call where all of these
 are known is looked up and launched.
@@ -8,76 +8,89 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from stepladder.api.results import stream_of
 from stepladder.api.views import torch_module
 
-if TYPE_CHECKING:
-    from stepladder.api.gpu import LoadedKernel
-
 _KEPT = 4096
 
 
+class Loaded(Protocol):
+    """A kernel or a function on a GPU."""
+
+    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Enqueues it on buffers at these addresses."""
+
+
 class KnownTensors:
-    """The sets of tensors that a kernel was launched on.
+    """The sets of tensors that a kernel or a function was launched on.
 
     Args:
-        dtype: name of the element type of a new result; None where the kernel needs `out`.
+        dtypes: names of the element types of new results, in order; None where `out` is needed.
     """
 
-    def __init__(self, dtype: str | None) -> None:
-        self._dtype = dtype
-        self._known: dict[object, tuple[LoadedKernel, tuple[int, ...]]] = {}
+    def __init__(self, dtypes: Sequence[str] | None) -> None:
+        self._dtypes = dtypes
+        self._known: dict[object, tuple[Loaded, tuple[int, ...]]] = {}
         self._lock = threading.Lock()
 
-    def launch(self, arrays: Sequence[object], out: object, stream: object, shape: tuple[int, ...]) -> object | None:
-        """Launches the kernel on tensors that are known.
+    def launch(
+        self, arrays: Sequence[object], outs: Sequence[object] | None, stream: object, shapes: Sequence[tuple[int, ...]]
+    ) -> Sequence[object] | None:
+        """Launches on tensors that are known.
 
         Args:
-            arrays, out, stream: of the call.
-            shape: of a new result.
+            arrays, stream: of the call.
+            outs: the results that are given; None for new ones.
+            shapes: of new results.
 
         Returns:
-            The result; None, and nothing is launched, where the tensors are not known.
+            The results; None, and nothing is launched, where the tensors are not known.
         """
         torch: Any = torch_module()
         if torch is None or not self._known:
             return None
-        tensors: list[Any] = list(arrays) if out is None else [*arrays, out]
+        tensors: list[Any] = list(arrays) if outs is None else [*arrays, *outs]
+        records = torch.is_grad_enabled()
         for tensor in tensors:
-            if not is_plain(tensor, torch) or (tensor.requires_grad and torch.is_grad_enabled()):
+            if not is_plain(tensor, torch) or (records and tensor.requires_grad):
                 return None
         device = tensors[0].device
-        made = out
-        if out is None:
-            if self._dtype is None or stream is not None or device.type != "cuda":
+        made = outs
+        if made is None:
+            if self._dtypes is None or stream is not None or device.type != "cuda":
                 return None
-            made = torch.empty(shape, dtype=getattr(torch, self._dtype), device=device)
-            tensors.append(made)
+            made = [
+                torch.empty(shape, dtype=getattr(torch, dtype), device=device)
+                for shape, dtype in zip(shapes, self._dtypes)
+            ]
+            tensors += made
         found = self._known.get(_key(tensors))
         if found is None:
             return None
         loaded, addresses = found
-        loaded.launch(addresses, stream_of(stream, device.index, made))
+        loaded.launch(addresses, stream_of(stream, device.index, made[0]))
         return made
 
-    def remember(self, arrays: Sequence[object], out: object, loaded: LoadedKernel, addresses: tuple[int, ...]) -> None:
-        """Notes tensors that the kernel was launched on.
+    def remember(
+        self, arrays: Sequence[object], outs: Sequence[object], loaded: Loaded, addresses: tuple[int, ...]
+    ) -> None:
+        """Notes tensors that were launched on.
 
         Args:
             arrays: the inputs.
-            out: C.
-            loaded: the kernel on their GPU.
+            outs: the results.
+            loaded: the kernel or the function on their GPU.
             addresses: what it was launched with.
         """
         torch: Any = torch_module()
-        if torch is None or not arrays or not all(is_plain(item, torch) for item in (*arrays, out)):
+        if torch is None or not arrays or not all(is_plain(item, torch) for item in (*arrays, *outs)):
             return
         with self._lock:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[_key([*arrays, out])] = loaded, addresses
+            self._known[_key([*arrays, *outs])] = loaded, addresses
 
 
 def is_plain(array: object, torch: Any) -> bool:  # noqa: ANN401

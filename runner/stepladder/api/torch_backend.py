@@ -1,26 +1,28 @@
-"""A backend of `torch.compile`: linear layers and matmuls of a graph become operators of this package.
+"""A backend of `torch.compile`: the matmul-shaped parts of a graph become kernels of this package.
 
     torch.compile(model, backend="stepladder")
 
-Every other op stays PyTorch's, and runs as in eager mode. Gradients go through the operators' own formulas.
+Without gradients, parts of a graph are compiled whole (`torch_parts`). Linear layers and matmuls that are left, and all
+of a graph that records gradients, become operators of this package, whose gradients are formulas of their own. Every
+other op stays PyTorch's, and runs as in eager mode. The logger `stepladder.api.torch_backend` says at its debug level
+why an op is left, also by TORCH_LOGS="+stepladder.api.torch_backend".
 """
 
 from __future__ import annotations
 
-import operator
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api import pytorch  # noqa: F401 - defines the operators
-from stepladder.api.building import AUTO, EMULATOR
+from stepladder.api.building import AUTO
 from stepladder.api.compiling import compile as compile_kernel
 from stepladder.api.spec import MatmulSpec
+from stepladder.api.torch_parts import LINEAR, MATMULS, TYPES, divide, tensor_of, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
-_LINEAR = torch.nn.functional.linear
-_MATMULS = (torch.matmul, torch.mm, torch.bmm, operator.matmul)
 # Functions of one argument, by the names that `linear` has for them.
 _ACTIVATIONS = {
     torch.relu: "relu",
@@ -30,34 +32,41 @@ _ACTIVATIONS = {
     torch.sigmoid: "sigmoid",
     torch.tanh: "tanh",
 }
-_TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+_log = logging.getLogger(__name__)
 
 
 def backend(
     graph_module: torch.fx.GraphModule, example_inputs: Sequence[object], *, device: str = AUTO
 ) -> Callable[..., Any]:
-    """Returns a graph in which linear layers, each with the activation behind it, and matmuls are kernels.
+    """Returns a graph in which matmuls, with the elementwise ops behind them, are kernels.
 
-    Layers of f16 and bf16 of static shapes on a GPU are replaced; one that no pipeline compiles stays as it is.
+    Matmuls of f16 and bf16 of static shapes on a GPU are taken; what no pipeline compiles stays as it is.
 
     Args:
         graph_module: of `torch.compile`.
         example_inputs: of `torch.compile`; not looked at.
         device: `auto`, or `emulator` for tensors in host memory.
     """
+    left = divide(graph_module, device, _log)
+    for module in (graph_module, *left):
+        _replace_layers(module, device)
+    return graph_module.forward
+
+
+def _replace_layers(graph_module: torch.fx.GraphModule, device: str) -> None:
+    """Replaces linear layers, each with the activation behind it, and matmuls by operators."""
     graph = graph_module.graph
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
-        if node.target is _LINEAR and _is_linear(node, device):
+        if node.target is LINEAR and _is_taken(node, _linear_spec(node, device), device):
             _replace_linear(graph, node, device)
-        elif node.target in _MATMULS and _is_matmul(node, device):
+        elif node.target in MATMULS and _is_taken(node, _matmul_spec(node, device), device):
             with graph.inserting_before(node):
                 made = graph.call_function(torch.ops.stepladder.matmul.default, (*node.args, device))
             _take_place(graph, node, made)
     graph.lint()
     graph_module.recompile()
-    return graph_module.forward
 
 
 def _take_place(graph: torch.fx.Graph, node: torch.fx.Node, made: torch.fx.Node) -> None:
@@ -66,45 +75,48 @@ def _take_place(graph: torch.fx.Graph, node: torch.fx.Node, made: torch.fx.Node)
     graph.erase_node(node)
 
 
-def _tensor(item: object) -> Any:  # noqa: ANN401
-    """Returns the tensor without data that stands for a node; None where there is none."""
-    found = getattr(item, "meta", {}).get("example_value")
-    return found if isinstance(found, torch.Tensor) else None
+def _is_taken(node: torch.fx.Node, spec: MatmulSpec | str, device: str) -> bool:
+    """Tells whether a pipeline compiles a matmul; the kernel is kept in the cache.
 
-
-def _is_taken(tensors: Sequence[Any], device: str) -> bool:
-    """Tells whether tensors are of a type, a shape and a device that kernels are compiled for."""
-    where = "cpu" if device == EMULATOR else "cuda"
-    return all(
-        item is not None
-        and item.dtype in _TYPES
-        and item.dtype == tensors[0].dtype
-        and item.device.type == where
-        and all(type(extent) is int and extent > 0 for extent in item.shape)
-        for item in tensors
-    )
-
-
-def _compiles(spec: MatmulSpec, device: str) -> bool:
-    """Tells whether a pipeline compiles a matmul; the kernel is kept in the cache."""
-    try:
-        compile_kernel(spec, device=device)
-    except StepladderError as error:
-        if error.status == NOT_EXECUTED:
-            raise
+    Args:
+        node: the layer, for the log.
+        spec: its matmul, or why it has none.
+        device: of the kernel.
+    """
+    if isinstance(spec, MatmulSpec):
+        try:
+            compile_kernel(spec, device=device)
+        except StepladderError as error:
+            if error.status == NOT_EXECUTED:
+                raise
+            spec = error.message
+    if isinstance(spec, str):
+        _log.debug("'%s' runs in eager mode: %s", node.name, spec)
         return False
     return True
 
 
-def _is_linear(node: torch.fx.Node, device: str) -> bool:
+def _one_type(tensors: Sequence[Any], device: str) -> str | None:
+    """Returns why tensors are not the operands of one matmul; None where they are."""
+    reason = untaken(tensors, device)
+    if reason is None and len({item.dtype for item in tensors}) > 1:
+        return "operands of several element types"
+    return reason
+
+
+def _linear_spec(node: torch.fx.Node, device: str) -> MatmulSpec | str:
+    """Returns the matmul of a linear layer, or why it is left."""
     if node.kwargs or not 2 <= len(node.args) <= 3:
-        return False
-    x, weight, *bias = (_tensor(item) for item in node.args if item is not None)
-    if not _is_taken((x, weight, *bias), device) or not x.is_contiguous() or not weight.is_contiguous():
-        return False
+        return "arguments by keyword"
+    x, weight, *bias = (tensor_of(item) for item in node.args if item is not None)
+    reason = _one_type((x, weight, *bias), device)
+    if reason is not None:
+        return reason
+    if not x.is_contiguous() or not weight.is_contiguous():
+        return "an operand that is not contiguous"
     n, k = weight.shape
-    type_ = _TYPES[x.dtype]
-    return _compiles(MatmulSpec(x.numel() // k, n, k, type_, type_, b_layout="column"), device)
+    type_ = TYPES[x.dtype]
+    return MatmulSpec(x.numel() // k, n, k, type_, type_, b_layout="column")
 
 
 def _replace_linear(graph: torch.fx.Graph, node: torch.fx.Node, device: str) -> None:
@@ -126,14 +138,18 @@ def _replace_linear(graph: torch.fx.Graph, node: torch.fx.Node, device: str) -> 
         graph.erase_node(node)
 
 
-def _is_matmul(node: torch.fx.Node, device: str) -> bool:
+def _matmul_spec(node: torch.fx.Node, device: str) -> MatmulSpec | str:
+    """Returns the matmul of two matrices, or why it is left."""
     if node.kwargs or len(node.args) != 2:
-        return False
-    a, b = (_tensor(item) for item in node.args)
-    if not _is_taken((a, b), device) or a.dim() != 2 or b.dim() != 2 or not a.is_contiguous():
-        return False
+        return "arguments by keyword"
+    a, b = (tensor_of(item) for item in node.args)
+    reason = _one_type((a, b), device)
+    if reason is not None:
+        return reason
+    if a.dim() != 2 or b.dim() != 2:
+        return "operands that are no matrices"
     layout = "row" if b.is_contiguous() else "column"
-    if layout == "column" and not b.t().is_contiguous():
-        return False
-    type_ = _TYPES[a.dtype]
-    return _compiles(MatmulSpec(a.shape[0], b.shape[1], a.shape[1], type_, type_, b_layout=layout), device)
+    if not a.is_contiguous() or (layout == "column" and not b.t().is_contiguous()):
+        return "an operand that is not dense"
+    type_ = TYPES[a.dtype]
+    return MatmulSpec(a.shape[0], b.shape[1], a.shape[1], type_, type_, b_layout=layout)

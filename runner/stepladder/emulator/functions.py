@@ -99,8 +99,9 @@ class EmulatedFunction:
         self.steps += outcome.steps
         for before, held, role in zip(given, outcome.arguments, roles):
             if held is not None and before.tobytes() != held.tobytes():
-                target = _shaped(arrays[role], held)
-                target[...] = held
+                after = np.asarray(held)  # of rank 0, a number
+                target = _shaped(arrays[role], after)
+                target[...] = after
 
 
 def _shaped(array: np.ndarray, like: Argument | np.ndarray) -> np.ndarray:

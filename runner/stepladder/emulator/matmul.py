@@ -189,6 +189,7 @@ def check_steps(
 
     Args:
         text: the payload; `name`: its file.
+        request: the pipeline and its knobs; the whole pipeline runs.
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
         chosen: whether the IR of a step is run, by its number in the dumps; the input is number 0 (default: all).
@@ -200,12 +201,13 @@ def check_steps(
     before: tuple[str, StepReport] | None = None
     number = 0
 
-    def check(step: str, dumped: str) -> None:
+    def check(step: str, text: Callable[[], str]) -> None:
         nonlocal before, number
         name_of_dump, is_chosen = dump_name(number, step), chosen(number)
         number += 1
         if not is_chosen:
             return
+        dumped = text()
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
@@ -217,8 +219,8 @@ def check_steps(
         text,
         name,
         request,
-        begun=lambda _: check("input", alone),
-        progress=lambda step: check(step.name, step.text),
+        begun=lambda _: check("input", lambda: alone),
+        progress=lambda step: check(step.name, lambda: step.text),
     )
 
 
@@ -285,7 +287,11 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
 
 
 def payload_of(problem: Problem) -> str:
-    """Returns a payload with a problem's sizes, types and layouts."""
+    """Returns a payload with a problem's sizes, types and layouts.
+
+    Args:
+        problem: without elementwise ops.
+    """
     return matmul_text(
         problem.m,
         problem.n,
@@ -304,6 +310,9 @@ def payload_of(problem: Problem) -> str:
 
 def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:
     """Returns the last IR of a bundle that can be run: its file's name, and the roles of its arguments.
+
+    Args:
+        bundle: with its dumps.
 
     Raises:
         StepladderError: a bundle without IR, or none of it can be run; status NOT_EXECUTED.

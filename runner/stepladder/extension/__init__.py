@@ -33,6 +33,7 @@ from stepladder.extension.ops import (
     interleave_copies,
     load_by_tma,
     load_fragments_as_integers,
+    lower_lane_matrices,
     lower_masked_copies,
     lower_warpgroup_mma,
     make_persistent,
@@ -55,6 +56,7 @@ from stepladder.extension.ops import (
     pack_shared_memory,
     pass_descriptors_by_value,
     pass_pointers,
+    permute_contractions,
     pingpong_consumers,
     pipeline_wgmma,
     plan_workspace,
@@ -64,7 +66,9 @@ from stepladder.extension.ops import (
     reinterpret_elements,
     repack_operands,
     rotate_loop,
+    select_inserted_slices,
     separate_accumulation,
+    separate_reductions,
     set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
@@ -76,6 +80,7 @@ from stepladder.extension.ops import (
     tiles_to_xegpu,
     tma_store_epilogue,
     transpose_operands,
+    unroll_loops,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -35,7 +35,11 @@ def files() -> tuple[str, ...]:
 
 
 def load_files(paths: list[str]) -> None:
-    """Loads plug-in files, in order. Raises StepladderError as `load_file`."""
+    """Loads plug-in files, in order. Raises StepladderError as `load_file`.
+
+    Args:
+        paths: of Python files.
+    """
     for path in paths:
         load_file(path)
 

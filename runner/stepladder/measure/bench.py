@@ -175,7 +175,11 @@ def _reset_all(resets: Sequence[Callable[[], None] | None]) -> Callable[[], None
 
 
 def by_problem(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
-    """Returns bundles in groups of one problem, in the order of the first of each group."""
+    """Returns bundles in groups of one problem, in the order of the first of each group.
+
+    Args:
+        bundles: in any order.
+    """
     groups: dict[Problem, list[Bundle]] = {}
     for bundle in bundles:
         groups.setdefault(bundle.manifest.problem, []).append(bundle)

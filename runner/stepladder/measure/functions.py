@@ -17,7 +17,14 @@ from stepladder.verify.function_check import check_function, random_inputs
 
 
 def flops_of(bundle: FunctionBundle) -> int:
-    """Returns the arithmetic operations of a function's matmuls."""
+    """Returns the arithmetic operations of a function's matmuls.
+
+    Args:
+        bundle: of the function.
+
+    Returns:
+        Twice the product of each matmul's extents, summed.
+    """
     matmuls = [bundle.matmul(launch) for launch in bundle.manifest.launches if launch.kernel is None]
     return sum(matmul.manifest.problem.flops for matmul in matmuls)
 
@@ -71,7 +78,11 @@ def bench_function(
 
 
 def rows_of(result: dict[str, Any]) -> list[dict[str, object]]:
-    """Returns the rows of a table of a measurement, one for each mode; keys are column titles."""
+    """Returns the rows of a table of a measurement, one for each mode; keys are column titles.
+
+    Args:
+        result: of `bench_function`.
+    """
     rows: list[dict[str, object]] = []
     for mode, measured in result["modes"].items():
         spread = measured["kernels"][result["bundle"]]["tflops_spread"]

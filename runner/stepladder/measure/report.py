@@ -29,12 +29,20 @@ def describe_bundle(bundle: Bundle) -> dict[str, Any]:
 
 
 def table_title(result: dict[str, Any]) -> str:
-    """Returns one line with the problem, the GPU and the number of rounds of a result of `bench_bundles`."""
+    """Returns one line with the problem, the GPU and the number of rounds of a result of `bench_bundles`.
+
+    Args:
+        result: of `bench_bundles`, of one problem.
+    """
     return f"{Problem(**result['problem']).describe()}; {result['card']['name']}; {result['rounds']} rounds"
 
 
 def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
-    """Returns a result of `bench_bundles` as rows of a table, one per mode and kernel; keys are column titles."""
+    """Returns a result of `bench_bundles` as rows of a table, one per mode and kernel; keys are column titles.
+
+    Args:
+        result: of `bench_bundles`, of one problem.
+    """
     others = [result[key]["name"] for key in ("baseline", "ceiling") if key in result]
     rows: list[dict[str, object]] = []
     for mode, measured in result["modes"].items():

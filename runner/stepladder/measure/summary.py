@@ -59,7 +59,11 @@ def summarize_bundles(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def several(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns results of several problems as JSON data: `results`, each as of one problem, and where they have a
-    baseline `summary`."""
+    baseline `summary`.
+
+    Args:
+        results: of `bench_bundles`, one a problem.
+    """
     data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "results": list(results)}
     if all("baseline" in result for result in results):
         data["summary"] = summarize_bundles(results)
@@ -67,7 +71,11 @@ def several(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def summary_rows(summary: dict[str, Any]) -> list[dict[str, object]]:
-    """Returns a summary as rows of a table, one per mode; keys are column titles."""
+    """Returns a summary as rows of a table, one per mode; keys are column titles.
+
+    Args:
+        summary: of `several`.
+    """
     return [
         {
             "mode": mode,
@@ -82,7 +90,11 @@ def summary_rows(summary: dict[str, Any]) -> list[dict[str, object]]:
 
 
 def loser_rows(summary: dict[str, Any]) -> list[dict[str, object]]:
-    """Returns the bundles slower than the baseline as rows of a table, the slowest first."""
+    """Returns the bundles slower than the baseline as rows of a table, the slowest first.
+
+    Args:
+        summary: of `several`.
+    """
     return [
         {"mode": mode, "ratio": f"{entry['ratio']:.3f}", "bundle": entry["bundle"], "problem": entry["problem"]}
         for mode, part in summary.items()

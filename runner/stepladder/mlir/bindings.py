@@ -111,7 +111,11 @@ def import_dialects() -> None:
 
 
 def fill_builtin_region(operation: ir.Operation) -> None:
-    """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it."""
+    """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it.
+
+    Args:
+        operation: with empty regions; it is changed.
+    """
     _native_linalg().fill_builtin_region(operation)
 
 
@@ -134,12 +138,20 @@ def set_dialect_module(name: str, module: ModuleType) -> None:
     """Gives the bindings the module of a dialect that is defined in Python.
 
     They look for one whenever they hand an op of the dialect to Python, each time anew where there is none.
+
+    Args:
+        name: of the dialect.
+        module: what stands for `dialects.NAME`.
     """
     sys.modules.setdefault(f"{PREFIX}.dialects.{name}", module)
 
 
 def translate_to_llvm_ir(module_like: ir.Operation) -> str:
-    """Returns the LLVM IR text of an op that holds `llvm.func` ops, such as a lowered `gpu.module`."""
+    """Returns the LLVM IR text of an op that holds `llvm.func` ops, such as a lowered `gpu.module`.
+
+    Args:
+        module_like: the op, whose ops are all of the LLVM dialect or translated by it.
+    """
     return llvm.translate_module_to_llvmir(module_like)
 
 

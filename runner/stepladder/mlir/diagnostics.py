@@ -25,7 +25,11 @@ _payload_name: contextvars.ContextVar[str] = contextvars.ContextVar("payload_nam
 
 
 def name_payload(name: str) -> None:
-    """Sets the file that locations in the payload are of, from here on."""
+    """Sets the file that locations in the payload are of, from here on.
+
+    Args:
+        name: of the file, as messages show it.
+    """
     _payload_name.set(name)
 
 
@@ -39,7 +43,11 @@ class Diagnostic:
 
 
 def location_text(location: ir.Location | str) -> str:
-    """Returns `file:line:column` for an MLIR location, the innermost one of a nest, or an empty string."""
+    """Returns `file:line:column` for an MLIR location, the innermost one of a nest, or an empty string.
+
+    Args:
+        location: a location, or its text.
+    """
     found = _FILE_LOCATION.search(str(location))
     if not found:
         return ""
@@ -49,13 +57,21 @@ def location_text(location: ir.Location | str) -> str:
 
 
 def call_site(location: ir.Location | str) -> tuple[str, str, int]:
-    """Returns file, function and line of the innermost place that a location is made of, which its text says first."""
+    """Returns file, function and line of the innermost place that a location is made of, which its text says first.
+
+    Args:
+        location: a location, or its text.
+    """
     found = _CALL_SITE.search(str(location))
     return (found[2], found[1] or "(unknown)", int(found[3])) if found else ("(unknown)", "(unknown)", 0)
 
 
 def shorten(text: str) -> str:
-    """Returns the first line of `text`, cut to what fits a terminal line or three."""
+    """Returns the first line of `text`, cut to what fits a terminal line or three.
+
+    Args:
+        text: of any length.
+    """
     line = text.strip().splitlines()[0] if text.strip() else ""
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + " ..."
 
@@ -69,7 +85,11 @@ def _convert(diagnostic: ir.DiagnosticInfo) -> Diagnostic:
 
 
 def from_error(error: ir.MLIRError) -> list[Diagnostic]:
-    """Returns the diagnostics that an `MLIRError` carries."""
+    """Returns the diagnostics that an `MLIRError` carries.
+
+    Args:
+        error: of the bindings.
+    """
     return [_convert(diagnostic) for diagnostic in error.error_diagnostics]
 
 
@@ -78,6 +98,9 @@ def from_text(text: str) -> Diagnostic | None:
 
     The text holds one `at loc(...): message` after another: the error, then its notes. A `tc` op that refuses adds its
     own place in the script, followed by itself.
+
+    Args:
+        text: of the error.
     """
     found: Diagnostic | None = None
     for part in text.split("at loc(")[1:]:
@@ -95,7 +118,14 @@ def from_text(text: str) -> Diagnostic | None:
 
 @contextlib.contextmanager
 def collect(context: ir.Context) -> Iterator[list[Diagnostic]]:
-    """Collects the errors reported on `context` while the block runs, instead of printing them."""
+    """Collects the errors reported on `context` while the block runs, instead of printing them.
+
+    Args:
+        context: of the ops that are checked or run in the block.
+
+    Yields:
+        The errors so far, in the order in which they are reported.
+    """
     found: list[Diagnostic] = []
 
     def keep(diagnostic: ir.DiagnosticInfo) -> bool:

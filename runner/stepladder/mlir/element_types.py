@@ -12,6 +12,9 @@ def bits_of_name(name: str) -> int:
 
     The number behind the leading letters is the width: 8 of f8E4M3FN, whose other numbers are those of its exponent and
     its significand.
+
+    Args:
+        name: such as `f16`, `i8` or `index`.
     """
     found = _WIDTH.match(name)
     return int(found[1]) if found else 0

@@ -41,5 +41,9 @@ def create_named_op(
 
 
 def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
-    """Returns the indexing maps of a linalg op, one for each operand."""
+    """Returns the indexing maps of a linalg op, one for each operand.
+
+    Args:
+        op: named or `linalg.generic`.
+    """
     return [ir.AffineMapAttr(attribute).value for attribute in bindings.indexing_maps_of(op)]

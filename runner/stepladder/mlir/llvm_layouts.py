@@ -42,6 +42,9 @@ class Layout:
 def layout(text: str) -> Layout:
     """Returns the layout of a type, given its text.
 
+    Args:
+        text: such as `!llvm.struct<(i32, ptr)>`.
+
     Raises:
         ValueError: a type that has none, or an unknown one.
     """

@@ -20,7 +20,14 @@ ATOMIC_KINDS = bindings.atomic_kinds()
 
 
 def keyword(attribute: ir.Attribute | str) -> str:
-    """Returns the keyword of an enumeration: "row" of `#nvvm.mma_layout<row>`, "x" of `#gpu<dim x>`."""
+    """Returns the keyword of an enumeration: "row" of `#nvvm.mma_layout<row>`, "x" of `#gpu<dim x>`.
+
+    Args:
+        attribute: the enumeration, or its text.
+
+    Raises:
+        ValueError: the text has no keyword.
+    """
     found = _KEYWORD.search(str(attribute))
     if found is None:
         raise ValueError(f"'{attribute}' ends with no keyword")
@@ -28,29 +35,49 @@ def keyword(attribute: ir.Attribute | str) -> str:
 
 
 def shape_numbers(attribute: ir.Attribute | str) -> list[int]:
-    """Returns the numbers of a shape with named dimensions: 64, 8, 16 of `#nvvm.shape<m = 64, n = 8, k = 16>`."""
+    """Returns the numbers of a shape with named dimensions: 64, 8, 16 of `#nvvm.shape<m = 64, n = 8, k = 16>`.
+
+    Args:
+        attribute: the shape, or its text.
+    """
     return [int(number) for number in re.findall(r"= (\d+)", str(attribute))]
 
 
 def constant_range(attribute: ir.Attribute | str) -> tuple[int, int]:
-    """Returns the first number of a `#llvm.constant_range<i32, 0, 8>`, and the one behind the last."""
+    """Returns the first number of a `#llvm.constant_range<i32, 0, 8>`, and the one behind the last.
+
+    Args:
+        attribute: the range, or its text.
+    """
     numbers = re.findall(r"-?\d+", str(attribute).split(",", 1)[1])
     return int(numbers[0]), int(numbers[1])
 
 
 def chip_of(targets: ir.Attribute | str) -> str | None:
-    """Returns the GPU, such as "sm_90a", that the targets of a `gpu.module` name; None where they name none."""
+    """Returns the GPU, such as "sm_90a", that the targets of a `gpu.module` name; None where they name none.
+
+    Args:
+        targets: the attribute of the module, or its text.
+    """
     found = _CHIP.search(str(targets))
     return found[1] if found else None
 
 
 def chips_of(targets: ir.Attribute | str) -> tuple[str, ...]:
-    """Returns all GPUs that the targets of a `gpu.module` name."""
+    """Returns all GPUs that the targets of a `gpu.module` name.
+
+    Args:
+        targets: the attribute of the module, or its text.
+    """
     return tuple(_CHIP.findall(str(targets)))
 
 
 def memory_space(attribute: ir.Attribute | None) -> str:
-    """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none."""
+    """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none.
+
+    Args:
+        attribute: of a memref's type.
+    """
     text = "" if attribute is None else str(attribute)
     if "workgroup" in text or text.startswith("3"):
         return "shared"
@@ -60,7 +87,14 @@ def memory_space(attribute: ir.Attribute | None) -> str:
 
 
 def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]]:
-    """Returns the expressions of an integer set as a map, and which of them must be 0; others must not be less."""
+    """Returns the expressions of an integer set as a map, and which of them must be 0; others must not be less.
+
+    Args:
+        attribute: the set, or its text.
+
+    Raises:
+        ValueError: the text is no integer set.
+    """
     inside = _INTEGER_SET.fullmatch(str(attribute))
     if inside is None:
         raise ValueError(f"'{attribute}' is no integer set")
@@ -74,17 +108,29 @@ def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]
 
 
 def dense_integers(attribute: ir.Attribute | str) -> list[int]:
-    """Returns the numbers of a `dense` attribute of integers, in row-major order; one number for a splat."""
+    """Returns the numbers of a `dense` attribute of integers, in row-major order; one number for a splat.
+
+    Args:
+        attribute: the elements, or their text.
+    """
     return [int(number) for number in re.findall(r"-?\d+", _inside(str(attribute)))]
 
 
 def dense_floats(attribute: ir.Attribute | str) -> list[float]:
-    """Returns the numbers of a `dense` attribute of floating-point type, in row-major order; one for a splat."""
+    """Returns the numbers of a `dense` attribute of floating-point type, in row-major order; one for a splat.
+
+    Args:
+        attribute: the elements, or their text.
+    """
     return [float(number) for number in re.findall(r"[-+]?\d[\d.eE+-]*", _inside(str(attribute)))]
 
 
 def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]:
-    """Returns the complex numbers that a constant's text says, in row-major order; one for a splat."""
+    """Returns the complex numbers that a constant's text says, in row-major order; one for a splat.
+
+    Args:
+        printed: the constant, its value, or their text.
+    """
     return [complex(float(real), float(imaginary)) for real, imaginary in _COMPLEX.findall(str(printed))]
 
 

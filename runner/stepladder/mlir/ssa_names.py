@@ -58,7 +58,11 @@ def restore(module: ir.Module, text: str) -> None:
 
 
 def hand_on_to_kernels(module: ir.Module) -> None:
-    """Gives a kernel's arguments the names of what a launch passes for them."""
+    """Gives a kernel's arguments the names of what a launch passes for them.
+
+    Args:
+        module: with kernels and their launches; it is changed.
+    """
     kernels = {function.attributes["sym_name"].value: function for function in walk(module, "gpu.func", "llvm.func")}
     for launch in walk(module, "gpu.launch_func"):
         kernel = kernels.get(ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1])

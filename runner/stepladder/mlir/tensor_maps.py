@@ -30,7 +30,11 @@ class TensorMap:
 
 
 def read_tensor_map(type_: ir.Type) -> TensorMap | None:
-    """Returns the parameters of a `!nvgpu.tensormap.descriptor`; None for a type of another form."""
+    """Returns the parameters of a `!nvgpu.tensormap.descriptor`; None for a type of another form.
+
+    Args:
+        type_: of a value.
+    """
     found = _DESCRIPTOR.search(str(type_))
     if found is None:
         return None

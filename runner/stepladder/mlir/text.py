@@ -5,6 +5,10 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 
 
-def text_of(module: ir.Module) -> str:
-    """Returns a module as MLIR text, with the names of function arguments that locations hold (`ssa_names`)."""
+def text_of(module: ir.Module | ir.Operation) -> str:
+    """Returns a module as MLIR text, with the names of function arguments that locations hold (`ssa_names`).
+
+    Args:
+        module: the module, or a copy of it as an op.
+    """
     return module.operation.get_asm(use_name_loc_as_prefix=True)

@@ -6,7 +6,12 @@ from stepladder.mlir.bindings import ir
 
 
 def walk(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Operation]:
-    """Returns `root` and the ops nested in it, in pre-order: those with one of the given names, or all."""
+    """Returns `root` and the ops nested in it, in pre-order: those with one of the given names, or all.
+
+    Args:
+        root: where the traversal begins.
+        names: of ops, such as "memref.alloc"; all ops without any.
+    """
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -19,28 +24,48 @@ def walk(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Ope
 
 
 def attributes_of(op: ir.Operation | ir.OpView) -> dict[str, ir.Attribute]:
-    """Returns an op's attributes by name, to create another op with them."""
+    """Returns an op's attributes by name, to create another op with them.
+
+    Args:
+        op: it is not changed.
+    """
     return {op.attributes[i].name: op.attributes[i].attr for i in range(len(op.attributes))}
 
 
 def producer(value: ir.Value) -> ir.Operation | None:
-    """Returns the op that defines a value, or None for a block argument."""
+    """Returns the op that defines a value, or None for a block argument.
+
+    Args:
+        value: the result of an op, or an argument of a block.
+    """
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def defining_op(value: ir.Value) -> ir.Operation:
-    """Returns the op that defines a value, which is not a block argument."""
+    """Returns the op that defines a value, which is not a block argument.
+
+    Args:
+        value: the result of an op.
+    """
     op = producer(value)
     assert op is not None, "expected the result of an op"
     return op
 
 
 def users_of(value: ir.Value) -> list[ir.Operation]:
-    """Returns the ops that use a value, one for each use, in the order of MLIR's use list."""
+    """Returns the ops that use a value, one for each use, in the order of MLIR's use list.
+
+    Args:
+        value: the result of an op, or an argument of a block.
+    """
     return [use.owner.operation for use in value.uses]
 
 
-def count_operations(module: ir.Module) -> int:
-    """Returns the number of ops below a module."""
+def count_operations(module: ir.Module | ir.Operation) -> int:
+    """Returns the number of ops below a module.
+
+    Args:
+        module: the root, which is not counted.
+    """
     return len(walk(module)) - 1

@@ -30,6 +30,9 @@ _MMA_MATRIX = re.compile(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">')
 def bit_width(type_: ir.Type) -> int:
     """Returns the bits of an integer or floating-point type.
 
+    Args:
+        type_: an element type.
+
     Raises:
         ValueError: the type is neither.
     """
@@ -40,29 +43,49 @@ def bit_width(type_: ir.Type) -> int:
 
 
 def is_number(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a signless integer, an index or a floating-point number."""
+    """Tells whether a type is that of a signless integer, an index or a floating-point number.
+
+    Args:
+        type_: of a value.
+    """
     if isinstance(type_, ir.IntegerType):
         return type_.is_signless
     return isinstance(type_, (ir.IndexType, ir.FloatType))
 
 
 def byte_width(type_: ir.Type) -> int:
-    """Returns the bytes of an integer or floating-point type that fills whole bytes."""
+    """Returns the bytes of an integer or floating-point type that fills whole bytes.
+
+    Args:
+        type_: an element type.
+    """
     return bit_width(type_) // 8
 
 
 def name_of(type_: ir.Type) -> str:
-    """Returns the name of an element type as MLIR writes it, such as `bf16` or `f8E4M3FN`."""
+    """Returns the name of an element type as MLIR writes it, such as `bf16` or `f8E4M3FN`.
+
+    Args:
+        type_: an element type.
+    """
     return str(type_)
 
 
 def row_major_strides(shape: Sequence[int]) -> list[int]:
-    """Returns the strides, in elements, of a contiguous row-major buffer."""
+    """Returns the strides, in elements, of a contiguous row-major buffer.
+
+    Args:
+        shape: extents, the outermost first.
+    """
     return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def address_space(name: str) -> ir.Attribute:
-    """Returns the GPU address space `name`: WORKGROUP or GLOBAL."""
+    """Returns the GPU address space `name`: WORKGROUP or GLOBAL.
+
+    Args:
+        name: `WORKGROUP` or `GLOBAL`.
+    """
     return ir.Attribute.parse(f"#gpu.address_space<{name}>")
 
 
@@ -73,17 +96,29 @@ def address_space_name(space: ir.Attribute | None) -> str | None:
 
 
 def is_workgroup_memory(type_: ir.Type) -> bool:
-    """Tells whether a memref type is in the shared memory of a block."""
+    """Tells whether a memref type is in the shared memory of a block.
+
+    Args:
+        type_: of a value.
+    """
     return address_space_name(ir.MemRefType(type_).memory_space) == WORKGROUP
 
 
 def dimension_of(op: ir.Operation) -> str:
-    """Returns the dimension, "x", "y" or "z", of an op such as `gpu.block_id`."""
+    """Returns the dimension, "x", "y" or "z", of an op such as `gpu.block_id`.
+
+    Args:
+        op: with an attribute `dimension`.
+    """
     return _match(_DIMENSION, op.attributes["dimension"])[1]
 
 
 def mbarrier_group(count: int) -> ir.Type:
-    """Returns the type of a group of `count` mbarriers in shared memory."""
+    """Returns the type of a group of `count` mbarriers in shared memory.
+
+    Args:
+        count: of mbarriers, 1 or more.
+    """
     return ir.Type.parse(f"!nvgpu.mbarrier.group<memorySpace = {address_space(WORKGROUP)}, num_barriers = {count}>")
 
 
@@ -91,6 +126,12 @@ def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int, *, 
     """Returns the type of a TMA descriptor with boxes of `rows` x `columns` elements, swizzled over `swizzle` bytes.
 
     A descriptor of a higher `rank` has boxes of one matrix: their outer dimensions are 1.
+
+    Args:
+        rows, columns: extents of a box, in elements.
+        element_type: of the buffer.
+        swizzle: 0, 32, 64 or 128.
+        rank: dimensions of the buffer, 2 or more.
     """
     ones = "1x" * (rank - 2)
     return ir.Type.parse(
@@ -100,28 +141,47 @@ def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int, *, 
 
 
 def is_tensor_map(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a TMA descriptor."""
+    """Tells whether a type is that of a TMA descriptor.
+
+    Args:
+        type_: of a value.
+    """
     return _TENSOR_MAP.fullmatch(str(type_)) is not None
 
 
 def tensor_map_swizzle(type_: ir.Type | str) -> int:
-    """Returns the bytes that the boxes of a TMA descriptor's type are swizzled over, or 0."""
+    """Returns the bytes that the boxes of a TMA descriptor's type are swizzled over, or 0.
+
+    Args:
+        type_: of a TMA descriptor, or its text.
+    """
     return int(_match(_TENSOR_MAP, type_)[1] or 0)
 
 
 def tensor_map_box(type_: ir.Type | str) -> tuple[int, ...]:
-    """Returns the extents of the boxes of a TMA descriptor, in elements, the outermost first."""
+    """Returns the extents of the boxes of a TMA descriptor, in elements, the outermost first.
+
+    Args:
+        type_: of a TMA descriptor, or its text.
+    """
     return tuple(map(int, _match(_TENSOR_MAP_BOX, type_)[1].split("x")))
 
 
 def mbarrier_count(type_: ir.Type | str) -> int:
-    """Returns the number of mbarriers of a group's type."""
+    """Returns the number of mbarriers of a group's type.
+
+    Args:
+        type_: of a group of mbarriers, or its text.
+    """
     found = _MBARRIERS.search(str(type_))
     return int(found[1]) if found else 1
 
 
 def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
     """Returns rows, columns, the element type's name and the operand ("AOp", "BOp", "COp") of a `!gpu.mma_matrix`.
+
+    Args:
+        type_: the matrix type, or its text.
 
     Raises:
         ValueError: another type.
@@ -131,34 +191,60 @@ def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
 
 
 def warpgroup_tile(type_: ir.Type | str) -> tuple[int, int, str]:
-    """Returns rows, columns and the element type's name of a warpgroup's accumulator or matrix descriptor."""
+    """Returns rows, columns and the element type's name of a warpgroup's accumulator or matrix descriptor.
+
+    Args:
+        type_: the type, or its text.
+    """
     found = _match(_TILE, type_)
     return int(found[1]), int(found[2]), found[3]
 
 
 def accumulator(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
-    """Returns the type of the accumulator of a warpgroup."""
+    """Returns the type of the accumulator of a warpgroup.
+
+    Args:
+        rows, columns: extents in elements.
+        element_type: of the accumulator.
+    """
     return ir.Type.parse(f"!nvgpu.warpgroup.accumulator<fragmented = vector<{rows}x{columns}x{element_type}>>")
 
 
 def is_accumulator(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a warpgroup's accumulator."""
+    """Tells whether a type is that of a warpgroup's accumulator.
+
+    Args:
+        type_: of a value.
+    """
     return _ACCUMULATOR.fullmatch(str(type_)) is not None
 
 
 def accumulator_vector(type_: ir.Type) -> ir.VectorType:
-    """Returns the shape and element type of a warpgroup's accumulator, as the vector type rows x columns."""
+    """Returns the shape and element type of a warpgroup's accumulator, as the vector type rows x columns.
+
+    Args:
+        type_: of an accumulator.
+    """
     return ir.VectorType(ir.Type.parse(_match(_ACCUMULATOR, type_)[1]))
 
 
 def matrix_descriptor(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
-    """Returns the type of the matrix descriptor of a tile in shared memory."""
+    """Returns the type of the matrix descriptor of a tile in shared memory.
+
+    Args:
+        rows, columns: extents of the tile, in elements.
+        element_type: of the tile.
+    """
     space = address_space(WORKGROUP)
     return ir.Type.parse(f"!nvgpu.warpgroup.descriptor<tensor = memref<{rows}x{columns}x{element_type}, {space}>>")
 
 
 def matrix_descriptor_tile(type_: ir.Type) -> ir.MemRefType:
-    """Returns the type of the tile, rows x columns, that a matrix descriptor describes."""
+    """Returns the type of the tile, rows x columns, that a matrix descriptor describes.
+
+    Args:
+        type_: of a matrix descriptor.
+    """
     return ir.MemRefType(ir.Type.parse(_match(_MATRIX_DESCRIPTOR, type_)[1]))
 
 
@@ -174,6 +260,9 @@ def strides_of(type_: ir.MemRefType) -> list[int | None] | None:
 
     A layout that is a permutation of the dimensions, such as `affine_map<(d0, d1) -> (d1, d0)>`, has the strides of a
     contiguous buffer whose dimensions are in the permuted order.
+
+    Args:
+        type_: of a buffer.
     """
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     try:
@@ -197,7 +286,11 @@ def _permuted_strides(type_: ir.MemRefType) -> list[int | None] | None:
 
 
 def offset_of(type_: ir.MemRefType) -> int | None:
-    """Returns a memref's offset in elements, None for a dynamic one."""
+    """Returns a memref's offset in elements, None for a dynamic one.
+
+    Args:
+        type_: of a buffer.
+    """
     try:
         _, offset = type_.get_strides_and_offset()
     except RuntimeError:  # a permutation of the dimensions

@@ -24,7 +24,11 @@ def approximates(problem: Problem) -> bool:
 
 
 def rounds_results_to_16_bits(generic: ir.Operation) -> bool:
-    """Tells whether all results of a `linalg.generic` are of f16 or bf16."""
+    """Tells whether all results of a `linalg.generic` are of f16 or bf16.
+
+    Args:
+        generic: the op.
+    """
     inputs = list(ir.DenseI32ArrayAttr(generic.attributes["operandSegmentSizes"]))[0]
     results = [str(ir.ShapedType(output.type).element_type) for output in list(generic.operands)[inputs:]]
     return all(result in _TYPES for result in results)

@@ -72,7 +72,12 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
 
 
 def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, str]) -> None:
-    """Raises StepladderError for a constant that a kernel would write: C = AB + C in place of it."""
+    """Raises StepladderError for a constant that a kernel would write: C = AB + C in place of it.
+
+    Args:
+        constants: content by argument number.
+        roles: of the arguments, by number.
+    """
     for number, constant in constants.items():
         if roles.get(number) == "c":
             raise refuse(

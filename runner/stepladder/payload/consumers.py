@@ -85,11 +85,11 @@ def check(op: ir.Operation, rank: int) -> None:
     if output.n_dims > rank:
         raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, {rank}")
     for map_ in inputs:
-        _check_map(op, map_)
+        check_map(op, map_)
     for operand in op.operands:
-        _check_type(op, operand)
+        check_type(op, operand)
     for inner in [item.operation for item in op.regions[0].blocks[0].operations][:-1]:
-        _check_scalar(inner, op)
+        check_scalar(inner, op)
 
 
 def _outputs(op: ir.Operation) -> int:
@@ -97,7 +97,8 @@ def _outputs(op: ir.Operation) -> int:
     return list(ir.DenseI32ArrayAttr(segments))[1] if segments is not None else 1
 
 
-def _check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
+def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
+    """Raises StepladderError for a map of an input that is not that of a whole operand."""
     dims = [expression.position for expression in map_.results if isinstance(expression, ir.AffineDimExpr)]
     others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
     is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
@@ -105,7 +106,8 @@ def _check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
         raise refuse(op, f"{op.name} reads an operand by the map {map_}; it must name loops, each once, or 0")
 
 
-def _check_type(op: ir.Operation, operand: ir.Value) -> None:
+def check_type(op: ir.Operation, operand: ir.Value) -> None:
+    """Raises StepladderError for an operand of a type or shape that an epilogue does not read or write."""
     type_ = operand.type
     if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)):
         if isinstance(operand.owner, ir.Block):
@@ -121,7 +123,8 @@ def _check_type(op: ir.Operation, operand: ir.Value) -> None:
         raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
 
 
-def _check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
+def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
+    """Raises StepladderError for an op in the body of `op` that an epilogue does not compute."""
     if inner.name not in SCALAR_OPS:
         raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
     for value in inner.operands:

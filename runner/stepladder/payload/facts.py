@@ -12,6 +12,7 @@ from stepladder.mlir.types import matrix_descriptor_tile
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
+from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.problem import Problem
 
 Facts = dict[str, int | str | list]
@@ -46,13 +47,21 @@ FACTS = (
     "c_layout",
     "results",
     "result_bits",
+    "reductions",
     "approximates",
     "is_f32",
 )
 
 
 def problem_facts(problem: Problem) -> Facts:
-    """Returns sizes, layouts, and types by name and in bits of a problem."""
+    """Returns sizes, layouts, and types by name and in bits of a problem.
+
+    Args:
+        problem: of a payload.
+
+    Returns:
+        Values by the names that expressions use.
+    """
     facts: Facts = {
         "batched": int(problem.batch is not None),
         "batch": problem.matmuls,
@@ -68,14 +77,16 @@ def problem_facts(problem: Problem) -> Facts:
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "c_layout": "row",
-        "results": 1 + len(problem.results),
+        "results": 1 + len(problem.results) - problem.reductions,
+        "reductions": problem.reductions,
         "approximates": int(approximates(problem)),
         "is_f32": int(problem.a_type == "f32"),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
-    types = [problem.c_type, *(result.element_type for result in problem.results)]
+    matrices = [result for result in problem.results if len(result.shape) == len(problem.c_shape)]
+    types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
 
@@ -96,6 +107,9 @@ def type_facts(module: ir.Module) -> Facts:
     is a batch; and its sizes, as far as they are known (`is_sized`).
 
     Elementwise ops on the product are known as long as there are any, also after the matmul.
+
+    Args:
+        module: a dump.
     """
     consumers = [op for op in walk(module) if _is_consumer(op)]
     facts: Facts = {
@@ -104,6 +118,7 @@ def type_facts(module: ir.Module) -> Facts:
         "batched": 0,
         **_noted(module),
         "results": 1,
+        "reductions": sum(is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic")),
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
         "is_f32": int(_multiplies_f32(module)),
@@ -111,7 +126,9 @@ def type_facts(module: ir.Module) -> Facts:
     outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
-        facts |= {"results": len(types), "result_bits": min(map(bits_of_name, types))}
+        # Reductions of workspaces: the op makes what they reduce, too.
+        separate = len(walk(module, "linalg.reduce"))
+        facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
@@ -174,10 +191,10 @@ def _inputs(op: ir.Operation) -> int:
 
 def _is_consumer(op: ir.Operation) -> bool:
     """Tells whether an op of a dump reads the product: a `linalg.generic`, which may only round, or a named elementwise
-    op on tensors.
+    op or reduction on tensors.
 
     Steps make copies, of tensors too, and other named ops on buffers.
     """
     if op.name == "linalg.generic":
         return True
-    return op.name in NAMED and op.name != "linalg.copy" and len(op.results) > 0
+    return op.name in (NAMED | {"linalg.reduce"}) - {"linalg.copy"} and len(op.results) > 0

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.payload import consumers, linalg_bodies
+from stepladder.payload import consumers, linalg_bodies, reductions
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
+from stepladder.payload.contents import Contents
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse
 from stepladder.payload.results import Results
@@ -20,18 +21,10 @@ def _is_shaped(value: ir.Value) -> bool:
 
 
 @dataclass
-class Flow:
+class Flow(Contents):
     """The values and buffers of a function, followed op by op.
 
     Attributes:
-        function: the payload's function.
-        matmul: its one matmul or batch of them.
-        values: what each tensor or number holds, by value.
-        views: which argument a reshaped buffer is.
-        buffers: what each memref argument holds now, by argument number.
-        written: the op that wrote each argument.
-        as_tensors: the last op that read or wrote each memref argument as a tensor.
-        as_buffers: memref arguments that linalg ops wrote.
         roles: argument number -> "a", "b" or "c".
         start: the argument that the accumulators start from, or None for zeros.
         results: what is stored, and where.
@@ -40,14 +33,6 @@ class Flow:
         copied: an elementwise op that only copies the product.
     """
 
-    function: ir.Operation
-    matmul: ir.Operation
-    values: dict[ir.Value, Content] = field(default_factory=dict)
-    views: dict[ir.Value, int] = field(default_factory=dict)
-    buffers: dict[int, Content] = field(default_factory=dict)
-    written: dict[int, ir.Operation] = field(default_factory=dict)
-    as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
-    as_buffers: set[int] = field(default_factory=set)
     roles: dict[int, str] = field(default_factory=dict)
     start: int | None = None
     results: Results = field(default_factory=Results)
@@ -104,15 +89,17 @@ class Flow:
             case "tensor.empty":
                 self.values[op.results[0]] = Content(Kind.EMPTY)
             case "bufferization.to_tensor":
-                self._read(op)
+                self.note_read(op)
             case "memref.collapse_shape" | "memref.expand_shape":  # `front.rewrite` makes matrices of arguments
-                self.views[op.results[0]] = self._number(op.operands[0], op)
+                self.views[op.results[0]] = self.number_of(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
             case "linalg.matmul" | "linalg.batch_matmul" | "linalg.contract":
                 self._multiply(op)
             case "linalg.generic" if linalg_bodies.rounds(op) or linalg_bodies.adds_and_rounds(op):
                 self._round(op)
+            case _ if reductions.is_reduction(op):
+                self._reduce(op)
             case _ if consumers.is_consumer(op):
                 self._consume(op)
             case "bufferization.materialize_in_destination":
@@ -122,51 +109,11 @@ class Flow:
             case _:
                 raise refuse(op, f"'{op.name}' beside {self.matmul.name}: a pipeline would lose it")
 
-    def _number(self, buffer: ir.Value, op: ir.Operation) -> int:
-        """Returns which argument a buffer is."""
-        if buffer in self.views:
-            return self.views[buffer]
-        if not isinstance(buffer.owner, ir.Block):
-            raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
-        return ir.BlockArgument(buffer).arg_number
-
-    def _content(self, operand: ir.Value, op: ir.Operation) -> Content:
-        """Returns what an operand, a tensor or a buffer, holds when an op takes it."""
-        content = self.buffers[self._number(operand, op)] if is_memref(operand) else self.values[operand]
-        if content.read is not None and "restrict" not in content.read.attributes:
-            raise refuse(
-                content.read,
-                "bufferization.to_tensor without 'restrict': pipelines need to know that no two buffers overlap",
-                "accepted: bufferization.to_tensor %buffer restrict : ...",
-            )
-        return content
-
-    def _read(self, op: ir.Operation) -> None:
-        number = self._number(op.operands[0], op)
-        content = self.buffers[number]
-        self.values[op.results[0]] = Content(content.kind, content.argument, op)
-        if list(op.results[0].uses):
-            self.as_tensors[number] = op
-
-    def _store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
-        """Notes that an op's output, of which `target` is what it held, holds `kind` from now on."""
-        output = op.operands[len(op.operands) - 1]
-        if not is_memref(output):
-            if target.read is not None and "writable" not in target.read.attributes:
-                raise refuse(
-                    target.read,
-                    "bufferization.to_tensor without 'writable', and C is written through it",
-                    "accepted: bufferization.to_tensor %C restrict writable : ...",
-                )
-            self.values[op.results[0]] = Content(kind, target.argument)
-            return
-        number = self._number(output, op)
-        self.buffers[number] = Content(kind, number)
-        self.written[number] = op
-        self.as_buffers.add(number)
-
     def _fill(self, op: ir.Operation) -> None:
         users = [use.owner.operation for use in op.results[0].uses] if len(op.results) else []
+        if any(reductions.begins_with(user, op.results[0]) for user in users):
+            self._begin(op, users)
+            return
         if users and self.matmul not in users and all(map(consumers.is_consumer, users)):
             self._fill_operand(op)
             return
@@ -180,7 +127,7 @@ class Flow:
                 f"linalg.fill starts the accumulator from something other than the constant 0{found}",
                 "C = AB starts from zero, C = AB + C from C itself",
             )
-        target = self._content(op.operands[1], op)
+        target = self.content_of(op.operands[1], op)
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"linalg.fill overwrites {target.kind.value}")
         users = [] if is_memref(op.operands[1]) else [use.owner.operation for use in op.results[0].uses]
@@ -188,13 +135,24 @@ class Flow:
         is_start = op.operands[1] == self.matmul.operands[2] if is_memref(op.operands[1]) else self.matmul in users
         if not is_start or not all(map(consumers.is_consumer, others)):
             raise refuse(op, f"linalg.fill makes zeros that are not, or not only, what {self.matmul.name} starts from")
-        self._store(op, Kind.ZEROS, target)
+        self.store(op, Kind.ZEROS, target)
+
+    def _begin(self, op: ir.Operation, users: list[ir.Operation]) -> None:
+        """Notes what reductions begin with: copies of one constant."""
+        if not all(reductions.begins_with(user, op.results[0]) for user in users):
+            raise refuse(op, "linalg.fill makes what a reduction begins with, and another op reads")
+        if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
+            raise refuse(op, "linalg.fill takes a number that is no constant")
+        target = self.content_of(op.operands[1], op)
+        if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
+            raise refuse(op, f"linalg.fill overwrites {target.kind.value}")
+        self.store(op, Kind.INITIAL, target)
 
     def _fill_operand(self, op: ir.Operation) -> None:
         """Notes a tensor of copies of one constant, which elementwise ops read."""
         if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
             raise refuse(op, "linalg.fill takes a number that is no constant")
-        if self._content(op.operands[1], op).kind is not Kind.EMPTY:
+        if self.content_of(op.operands[1], op).kind is not Kind.EMPTY:
             raise refuse(op, "linalg.fill overwrites an argument with an operand of an elementwise op")
         self.values[op.results[0]] = Content(Kind.NUMBER)
 
@@ -206,12 +164,12 @@ class Flow:
                 f"accepted: the body that {op.name} has when none is written",
             )
         for role, operand in zip("ab", op.operands):
-            content = self._content(operand, op)
+            content = self.content_of(operand, op)
             if content.kind is not Kind.ARGUMENT:
                 raise refuse(op, f"{role.upper()} is {content.kind.value}; it must be an argument of the function")
             assert content.argument is not None  # content of this kind has one
             self.roles[content.argument] = self.roles.get(content.argument, "") + role
-        start = self._content(op.operands[2], op)
+        start = self.content_of(op.operands[2], op)
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
             raise refuse(
                 op,
@@ -221,12 +179,12 @@ class Flow:
         self.start = start.argument if start.kind is Kind.ARGUMENT else None
         if start.argument in self.roles:
             raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be another")
-        self._store(op, Kind.ACCUMULATORS, start)
+        self.store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
-            self.results.note(self._number(op.operands[2], op), op.operands[2], op)
+            self.results.note(self.number_of(op.operands[2], op), op.operands[2], op)
 
     def _round(self, op: ir.Operation) -> None:
-        source, target = (self._content(operand, op) for operand in op.operands)
+        source, target = (self.content_of(operand, op) for operand in op.operands)
         if source.kind is not Kind.ACCUMULATORS or self.start is not None or source.argument is not None:
             self._consume(op)
             return
@@ -242,17 +200,17 @@ class Flow:
             if target.kind is not Kind.ARGUMENT or target.argument is None:
                 raise refuse(op, f"{op.name} adds {target.kind.value} to the accumulators; it must add C")
             self.read.setdefault(target.argument, op)
-        self._store(op, Kind.ROUNDED, target)
+        self.store(op, Kind.ROUNDED, target)
 
     def _consume(self, op: ir.Operation) -> None:
         """Follows an elementwise op: on the product, or on arguments that it is combined with."""
         shape = list(ir.ShapedType(self.matmul.operands[2].type).shape)
         consumers.check(op, len(shape))
         inputs, output = consumers.parts(op)
-        target = self._content(output, op)
+        target = self.content_of(output, op)
         arguments = op.regions[0].blocks[0].arguments
         read = [
-            self._content(operand, op)
+            self.content_of(operand, op)
             for operand, argument in zip(inputs, arguments)
             if _is_shaped(operand) and list(argument.uses)
         ]
@@ -272,7 +230,7 @@ class Flow:
             return
         whole = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
-            if _is_shaped(operand) and self._content(operand, op).kind in PRODUCT and map_ != whole:
+            if _is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
                 raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
@@ -283,8 +241,39 @@ class Flow:
         self.consumed += computed
         self.copied = self.copied if computed else op
         if is_memref(output):
-            self.results.note(self._number(output, op), output, op)
-        self._store(op, Kind.CONSUMED, target)
+            self.results.note(self.number_of(output, op), output, op)
+        self.store(op, Kind.CONSUMED, target)
+
+    def _reduce(self, op: ir.Operation) -> None:
+        """Follows a reduction of the rows or the columns of the product, or of elementwise ops on it."""
+        reductions.reduction_of(op)
+        inputs, output = consumers.parts(op)
+        if len(ir.ShapedType(self.matmul.operands[2].type).shape) > 2:
+            raise refuse(op, f"{op.name} reduces the products of a batch; an epilogue reduces those of one matmul")
+        if is_memref(output):
+            raise refuse(op, f"{op.name} reduces to a buffer; an epilogue reduces tensors")
+        begin = self.content_of(output, op)
+        if begin.kind is not Kind.INITIAL:
+            raise refuse(
+                op, f"{op.name} begins with {begin.kind.value}", "accepted: a linalg.fill of the result with a constant"
+            )
+        whole, is_of_product = ir.AffineMap.get_identity(2), False
+        arguments = op.regions[0].blocks[0].arguments
+        for operand, map_, argument in zip(inputs, consumers.maps_of(op), arguments):
+            content = self.content_of(operand, op)
+            if list(argument.uses) and content.kind not in READ:
+                raise refuse(op, f"{op.name} reads {content.kind.value}")
+            if list(argument.uses) and content.kind is Kind.ARGUMENT and content.argument is not None:
+                self.read.setdefault(content.argument, op)
+            if content.kind in PRODUCT:
+                is_of_product = True
+                if map_ != whole:
+                    raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
+        if not is_of_product:
+            raise refuse(op, f"{op.name} takes no result of {self.matmul.name}")
+        body = [item.operation.name for item in op.regions[0].blocks[0].operations]
+        self.consumed += [name for name in body if name not in ("linalg.yield", "arith.constant")]
+        self.store(op, Kind.REDUCED, begin)
 
     def _operands(self, arguments: list[ir.BlockArgument], c: int) -> tuple[EpilogueOperand, ...]:
         """Gives the arguments that elementwise ops read their roles; returns what they are."""
@@ -312,7 +301,7 @@ class Flow:
 
     def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:
         """Notes a result, argument or new argument `c`."""
-        if content.kind not in PRODUCT:
+        if content.kind not in (*PRODUCT, Kind.REDUCED):
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
         if value in self.results.values.values():
             raise refuse(op, "a value is stored or returned twice, and each result must be another value")
@@ -323,15 +312,17 @@ class Flow:
         if c in self.roles:
             raise refuse(op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; C must be another")
         self.results.note(c, value, op)
+        if content.kind is Kind.REDUCED:
+            self.results.reduced.add(c)
 
     def _write(self, op: ir.Operation) -> None:
         source, target = op.operands
         if not is_memref(target):
             raise refuse(op, f"{op.name} writes a tensor; it must write C, a buffer")
-        number = self._number(target, op)
+        number = self.number_of(target, op)
         if number in self.written:
             raise refuse(op, f"argument {number} is written a second time")
-        self._take(op, source, self._content(source, op), number)
+        self._take(op, source, self.content_of(source, op), number)
         self.written[number] = op
         self.as_tensors[number] = op
 
@@ -346,7 +337,7 @@ class Flow:
             raise refuse(op, "results are returned and written to buffers; it must be one of both")
         if len(op.operands) > 1:
             for place, operand in enumerate(op.operands):
-                content = self._content(operand, op)
+                content = self.content_of(operand, op)
                 if content.argument is not None:
                     raise refuse(
                         op,
@@ -356,7 +347,7 @@ class Flow:
                     )
                 self._take(op, operand, content, len(arguments) + place)
             return
-        content = self._content(op.operands[0], op)
+        content = self.content_of(op.operands[0], op)
         if content.argument is not None and is_memref(arguments[content.argument]):
             raise refuse(
                 op,

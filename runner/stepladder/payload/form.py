@@ -20,6 +20,8 @@ class Kind(Enum):
     CONSUMED = "the result of an elementwise op on the accumulators"
     DERIVED = "the result of an elementwise op on arguments"
     NUMBER = "a constant"
+    REDUCED = "a reduction of the product"
+    INITIAL = "what a reduction begins with"
 
 
 # What an elementwise op of the epilogue makes its result from, and of these what depends on the product.

@@ -13,6 +13,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
+from stepladder.payload.decomposition import decomposed
 from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -21,6 +22,7 @@ from stepladder.runtime.reference import (
     Constant,
     Empty,
     Generic,
+    Insert,
     Instruction,
     Operation,
     Program,
@@ -29,6 +31,9 @@ from stepladder.runtime.reference import (
     Slice,
 )
 from stepladder.runtime.reference_operations import OPERATIONS, PREDICATES, unsupported_reduction
+
+# Of a loop, each of which is written out.
+_ITERATIONS = 1024
 
 
 def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
@@ -41,7 +46,7 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     Raises:
         StepladderError: an op that the reference evaluation does not support.
     """
-    module = select(module).module
+    module = decomposed(select(module).module)
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
         raise _refusal(
@@ -84,6 +89,7 @@ class _Export:
         self.instructions: list[Instruction] = []
         self.results: list[Result] = []
         self.count = 0
+        self._integers: dict[ir.Value, int] = {}
 
     def program(self) -> Program:
         """Exports the whole function."""
@@ -158,6 +164,10 @@ class _Export:
                 self.instructions.append(Reshape(source, self._new(op.results[0]), type_, shape))
             case "tensor.extract_slice":
                 self._slice(op)
+            case "tensor.insert_slice":
+                self._insert(op)
+            case "scf.for":
+                self._loop(op)
             case "func.return":
                 self._return(op)
             case name if name.startswith("linalg.") and len(op.regions) == 1 and name != "linalg.index":
@@ -192,6 +202,8 @@ class _Export:
 
     def _constant(self, op: ir.Operation) -> None:
         attribute = op.attributes["value"]
+        if isinstance(attribute, ir.IntegerAttr):
+            self._integers[op.results[0]] = attribute.value
         if isinstance(attribute, ir.DenseElementsAttr):
             if not attribute.is_splat:
                 raise _refusal(op, "a constant of several numbers")
@@ -207,17 +219,58 @@ class _Export:
         value = attribute.value
         return float(value).hex() if isinstance(attribute, ir.FloatAttr) else int(value)
 
-    def _slice(self, op: ir.Operation) -> None:
-        offsets, sizes, strides = (
-            _of_array(op.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides")
+    def _loop(self, op: ir.Operation) -> None:
+        """Exports the iterations of a loop whose bounds are constants, one after the other."""
+        bounds = [self._integers.get(operand) for operand in list(op.operands)[:3]]
+        if None in bounds or bounds[2] == 0:
+            raise _refusal(op, "'scf.for' whose bounds and step are not constants")
+        iterations = range(*(bound for bound in bounds if bound is not None))
+        if len(iterations) > _ITERATIONS:
+            raise _refusal(op, f"a loop of {len(iterations)} iterations (at most {_ITERATIONS})")
+        body = op.regions[0].blocks[0]
+        counter, *carried = body.arguments
+        values = [self._held(operand) for operand in list(op.operands)[3:]]
+        for iteration in iterations:
+            self._integers[counter] = iteration
+            self.numbers.update(zip(carried, values))
+            *inner, end = [item.operation for item in body.operations]
+            for item in inner:
+                self._op(item)
+            values = [self._held(operand) for operand in end.operands]
+        self.numbers.update(zip(op.results, values))
+
+    def _positions(self, op: ir.Operation, name: str) -> list[int]:
+        """Returns the offsets, sizes or strides of a slice, of which loops may make the offsets."""
+        static = _of_array(op.attributes[f"static_{name}"])
+        segments = _of_array(op.attributes["operandSegmentSizes"])
+        place = ("offsets", "sizes", "strides").index(name) - 3
+        begin = sum(segments[:place])
+        given = [self._integers.get(operand) for operand in list(op.operands)[begin : begin + segments[place]]]
+        if None in given:
+            raise _refusal(op, "a slice with offsets or sizes that are not constants")
+        dynamic = iter([value for value in given if value is not None])
+        return [next(dynamic) if value == ir.ShapedType.get_dynamic_size() else value for value in static]
+
+    def _insert(self, op: ir.Operation) -> None:
+        self.instructions.append(
+            Insert(
+                self._held(op.operands[0]),
+                self._held(op.operands[1]),
+                self._new(op.results[0]),
+                *self._type(op.results[0], op),
+                *(tuple(self._positions(op, name)) for name in ("offsets", "sizes", "strides")),
+            )
         )
+
+    def _slice(self, op: ir.Operation) -> None:
+        offsets, sizes, strides = (self._positions(op, name) for name in ("offsets", "sizes", "strides"))
         type_, shape = self._type(op.results[0], op)
         kept, rest = [], list(shape)
         for axis, size in enumerate(sizes):
             if rest and size == rest[0]:
                 kept.append(axis)
                 rest.pop(0)
-        if len(op.operands) > 1 or rest:
+        if rest:
             raise _refusal(op, "a slice with offsets or sizes that are not constants")
         self.instructions.append(
             Slice(

@@ -20,24 +20,34 @@ class Results:
     Attributes:
         values: the value or the buffer.
         makers: the op that returns or writes it.
+        reduced: which are reductions of the product.
     """
 
     values: dict[int, ir.Value] = field(default_factory=dict)
     makers: dict[int, ir.Operation] = field(default_factory=dict)
+    reduced: set[int] = field(default_factory=set)
 
     def note(self, number: int, value: ir.Value, op: ir.Operation) -> None:
         """Notes that an argument, or a new argument, holds a result."""
         self.values[number], self.makers[number] = value, op
 
     def choose_c(self, read: Container[int | None]) -> int:
-        """Returns which result is C: the one whose buffer is read too, or else the first.
+        """Returns which result is C: the one whose buffer is read too, or else the first; no reduction.
 
         Args:
             read: numbers of the arguments that are read.
 
         Raises:
-            StepladderError: several results whose buffers are read.
+            StepladderError: several results whose buffers are read, or reductions alone.
         """
+        matrices = [number for number in self.values if number not in self.reduced]
+        if not matrices:
+            op = self.makers[min(self.values)]
+            raise refuse(
+                op,
+                f"{op.name} makes reductions of the product the only results",
+                "accepted: reductions beside the product, or an elementwise function of it",
+            )
         both = [number for number in self.values if number in read]
         if len(both) > 1:
             op = self.makers[both[1]]
@@ -46,7 +56,7 @@ class Results:
                 f"{op.name} makes a second result, argument {both[1]}, that is read too",
                 "accepted: several results, of which what one held before is read",
             )
-        return both[0] if both else min(self.values)
+        return both[0] if both else min(matrices)
 
     def further(self, c: int, roles: dict[int, str]) -> tuple[FurtherResult, ...]:
         """Gives the results beside C their roles; returns what they are.

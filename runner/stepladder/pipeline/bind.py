@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.payload.facts import FACTS
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline, Step, value_text
-from stepladder.pipeline.expressions import ExpressionError, Scope, Value, evaluate
+from stepladder.pipeline.expressions import ExpressionError, Scope, UnknownName, Value, evaluate
 from stepladder.pipeline.sequences import knob_ops, sequences_of
 from stepladder.runtime.errors import StepladderError
 
 
-def bind(pipeline: Pipeline, steps: Sequence[Step], knobs: Knobs, scope: Scope) -> None:
+def bind(pipeline: Pipeline, steps: Sequence[Step], knobs: Knobs, scope: Scope, payload: ir.Module) -> None:
     """Writes the knobs' values into a pipeline's module: into the knob ops, and into attributes that follow knobs.
 
     Args:
@@ -21,9 +22,11 @@ def bind(pipeline: Pipeline, steps: Sequence[Step], knobs: Knobs, scope: Scope) 
         steps: the steps that run. The others are not bound: a run from a dump lacks values that earlier steps follow.
         knobs: the value of every knob.
         scope: the values that expressions depend on (`knobs.evaluation_scope`).
+        payload: what the pipeline runs over, for messages.
 
     Raises:
-        StepladderError: an expression that cannot be evaluated, with the op's location in the script.
+        StepladderError: an expression that cannot be evaluated, with the op's location in the script; or one of a
+            property of the product, which the payload has none of.
     """
     for op in knob_ops(pipeline):
         value = knobs[op.attributes["name"].value]
@@ -34,7 +37,10 @@ def bind(pipeline: Pipeline, steps: Sequence[Step], knobs: Knobs, scope: Scope) 
     for op in following:
         entries = ir.DictAttr(op.attributes["knobs"])
         for index in range(len(entries)):
-            _follow(op, entries[index].name, entries[index].attr.value, scope)
+            try:
+                _follow(op, entries[index].name, entries[index].attr.value, scope)
+            except UnknownName as unknown:
+                raise _unknown(op, unknown.name, payload) from None
         del op.attributes["knobs"]
 
 
@@ -46,11 +52,25 @@ def _knob_attribute(value: KnobValue) -> ir.Attribute:
     return ir.StringAttr.get(value)
 
 
+def _unknown(op: ir.Operation, fact: str, payload: ir.Module) -> StepladderError:
+    """Returns the error of an op that follows a property of the product, in IR without a product."""
+    found = walk(payload, "gpu.launch") or walk(payload, "gpu.launch_func") or walk(payload, "func.func")
+    return StepladderError(
+        "no product in the IR: the pipeline needs that of a linalg.matmul, a vector.contract or an xetile.tile_mma",
+        location=diagnostics.location_text(found[0].location) if found else None,
+        notes=[f"{op.name} at {diagnostics.location_text(op.location)} follows '{fact}'"],
+    )
+
+
 def _follow(op: ir.Operation, name: str, expression: str, scope: Scope) -> None:
     """Gives an op's attribute the value of an expression over knobs."""
     location = diagnostics.location_text(op.location)
     try:
         value = evaluate(expression, scope)
+    except UnknownName as unknown:
+        if unknown.name in FACTS:
+            raise
+        raise StepladderError(f"{op.name}: {name} = {expression}: {unknown}", location=location) from None
     except ExpressionError as error:
         raise StepladderError(f"{op.name}: {name} = {expression}: {error}", location=location) from None
     if name not in _OF_RESULT and name not in op.attributes:

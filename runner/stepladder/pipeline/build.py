@@ -280,6 +280,9 @@ def build(
         use_cache: reuse machine code made before from the same LLVM IR.
         progress: called after each step.
 
+    Returns:
+        The run, the machine code and the manifest.
+
     Raises:
         StepladderError: as `run_pipeline` and `machine_code.generate`, or a kernel that does not fit its target.
     """

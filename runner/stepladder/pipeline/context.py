@@ -39,6 +39,9 @@ def parse_payload(text: str, name: str) -> ir.Module:
         text: MLIR.
         name: the file it came from, for messages.
 
+    Returns:
+        The module, whose locations hold the names of SSA values.
+
     Raises:
         StepladderError: text that does not parse, with the file, the line and the parser's message, or text that nests
             too deeply.
@@ -62,7 +65,12 @@ def parse_payload(text: str, name: str) -> ir.Module:
 
 def linalg_text(text: str, name: str) -> str:
     """Returns a payload in StableHLO as linalg on tensors; any other one as it is. Raises StepladderError as
-    `stablehlo.lowered`."""
+    `stablehlo.lowered`.
+
+    Args:
+        text: MLIR.
+        name: the file it came from, for messages.
+    """
     return stablehlo.lowered(text, name)
 
 

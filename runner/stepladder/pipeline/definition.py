@@ -62,7 +62,11 @@ class Knob:
 
 
 def value_text(value: KnobValue) -> str:
-    """Returns a knob's value as a user writes it: booleans as `true` and `false`."""
+    """Returns a knob's value as a user writes it: booleans as `true` and `false`.
+
+    Args:
+        value: of a knob.
+    """
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -18,7 +18,12 @@ RECORD = ".stepladder-dumps.json"
 
 
 def dump_name(number: int, name: str) -> str:
-    """Returns the file name of a dump: `NN-name.mlir`, the input being number 0."""
+    """Returns the file name of a dump: `NN-name.mlir`, the input being number 0.
+
+    Args:
+        number: of the step in the run, from 1 on.
+        name: of the step.
+    """
     return f"{number:02d}-{name}.mlir"
 
 

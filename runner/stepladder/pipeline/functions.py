@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepladder.extension.ops.outline_matmuls import is_product
+from stepladder.extension.lib.products import is_product
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
@@ -63,9 +63,16 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     """
     selection = _selected(text, name, function)
     try:
-        find_matmul(selection.module)
+        found = find_matmul(selection.module)
     except StepladderError as refusal:
         return refusal if _is_on_tensors(selection) else None
+    problem = found.problem
+    if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and _is_on_tensors(selection):
+        return StepladderError(
+            f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
+            location=found.location,
+            notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
+        )
     return None
 
 
@@ -76,6 +83,9 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         text: the payload; `name`: its file, for messages.
         request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
         use_cache: reuse machine code made before from the same LLVM IR.
+
+    Returns:
+        What was built: of one kernel, or of a function of several.
 
     Raises:
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,

@@ -26,7 +26,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.facts import FACTS
 from stepladder.pipeline import attributes as script_attributes
-from stepladder.pipeline import scripts
+from stepladder.pipeline import loaded, scripts
 from stepladder.pipeline.definition import Condition, Knob, KnobValue, Pipeline, Requirement, Step, value_text
 from stepladder.pipeline.sequences import (
     include_ops,
@@ -120,14 +120,31 @@ def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
 def load(name: str) -> Pipeline:
     """Parses a pipeline and its steps into one transform module, in the current MLIR context.
 
+    The scripts of the package's pipelines are parsed once in a process, as long as they do not change (`loaded`).
+
     Args:
         name: the name of a pipeline of the package, or the path of a pipeline file.
+
+    Returns:
+        The pipeline; its module is the caller's to change.
 
     Raises:
         StepladderError: no such pipeline or step, text that does not parse, a sequence that is not where its name says,
             or a pipeline without steps.
     """
     path = _pipeline_path(name)
+    state = loaded.state_of(path)
+    if state is None:
+        return _parse(path)
+    pipeline = loaded.find(path, state)
+    if pipeline is None:
+        pipeline = _parse(path)
+        loaded.keep(pipeline, state)
+    return pipeline
+
+
+def _parse(path: Path) -> Pipeline:
+    """Parses the pipeline of a file and its steps; raises StepladderError as `load`."""
     parsed: dict[Path, ir.Module] = {}  # scripts are parsed for declarations first, and for their sequences later
     module = scripts.parse(path, parsed=parsed)
     sequences = sequences_by_name(module)

@@ -6,9 +6,10 @@ and every `transform.include` is interpreted on its own (`interpret`).
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stepladder.extension.lib import faults
@@ -39,19 +40,27 @@ from stepladder.runtime.errors import FAILED, StepladderError
 
 @dataclass(frozen=True)
 class StepResult:
-    """One step as it ran.
+    """One step as it ran. The IR after it is printed, and its ops counted, when they are first asked for.
 
     Attributes:
         name: of the step.
         seconds: wall time that the interpreter took.
-        operations: number of ops in the module afterwards.
-        text: the IR afterwards.
+        snapshot: a copy of the module afterwards.
     """
 
     name: str
     seconds: float
-    operations: int
-    text: str
+    snapshot: ir.Operation = field(repr=False, compare=False)
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The IR afterwards."""
+        return text_of(self.snapshot)
+
+    @functools.cached_property
+    def operations(self) -> int:
+        """Number of ops in the module afterwards."""
+        return count_operations(self.snapshot)
 
 
 @dataclass
@@ -110,6 +119,9 @@ def run_pipeline(
         begun: called with the payload as MLIR prints it, after all checks that precede the first step.
         progress: called after each step that ran.
 
+    Returns:
+        The module after the last step, and what led to it.
+
     Raises:
         StepladderError: bad input of any kind, or a step that fails (status FAILED, with a reproducer).
     """
@@ -131,15 +143,15 @@ def run_pipeline(
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
     check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None)
-    bind(pipeline, steps, knobs, scope)
+    bind(pipeline, steps, knobs, scope, module)
 
     results: list[StepResult] = []
     if begun:
         begun(input_text)
-    before = text_of(module)
+    before = module.operation.clone()
     for index in active:
         results.append(_run_step(pipeline, index, module, before, request, reproducer_dir))
-        before = results[-1].text
+        before = results[-1].snapshot
         if progress:
             progress(results[-1])
     sources = knob_sources(pipeline, given, request, source)
@@ -147,7 +159,12 @@ def run_pipeline(
 
 
 def _run_step(
-    pipeline: Pipeline, index: int, module: ir.Module, before: str, request: Request, reproducer_dir: Path | None
+    pipeline: Pipeline,
+    index: int,
+    module: ir.Module,
+    before: ir.Operation,
+    request: Request,
+    reproducer_dir: Path | None,
 ) -> StepResult:
     """Runs the step of a number; `before` is the IR that it runs over, for a reproducer."""
     step = pipeline.steps[index]
@@ -163,8 +180,8 @@ def _run_step(
             notes=[
                 f"the step stands in {step.path}",
                 *failure.notes,
-                *write_reproducer(step.name, before, request, reproducer_dir),
+                *write_reproducer(step.name, text_of(before), request, reproducer_dir),
             ],
         )
     ssa_names.hand_on_to_kernels(module)
-    return StepResult(step.name, seconds, count_operations(module), text_of(module))
+    return StepResult(step.name, seconds, module.operation.clone())

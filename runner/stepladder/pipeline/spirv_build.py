@@ -89,6 +89,9 @@ def build(
         use_cache: reuse a module made before from the same LLVM IR.
         progress: called after each step.
 
+    Returns:
+        The run, the SPIR-V module and the manifest.
+
     Raises:
         StepladderError: as `run_pipeline` and `spirv.generate`, or a kernel that does not fit its target.
     """

@@ -79,7 +79,11 @@ def make_plan(payloads: Sequence[Payload], request: Request, top: int) -> Plan:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Returns a short text that tells a plan from others."""
+    """Returns a short text that tells a plan from others.
+
+    Args:
+        plan: of kernels to measure.
+    """
     return hashlib.sha256(repr(plan).encode()).hexdigest()[:16]
 
 

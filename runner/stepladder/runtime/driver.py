@@ -302,6 +302,9 @@ def error_code(failure: Exception) -> tuple[str, str] | None:
 def import_cuda() -> Cuda:
     """Imports cuda.core and cuda.bindings.
 
+    Returns:
+        The two packages.
+
     Raises:
         StepladderError: one of them is not installed; status NOT_EXECUTED.
     """
@@ -316,5 +319,9 @@ def import_cuda() -> Cuda:
 
 
 def not_executed(reason: str) -> StepladderError:
-    """Returns the error for a GPU that cannot be used; status NOT_EXECUTED."""
+    """Returns the error for a GPU that cannot be used; status NOT_EXECUTED.
+
+    Args:
+        reason: why, as a sentence without a full stop.
+    """
     return StepladderError(f"{reason.rstrip('.')}; nothing was executed", status=NOT_EXECUTED)

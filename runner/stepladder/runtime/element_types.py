@@ -103,7 +103,11 @@ OPERAND_TYPES = tuple(name for name in ELEMENT_TYPES if name != INTEGER_SUMS)
 
 
 def element_type(name: str) -> ElementType:
-    """Returns the type called `name`; raises StepladderError naming the accepted ones."""
+    """Returns the type called `name`; raises StepladderError naming the accepted ones.
+
+    Args:
+        name: as MLIR writes it, such as `bf16`.
+    """
     if name not in ELEMENT_TYPES:
         accepted = list(ELEMENT_TYPES)
         raise StepladderError(

@@ -55,12 +55,21 @@ class StepladderError(Exception):
 
 
 def reason(error: Exception) -> str:
-    """Returns the system's message for a failed access; errors raised by libraries may have no `strerror`."""
+    """Returns the system's message for a failed access; errors raised by libraries may have no `strerror`.
+
+    Args:
+        error: what the access raised.
+    """
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def suggest(name: str, accepted: list[str] | tuple[str, ...]) -> str:
-    """Returns " (did you mean 'x'?)" for the accepted name closest to `name`, or an empty string."""
+    """Returns " (did you mean 'x'?)" for the accepted name closest to `name`, or an empty string.
+
+    Args:
+        name: what was given.
+        accepted: the names that would be accepted.
+    """
     import difflib
 
     close = difflib.get_close_matches(name, accepted, n=1)

@@ -20,6 +20,9 @@ STANDARD = "-"
 def read_text(path: str) -> tuple[str, str]:
     """Returns the text of a file and the name that messages call it by; `-` is standard input.
 
+    Args:
+        path: of a file of UTF-8, or `-`.
+
     Raises:
         StepladderError: no such file, a folder, or not text.
     """
@@ -34,6 +37,9 @@ def read_text(path: str) -> tuple[str, str]:
 
 def check_writable(path: str) -> None:
     """Finds out whether a file can be written, before work is done whose result it is to hold.
+
+    Args:
+        path: of the file; `-` is always writable.
 
     Raises:
         StepladderError: it is a folder, or its folder is missing or cannot be written.
@@ -56,6 +62,10 @@ def write_text(path: str | None, text: str) -> None:
 
     A symbolic link is kept: the file that it points to is written.
 
+    Args:
+        path: of the file, `-` or None.
+        text: its whole content.
+
     Raises:
         StepladderError: the file cannot be written.
     """
@@ -69,6 +79,9 @@ def write_text(path: str | None, text: str) -> None:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Opens a file to be written whole or not at all: what the block writes takes the file's place when it ends.
+
+    Args:
+        path: of the file.
 
     Raises:
         StepladderError: the file cannot be written, then as it was before.
@@ -105,12 +118,20 @@ def _behind_links(path: str) -> Path:
 
 
 def write_json(path: str, result: dict[str, Any] | list[dict[str, Any]]) -> None:
-    """Writes a result as JSON. Raises StepladderError as `write_text`."""
+    """Writes a result as JSON. Raises StepladderError as `write_text`.
+
+    Args:
+        path: as for `write_text`.
+        result: data that JSON has.
+    """
     write_text(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
 
 
 def make_folder(path: str) -> None:
     """Makes a folder, and those above it, where they are missing.
+
+    Args:
+        path: of the folder; one that exists is kept.
 
     Raises:
         StepladderError: it cannot be made.

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
 from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest
 from stepladder.runtime.device import Device
+from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
+
+
+class Replay:
+    """A CUDA graph and the stream that it is launched on: a call enqueues it.
+
+    Args:
+        cuda: the CUDA packages.
+        graph: an instantiated graph.
+        stream: handle of the stream.
+    """
+
+    def __init__(self, cuda: Cuda, graph: object, stream: int) -> None:
+        self._cuda = cuda
+        self._graph = graph
+        self._stream = cuda.driver.CUstream(stream)
+        self._lock = threading.Lock()  # two threads may not launch a graph at one time
+
+    def __call__(self) -> None:
+        """Enqueues the graph. Raises CudaError where the driver refuses it."""
+        driver = self._cuda.driver
+        with self._lock:
+            (error,) = driver.cuGraphLaunch(self._graph, self._stream)
+        if error != driver.CUresult.CUDA_SUCCESS:
+            self._cuda.check("cuGraphLaunch", error)
+
+    def free(self) -> None:
+        """Destroys the graph; a launch that is under way ends first."""
+        self._cuda.call("cuGraphExecDestroy", self._graph)
 
 
 class LoadedFunction:
@@ -81,6 +112,34 @@ class LoadedFunction:
             words = self._parameters(manifest, manifest.arguments, by_role)
             found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, manifest.dependent_launch))
         return found
+
+    def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:
+        """Returns all kernels as one CUDA graph; None where the driver makes none.
+
+        The context must be current, and the calling thread must allow captures.
+
+        Args:
+            addresses, stream: as for `launchers`.
+        """
+        cuda = self.device.session.cuda
+        driver = cuda.driver
+        own = driver.CUstream(int(cuda.query("cuStreamCreate", driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+        try:
+            launches = self.launchers(addresses, int(own))
+            cuda.call("cuStreamBeginCapture", own, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            try:
+                for launch in launches:
+                    launch()
+            finally:
+                error, captured = driver.cuStreamEndCapture(own)
+                cuda.check("cuStreamEndCapture", error)
+            replayed: Any = cuda.query("cuGraphInstantiate", captured, 0)
+            cuda.call("cuGraphDestroy", captured)
+        except CudaError:
+            return None
+        finally:
+            cuda.call("cuStreamDestroy", own)
+        return Replay(cuda, replayed, stream)
 
     def _parameters(
         self, manifest: Manifest, arguments: Sequence[Argument], by_role: Mapping[str, int]

@@ -12,17 +12,29 @@ _RESULT = "r"
 
 
 def epilogue_role(number: int) -> str:
-    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on."""
+    """Returns the role of an operand of the epilogue: `d0`, `d1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_EPILOGUE}{number}"
 
 
 def result_role(number: int) -> str:
-    """Returns the role of a result beside C: `r0`, `r1` and so on."""
+    """Returns the role of a result beside C: `r0`, `r1` and so on.
+
+    Args:
+        number: from 0 on.
+    """
     return f"{_RESULT}{number}"
 
 
 def operand_of(role: str) -> str:
-    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B."""
+    """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B.
+
+    Args:
+        role: of an argument in a manifest.
+    """
     return "a" if role == "ab" else role
 
 
@@ -45,7 +57,8 @@ class EpilogueOperand:
 
 @dataclass(frozen=True)
 class FurtherResult:
-    """A result beside C that elementwise ops make of the product. A kernel writes it and does not read it."""
+    """A result beside C that elementwise ops make of the product, or that is a reduction of such a matrix, of fewer
+    dimensions than C. A kernel writes it and does not read it."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -109,6 +122,11 @@ class Problem:
     def has_epilogue(self) -> bool:
         """Whether elementwise ops, or stores of several results, follow the product."""
         return bool(self.consumers or self.results)
+
+    @property
+    def reductions(self) -> int:
+        """How many of the results beside C are reductions of rows or columns."""
+        return sum(len(result.shape) < len(self.c_shape) for result in self.results)
 
     @property
     def matmuls(self) -> int:

@@ -11,6 +11,7 @@ buffer that the function writes is an argument whose `after` is the value that i
                the loop that runs along each of its axes (None where the coordinate is 0)
     reshape    `linalg` collapse_shape and expand_shape: the same elements in another shape
     slice      every `strides`-th element from `offsets` on, `sizes` of them
+    insert     `target` with the elements that such a slice has replaced by those of `source`
 
 The format has a version of its own, which changes when an older reader would misread it.
 """
@@ -155,8 +156,39 @@ class Slice:
     kept: tuple[int, ...]
 
 
-Instruction = Constant | Empty | Generic | Reshape | Slice
-_KINDS = {class_.kind: class_ for class_ in (Constant, Empty, Generic, Reshape, Slice)}
+@dataclass(frozen=True)
+class Insert:
+    """`target`, of `shape`, with `sizes` elements along each axis, every `strides`-th from `offsets` on, replaced by
+    those of `source`, in row-major order."""
+
+    kind: ClassVar[str] = "insert"
+    source: int
+    target: int
+    result: int
+    type: str
+    shape: tuple[int, ...]
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+Instruction = Constant | Empty | Generic | Reshape | Slice | Insert
+_KINDS = {class_.kind: class_ for class_ in (Constant, Empty, Generic, Reshape, Slice, Insert)}
+
+
+def elements_of(instruction: Slice | Insert) -> tuple[slice, ...]:
+    """Returns which elements a slice takes, or an insertion replaces, along each axis.
+
+    Args:
+        instruction: of a reference program.
+
+    Returns:
+        A slice for each axis.
+    """
+    return tuple(
+        slice(offset, offset + (size - 1) * stride + 1, stride)
+        for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
+    )
 
 
 @dataclass(frozen=True)
@@ -257,7 +289,11 @@ def _instruction(data: Mapping[str, Any]) -> Instruction:
 
 
 def matmul_program(problem: Problem) -> Program:
-    """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests."""
+    """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests.
+
+    Args:
+        problem: one matmul, without elementwise ops.
+    """
     sizes = (problem.m, problem.n, problem.k)
     is_integer = problem.acc_type.startswith("i")
     letter = "i" if is_integer else "f"

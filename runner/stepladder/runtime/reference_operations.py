@@ -53,12 +53,20 @@ FOLDS = {
 
 
 def is_float(type_: str) -> bool:
-    """Tells whether MLIR's name of a type is that of a floating-point type."""
+    """Tells whether MLIR's name of a type is that of a floating-point type.
+
+    Args:
+        type_: its name.
+    """
     return type_.startswith(("f", "bf", "tf"))
 
 
 def unsupported_reduction(generic: Generic) -> str | None:
-    """Returns why an op's reduction cannot be computed, or None where it can or there is none."""
+    """Returns why an op's reduction cannot be computed, or None where it can or there is none.
+
+    Args:
+        generic: op of a reference program.
+    """
     inputs = len(generic.inputs)
     for output, yielded in enumerate(generic.yields):
         loops = {loop for loop in generic.maps[inputs + output] if loop is not None}

@@ -89,6 +89,9 @@ XE_WORK_GROUP = 1024  # most threads of a work-group
 def find_limits(name: str) -> Target | XeTarget:
     """Returns the target called `name`, of either vendor.
 
+    Args:
+        name: such as "sm_90a" or "bmg".
+
     Raises:
         StepladderError: the target is unknown; the message lists the known ones.
     """
@@ -96,12 +99,19 @@ def find_limits(name: str) -> Target | XeTarget:
 
 
 def registers_of_thread(threads: int) -> int:
-    """Returns the most registers that a thread may have in a block of `threads` threads."""
+    """Returns the most registers that a thread may have in a block of `threads` threads.
+
+    Args:
+        threads: of a block, at most 1024.
+    """
     return min(REGISTERS, REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT)
 
 
 def find(name: str) -> Target:
     """Returns the target called `name`.
+
+    Args:
+        name: of an NVIDIA target, such as "sm_90a".
 
     Raises:
         StepladderError: the target is unknown; the message lists the known ones.

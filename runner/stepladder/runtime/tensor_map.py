@@ -85,6 +85,9 @@ def encode(descriptor: TmaDescriptor, buffer: Buffer | Borrowed) -> TensorMap:
         descriptor: how the buffer is seen.
         buffer: what begins at the base address.
 
+    Returns:
+        The descriptor, which a launch passes by value.
+
     Raises:
         StepladderError: TMA does not have the element type, the tensor is larger than the buffer, or a limit of the
             hardware is exceeded; the message names the parameter. Or the driver has no TMA descriptors; status

@@ -84,6 +84,18 @@ class NumPyArrays:
         permuted: Any = np.asarray(array).transpose(order)
         return permuted
 
+    def replaced(self, array: Array, elements: tuple[slice, ...], new: Array) -> Array:
+        """Returns a copy of an array in which some elements are new.
+
+        Args:
+            array: what is copied.
+            elements: a slice for each of its axes.
+            new: of the extents of these elements.
+        """
+        copy: Any = np.array(array)
+        copy[elements] = new
+        return copy
+
     def erf(self, array: Array) -> Array:
         """Returns the error function of each element; NumPy has none, so it is computed one by one."""
         given = np.asarray(array)
@@ -131,6 +143,13 @@ class TorchArrays(NumPyArrays):
         """Returns a view with the axes in another order."""
         tensor: Any = array
         return tensor.permute(order)
+
+    def replaced(self, array: Array, elements: tuple[slice, ...], new: Array) -> Array:
+        """Returns a copy of an array in which some elements are new, as `NumPyArrays.replaced`."""
+        tensor: Any = array
+        copy = tensor.clone()
+        copy[elements] = new
+        return copy
 
     def erf(self, array: Array) -> Array:
         """Returns the error function of each element."""

@@ -86,6 +86,9 @@ def check_matmul(
         ordinal: the GPU on which PyTorch may compute the reference of a large problem.
         constants: content of A or B, by role, where it is a constant of the payload: the random check takes it.
 
+    Returns:
+        A report for each check.
+
     Raises:
         StepladderError: not enough memory for the operands; status NOT_EXECUTED.
     """
@@ -113,6 +116,12 @@ def check_matmul(
 
 def check_exact(problem: Problem, reference: Program, executor: Executor, seed: int, ordinal: int = 0) -> CheckReport:
     """Runs the exact check alone; arguments as for `check_matmul`.
+
+    Args:
+        problem, reference, executor, seed, ordinal: as for `check_matmul`.
+
+    Returns:
+        The report of the one check.
 
     Raises:
         StepladderError: the executor fails.

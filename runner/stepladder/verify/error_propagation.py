@@ -13,6 +13,8 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
     condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
+    sum of n values        the sum of their errors, and 6 sqrt(n) u times the sum of their magnitudes, for any order
+    extremum of n values   the largest of their errors
 
 to which an op on floating-point numbers adds its own rounding: u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
@@ -22,16 +24,30 @@ approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more,
 and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
 flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
 nothing is known of the result: its error is unbounded.
+
+The bound of a sum's roundings is the probabilistic one of Higham and Mary, "A New Approach to Probabilistic Rounding
+Error Analysis" (SIAM J. Sci. Comput. 41, 2019).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from stepladder.runtime.element_types import ELEMENT_TYPES
-from stepladder.runtime.reference import Argument, Constant, Empty, Generic, Operation, Program, Slice
+from stepladder.runtime.reference import (
+    Argument,
+    Constant,
+    Empty,
+    Generic,
+    Insert,
+    Operation,
+    Program,
+    Slice,
+    elements_of,
+)
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.reference_evaluation import Evaluation
@@ -45,6 +61,7 @@ _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.402823466385
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
+_LIKELY = 6.0  # of the probabilistic bound of a sum: one in 10^7 exceeds it
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
 # Ops whose result is exact where the operands are.
@@ -52,9 +69,8 @@ _UNROUNDED = (*_EXTREMES, "arith.negf", "math.absf", "math.absi", "arith.extf", 
 
 
 def product_of(program: Program) -> Generic:
-    """Returns the one instruction of a program that reduces: the product."""
-    (product,) = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
-    return product
+    """Returns the first instruction of a program that reduces: the product, of which others reduce rows or columns."""
+    return next(item for item in program.instructions if isinstance(item, Generic) and _reduces(item))
 
 
 def _reduces(generic: Generic) -> bool:
@@ -121,11 +137,12 @@ class BoundedEvaluation(Evaluation):
         if isinstance(instruction, (Constant, Empty)):
             return self._zeros(region)
         if isinstance(instruction, Slice):
-            parts = tuple(
-                slice(offset, offset + (size - 1) * stride + 1, stride)
-                for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
-            )
+            parts = elements_of(instruction)
             return self._error_of(instruction.source)[parts].reshape(self.shapes[value])[region]
+        if isinstance(instruction, Insert):
+            new = self._error_of(instruction.source).reshape(instruction.sizes)
+            replaced = self.arrays.replaced(self._error_of(instruction.target), elements_of(instruction), new)
+            return replaced[region]
         return self._error_of(instruction.source).reshape(instruction.shape)[region]
 
     def _error_of(self, value: int) -> Array:
@@ -141,12 +158,44 @@ class BoundedOp(StructuredOp):
     def __init__(self, values: BoundedEvaluation, op: Generic, output: int, region: Region) -> None:
         super().__init__(values, op, output, region)
         self.bounded = values
+        self.region = region
         self.errors: dict[int, Labelled] = {}
 
     def error(self) -> Array:
         """Returns the bounds of the errors of the region of the output."""
+        yielded = self.op.yields[self.output - len(self.op.inputs)]
+        reductions = tuple(loop for loop in self.loops if loop not in self.order)
         with np.errstate(all="ignore"):
-            return self.ordered(self._error(self.op.yields[self.output - len(self.op.inputs)]))
+            if reductions:
+                return self._error_of_fold(self.made[yielded], reductions)
+            return self.ordered(self._error(yielded))
+
+    def _error_of_fold(self, fold: Operation, reductions: tuple[int, ...]) -> Array:
+        """Returns the error of what values are folded to over loops."""
+        so_far = self.op.arguments[self.output]
+        term = next(operand for operand in fold.operands if operand != so_far)
+        values, errors = self.value_of(term), self._error(term)
+        total = self._over(errors, reductions, "amax" if fold.name in _EXTREMES else "sum")
+        if not is_float(fold.type):
+            return total
+        result = self.bounded.part(self.op.results[self.output - len(self.op.inputs)], self.region, keep=False)
+        if fold.name in _EXTREMES:
+            return self._rounded(fold, total, result)
+        magnitude = self._over(Labelled(abs(values.array), values.loops), reductions, "sum") + total
+        count = math.prod(map(self.size_of, reductions))
+        unit = ELEMENT_TYPES[fold.type].unit_roundoff
+        return self._rounded(fold, total + magnitude * (_LIKELY * math.sqrt(count) * unit), result)
+
+    def _over(self, value: Labelled, reductions: tuple[int, ...], function: str) -> Array:
+        """Returns a value folded over loops, with the output's axes."""
+        loops = tuple(sorted({*value.loops, *reductions}))
+        array = self.aligned(value, loops)
+        sizes = [self.size_of(loop) if loop in reductions else size for loop, size in zip(loops, array.shape)]
+        array = self.arrays.xp.broadcast_to(array, sizes)
+        for loop in sorted(reductions, reverse=True):
+            array = getattr(self.arrays.xp, function)(array, loops.index(loop))
+            loops = tuple(other for other in loops if other != loop)
+        return self.ordered(Labelled(array, loops))
 
     def _error(self, number: int) -> Labelled:
         if number not in self.errors:

@@ -53,6 +53,13 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
 
     Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
     integers from -8 to 8.
+
+    Args:
+        bundle: of the function.
+        seed: of the numbers.
+
+    Returns:
+        Arrays by argument number, of the arguments' shapes and types.
     """
     scales: dict[int, float] = {}
     for launch in bundle.manifest.launches:
@@ -91,6 +98,9 @@ def check_function(
         executor: runs it.
         seed: of the random inputs.
         ordinal: the GPU on which PyTorch may compute the reference of a large function.
+
+    Returns:
+        A report for each result.
     """
     inputs = random_inputs(bundle, seed)
     first, second = executor.run(inputs), executor.run(inputs)
@@ -123,6 +133,9 @@ def compare_results(
         backend: computes the reference.
         extra: error that matmuls add, as a part of the numbers' mean square root.
         is_tf32: whether matmuls of f32 multiply in TF32.
+
+    Returns:
+        The reports, in the order of the results.
     """
     exact = Evaluation(program, inputs, backend)
     rounded = RoundedEvaluation(program, inputs, backend, is_tf32)

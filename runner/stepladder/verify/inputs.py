@@ -91,6 +91,9 @@ def integer_range(problem: Problem) -> int:
     All of the type's range (128 for i8) where no partial sum can exceed the accumulator type whatever the data, that is
     where K r^2 plus C's magnitude is in its range: K up to 131,007 for i8 in i32. Beyond, the largest r for which that
     holds.
+
+    Args:
+        problem: of integers.
     """
     types = [element_type(name) for name in (problem.acc_type, problem.c_type)]
     # Elementwise ops may make floating-point numbers of the sums.
@@ -139,7 +142,12 @@ def _normal(generator: np.random.Generator, count: int) -> np.ndarray:
 
 def further_inputs(problem: Problem, seed: int) -> Further:
     """Returns what elementwise ops read beside the product and C, for either check: random numbers up to 2 in
-    magnitude, integers up to FURTHER."""
+    magnitude, integers up to FURTHER.
+
+    Args:
+        problem: with elementwise ops or without.
+        seed: of the numbers.
+    """
     drawn = []
     for number, operand in enumerate(problem.epilogue_operands):
         element = element_type(operand.element_type)

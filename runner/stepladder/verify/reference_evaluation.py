@@ -18,10 +18,12 @@ from stepladder.runtime.reference import (
     Constant,
     Empty,
     Generic,
+    Insert,
     Instruction,
     Program,
     Reshape,
     Slice,
+    elements_of,
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
@@ -113,11 +115,11 @@ class Evaluation:
             case Reshape():
                 return self.whole(instruction.source).reshape(instruction.shape)[region]
             case Slice():
-                parts = tuple(
-                    slice(offset, offset + (size - 1) * stride + 1, stride)
-                    for offset, size, stride in zip(instruction.offsets, instruction.sizes, instruction.strides)
-                )
+                parts = elements_of(instruction)
                 return self.whole(instruction.source)[parts].reshape(self.shapes[value])[region]
+            case Insert():
+                new = self.whole(instruction.source).reshape(instruction.sizes)
+                return self.arrays.replaced(self.whole(instruction.target), elements_of(instruction), new)[region]
             case Generic():
                 return StructuredOp(self, instruction, number, region).computed()
 

@@ -1,4 +1,4 @@
-// A pipeline with a mistake: an expression with a name that nobody defines.
+// A pipeline with a mistake: an expression with a name that is not defined.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @step(%module: !transform.any_op {transform.readonly}) {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op

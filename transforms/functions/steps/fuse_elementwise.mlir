@@ -16,11 +16,12 @@ module attributes {transform.with_named_sequence} {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
     %named = transform.structured.match ops{[
-        "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div", "linalg.dot",
-        "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
-        "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf", "linalg.reciprocal", "linalg.reduce", "linalg.round",
-        "linalg.rsqrt", "linalg.select", "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh",
-        "linalg.transpose"
+        "linalg.abs", "linalg.add", "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat",
+        "linalg.broadcast", "linalg.ceil", "linalg.contract", "linalg.copy", "linalg.div", "linalg.dot",
+        "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map",
+        "linalg.max", "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf", "linalg.reciprocal",
+        "linalg.reduce", "linalg.round", "linalg.rsqrt", "linalg.select", "linalg.sqrt", "linalg.square",
+        "linalg.sub", "linalg.tanh", "linalg.transpose"
       ]} in %caller : (!transform.any_op) -> !transform.any_op
     %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller

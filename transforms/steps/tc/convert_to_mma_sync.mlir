@@ -12,7 +12,9 @@
 //
 // An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
 // them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on
-// fragments, hence `tc.compute_on_fragments`.
+// fragments, hence `tc.compute_on_fragments`. A reduction of rows or columns folds the pairs of a lane, then those of
+// the lanes that have elements of the same row or column, and stores one partial result of each to global memory; the
+// last warp to arrive folds the partial results in their order, and stores the result.
 //
 // Source: CC'22, section 2.2, on what WMMA leaves out.
 //
@@ -34,6 +36,10 @@
 //   %sum = arith.addf %pair, %b : vector<2xf32>
 //   %rounded = arith.truncf %sum : vector<2xf32> to vector<2xf16>
 //   vector.store %rounded, %c_tile[%row, %column]
+// and with sums of rows:
+//   %sums = arith.addf %sum_of_pairs, %of_the_next_lane   // gpu.shuffle xor 1, then 2
+//   memref.store %sums, %partial_results[%warp_column, %row]
+//   if (memref.atomic_rmw addi %one, %counters[%warp_row]) == 7 { fold %partial_results[0 to 8, %row]; store to %R }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})

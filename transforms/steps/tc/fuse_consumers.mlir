@@ -9,6 +9,11 @@
 // is read, from there. A product that starts from a matrix (C = AB + C) starts from zeros here, and the consumer adds
 // the matrix. Without elementwise ops the step changes nothing.
 //
+// A sum or an extremum of rows or columns, which is a result beside C, is divided before (`tc.separate_reductions`): an
+// elementwise op writes what is folded to a workspace, and a function that is called behind the stores folds that. The
+// op is fused with the others, and the epilogue takes the place of the workspace and the call: it folds in registers.
+// Upstream's `transform.structured.tile_reduction_using_forall` makes partial results too, of an op of its own.
+//
 // Source: elementwise fusion as in linalg's tutorial of tiling and fusion; CC'22 leaves consumers to later kernels.
 //
 // Before:
@@ -24,6 +29,12 @@
 //     %y = arith.maximumf %x, %zero : f32
 //     linalg.yield %y : f32
 //   }
+//
+// Before, with a reduction:
+//   %rows = linalg.reduce ins(%sums : tensor<512x512xf32>) outs(%zeros_of_rows : tensor<512xf32>) dimensions = [1]
+// After:
+//   %c, %folded = linalg.generic ... outs(%c_in, %workspace : tensor<512x512xf16>, tensor<512x512xf32>)
+//   func.call @reduction(%workspace_buffer, %R)   // linalg.map and linalg.reduce
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
@@ -35,10 +46,11 @@ module attributes {transform.with_named_sequence} {
       %named = transform.structured.match ops{[
           "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div",
           "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
-          "linalg.min", "linalg.mul", "linalg.negf", "linalg.reciprocal", "linalg.rsqrt", "linalg.select",
-          "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh", "linalg.transpose"
+          "linalg.min", "linalg.mul", "linalg.negf", "linalg.reciprocal", "linalg.reduce", "linalg.rsqrt",
+          "linalg.select", "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh", "linalg.transpose"
         ]} in %module : (!transform.any_op) -> !transform.any_op
       %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+      "tc.separate_reductions"(%module) : (!transform.any_op) -> ()
       %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %func
         : (!transform.any_op) -> !transform.any_op

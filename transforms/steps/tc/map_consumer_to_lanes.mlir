@@ -4,7 +4,8 @@
 // cannot be computed on them: fragments are stored to shared memory, and read back by row and column. Upstream's
 // `gpu.subgroup_mma_elementwise` computes on fragments and has sums, products and extrema, but neither functions nor
 // rounding to a narrower type. A lane computes four adjacent elements at a time; those of a warp are adjacent, and its
-// accesses to C and to a matrix cover whole sectors.
+// accesses to C and to a matrix cover whole sectors. Reductions of rows or columns are folded by the lanes that have
+// vectors of the same row or column, and their partial results as in `convert_to_mma_sync`.
 //
 // Source: the epilogue of CUTLASS's WMMA kernels goes through shared memory for the same reason.
 //

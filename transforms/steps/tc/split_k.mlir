@@ -57,6 +57,8 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, left_out = {split_k = 1 : i64}, when = "split_k > 1", requires = [
         {condition = "epilogue == 'registers'",
          message = "with split_k above 1, epilogue must be registers"},
+        {condition = "reductions == 0",
+         message = "with split_k above 1, no reduction of the product may be a result: it folds whole sums"},
         {condition = "persistent_blocks == 0",
          message = "with split_k above 1, persistent_blocks must be 0"},
         {condition = "split_k_workspace == 'memory' or split_k <= 8",

@@ -31,7 +31,12 @@ class Output:
 
 
 def written_arguments(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[int]:
-    """Returns the numbers of the arguments that hold other bits after a run than before it."""
+    """Returns the numbers of the arguments that hold other bits after a run than before it.
+
+    Args:
+        inputs: arrays by argument number.
+        outcome: of the run on them.
+    """
     return [
         number
         for number, (before, after) in enumerate(zip(inputs, outcome.arguments))
@@ -58,6 +63,9 @@ def reference_outputs(
         reference: the reference, whose arguments have the same shapes and element types; each may be a tensor where
             the checked function's is a memref.
         inputs: of the run that is checked; they are not changed.
+
+    Returns:
+        The outputs of the reference: its results, and the arguments that it wrote.
 
     Raises:
         StepladderError: other arguments than those of the checked function, or a reference without any output.
@@ -121,6 +129,9 @@ def compare_with_files(outcome: Outcome, expected: Mapping[int, np.ndarray], tol
         outcome: of the run that is checked.
         expected: argument number, or number of arguments plus number of the result -> array.
         tolerance: as `compare`.
+
+    Returns:
+        A finding for each array that differs.
 
     Raises:
         StepladderError: an array for something that is neither an argument in memory nor a result.

@@ -287,4 +287,4 @@ class Machine:
                 explain()
         lines = [line for group in groups[:2] for line in group.waiting()]
         fiber = next(fiber for group in groups for fiber in group.blocked)
-        self.findings.add("deadlock", "nobody can go on: " + "; ".join(lines), fiber.code[fiber.place])
+        self.findings.add("deadlock", "no thread can continue: " + "; ".join(lines), fiber.code[fiber.place])

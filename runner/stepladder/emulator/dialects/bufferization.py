@@ -23,13 +23,13 @@ def everywhere(sizes: Sequence[Value]) -> tuple:
 
 @executes("bufferization.to_tensor")
 def to_tensor(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
-    """What a buffer holds now. What is written to it later does not show: `restrict` says that nobody would look."""
+    """What a buffer holds now, without later writes: `restrict` states that nothing reads those through the tensor."""
     return memory.read(fiber, op, view, everywhere(view.sizes), tuple(view.sizes))
 
 
 @executes("bufferization.to_buffer")
 def to_buffer(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
-    """A new buffer with a tensor's elements, which nobody else writes."""
+    """A new buffer with a tensor's elements, which no other buffer aliases."""
     return memory.contiguous(fiber.group.machine.heap.array(tensor), op.result_types[0].element, tensor.shape)
 
 

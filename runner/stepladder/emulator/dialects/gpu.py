@@ -95,10 +95,22 @@ def barrier(fiber: Fiber, op: Instruction) -> None:
 @executes("gpu.shuffle")
 def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: Value) -> tuple[Value, ...]:
     """The value of another thread of the warp, and whether there is one."""
+    return shuffled(fiber, op, value, offset, int(fiber.first(width)), keyword(op.attributes["mode"]))
+
+
+def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: int, mode: str) -> tuple[Value, ...]:
+    """Returns what each thread gets of another one, and whether that is one of its `size` neighbours.
+
+    Args:
+        fiber: of the threads.
+        op: for findings.
+        value: what they hold.
+        offset: of the other thread, as `mode` says.
+        size: threads among which values are exchanged.
+        mode: "xor", "up", "down" or "idx".
+    """
     group = fiber.group
     lane = group.thread_of_lane % group.warp
-    size = int(fiber.first(width))
-    mode = keyword(op.attributes["mode"])
     within = lane % size
     other = {
         "xor": lambda: within ^ offset,

@@ -176,6 +176,8 @@ class _Loops:
         made = {slot for inner in body.code for slot in inner.results} | set(body.arguments)
         self.captured = used - made
         self.indices = [inner for inner in body.code if inner.name == "linalg.index"]
+        for inner in body.code:
+            inner.cache["in_loops"] = True
         self.operands = [
             _Operand(
                 number,

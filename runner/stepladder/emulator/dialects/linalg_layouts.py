@@ -1,4 +1,4 @@
-"""linalg: packing of tensors into tiles, and unpacking."""
+"""linalg: ops that are not one loop nest: packing of tensors into tiles, unpacking, and softmax."""
 
 from __future__ import annotations
 
@@ -58,3 +58,13 @@ def _cut_order(rank: int, axes: Sequence[int], order: Sequence[int]) -> list[int
     """Returns the order of dimensions that makes a packed tensor of a cut one."""
     place = [axis + sum(other < axis for other in axes) for axis in range(rank)]
     return [place[axis] for axis in order] + [place[axis] + 1 for axis in axes]
+
+
+@executes("linalg.softmax")
+def softmax(fiber: Fiber, op: Instruction, source: Value, target: Value) -> Value:
+    """The exponentials of a tensor by their sum along a dimension, computed in its element type."""
+    if not isinstance(source, np.ndarray) or source.ndim != len(op.operand_types[0].shape):
+        raise Unsupported(op, "of buffers")
+    axis = op.attributes["dimension"]
+    exponentials = np.exp(source - source.max(axis, keepdims=True))
+    return exponentials / exponentials.sum(axis, keepdims=True, dtype=source.dtype)

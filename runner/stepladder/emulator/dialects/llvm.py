@@ -18,6 +18,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import BOOL, Opaque, Shaped, text_of
 from stepladder.emulator.core.values import Value
+from stepladder.emulator.dialects.ub import POISON, poison_of
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.llvm_layouts import Layout, layout
@@ -205,7 +206,9 @@ def _inserted(fiber: Fiber, op: Instruction, struct: Value, value: Value, positi
 
 @executes("llvm.extractelement")
 def extractelement(fiber: Fiber, op: Instruction, vector: Value, place: Value) -> Value:
-    """An element of a vector."""
+    """An element of a vector; by -1, which MLIR's lowering of `vector.shuffle` writes for one, a poisoned element."""
+    if values.is_uniform(place) and int(place) == POISON:
+        return elements.plain(poison_of(op.result_types[0]))
     place = _within(fiber, op, place)
     if not isinstance(place, np.ndarray):
         return elements.plain(vector[..., place])

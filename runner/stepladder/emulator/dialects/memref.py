@@ -18,6 +18,7 @@ from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.memory import alignment, initialized, memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     pass
@@ -130,7 +131,9 @@ def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
 
 @executes("memref.load")
 def load(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
-    """One element."""
+    """One element; in the body of a structured op, one for each iteration."""
+    if op.cache.get("in_loops"):
+        return _gathered(fiber, op, view, indices)
     alignment.check_element(fiber, op, view, indices, op.attributes.get("alignment", 0))
     value = memory.read(fiber, op, view, indices)
     type_ = op.result_types[0]
@@ -140,6 +143,20 @@ def load(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     if isinstance(type_, Buffer):
         return _one_view(fiber, op, value)
     return value
+
+
+def _gathered(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value]) -> Value:
+    """Returns elements of a buffer for iterations that run at once, of which indices are arrays."""
+    shape = tuple(view.sizes)
+    content = memory.read(fiber, op, view, np.ix_(*(np.arange(size) for size in shape)), shape)
+    if content.ndim > len(shape):
+        raise Unsupported(op, "of a buffer that differs between threads, in the body of a structured op")
+    for axis, (place, size) in enumerate(zip(indices, shape)):
+        if np.any((np.asarray(place) < 0) | (np.asarray(place) >= size)):
+            raise StepladderError(
+                f"{op.name} goes beyond the {size} elements of dimension {axis}", location=op.location, status=FAILED
+            )
+    return content[tuple(indices)]
 
 
 def _one_view(fiber: Fiber, op: Instruction, number: Value) -> values.MemRef:

@@ -14,6 +14,7 @@ from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import EXECUTED
 from stepladder.emulator.core.values import Value
+from stepladder.emulator.dialects.gpu import shuffled
 from stepladder.emulator.dialects.xevm import lane_product
 from stepladder.emulator.hardware import blocks2d, synchronization
 from stepladder.emulator.hardware.blocks2d import ELEMENTS, Block
@@ -73,6 +74,8 @@ def find(symbol: str) -> Execute | None:
         return EXECUTED[_OF_SUBGROUPS[name]]
     if name == "barrier":
         return _barrier
+    if name == "sub_group_shuffle_xor":
+        return _shuffle_xor
     block = _BLOCK.fullmatch(name)
     if block is not None:
         kind, order, bits, rows, columns, blocks = block.groups()
@@ -94,6 +97,11 @@ def _number(name: str, fiber: Fiber, op: Instruction, axis: Value) -> Value:
 def _barrier(fiber: Fiber, op: Instruction, flags: Value) -> None:
     """A barrier of all work-items of the work-group."""
     synchronization.synchronize(fiber, op, at_one_op=True)
+
+
+def _shuffle_xor(fiber: Fiber, op: Instruction, value: Value, mask: Value) -> Value:
+    """The value of the lane whose number differs by the bits of a mask."""
+    return shuffled(fiber, op, value, mask, blocks2d.LANES, "xor")[0]
 
 
 def _numbers(operands: tuple[Value, ...]) -> list[Value]:

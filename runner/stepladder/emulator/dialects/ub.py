@@ -13,6 +13,8 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar, Shaped
 from stepladder.emulator.core.values import Value
 
+POISON = -1  # in place of an element's position: the element is poison
+
 
 def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
     """Returns an array of what shows when it is used: not a number; integers have all bits set."""

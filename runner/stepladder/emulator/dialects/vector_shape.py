@@ -18,12 +18,11 @@ from stepladder.emulator.core.values import (
     leading,
     with_rank,
 )
-from stepladder.emulator.dialects.ub import poison_of
+from stepladder.emulator.dialects.ub import POISON, poison_of
 from stepladder.emulator.dialects.vector_memory import along, offset_by
 from stepladder.mlir.bindings import ir
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-_POISON = -1  # in place of a position: the element is poison
 
 
 @executes("vector.broadcast", "vector.splat")
@@ -79,7 +78,7 @@ def extract(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Val
     """An element, or a vector of them."""
     rank = op.operand_types[0].rank
     positions = _positions(op, dynamic)
-    if _POISON in op.attributes["static_position"]:
+    if POISON in op.attributes["static_position"]:
         return plain(poison_of(op.result_types[0].element, op.result_types[0].shape))
     front = len(leading(value, rank))
     if dynamic:
@@ -94,7 +93,7 @@ def insert(fiber: Fiber, op: Instruction, part: Value, value: Value, *dynamic: V
     """A vector with another element, or another vector of them."""
     rank, part_rank = op.operand_types[1].rank, op.operand_types[0].rank
     positions = _positions(op, dynamic)
-    if _POISON in op.attributes["static_position"]:
+    if POISON in op.attributes["static_position"]:
         return poison_of(op.result_types[0].element, op.result_types[0].shape)
     if dynamic:
         positions = _inside(fiber, op, positions, op.operand_types[1].shape)
@@ -169,8 +168,8 @@ def shuffle(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     axis = left.ndim - ranks[0]
     order = np.array(op.attributes["mask"])
     result = np.concatenate([left, right], axis=axis).take(order, axis=axis, mode="clip")
-    if (order == _POISON).any():
-        result[(slice(None),) * axis + (order == _POISON,)] = poison_of(op.result_types[0].element)
+    if (order == POISON).any():
+        result[(slice(None),) * axis + (order == POISON,)] = poison_of(op.result_types[0].element)
     return result
 
 

@@ -179,6 +179,54 @@ def prefetch_nd(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) ->
     """Nothing: caches are not modelled."""
 
 
+@executes("xegpu.create_mem_desc")
+def create_mem_desc(fiber: Fiber, op: Instruction, source: Value) -> MemRef:
+    """The descriptor of a matrix in shared local memory, or of its transpose: a view of it."""
+    text = types.text_of(op.result_types[0])
+    if not isinstance(source, MemRef) or source.rank != 2 or "block" in text:
+        raise Unsupported(op, f"as {text}")
+    if "stride = [1," not in text:
+        return source
+    return source.view(source.offset, source.sizes[::-1], source.strides[::-1])
+
+
+@executes("xegpu.load_matrix")
+def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) -> Value:
+    """A block of a matrix in shared local memory, or what a lane has of it: rows of one column."""
+    shape = _matrix_shape(op, op.result_types[0])
+    if shape[1] == 1:
+        return memory.read(fiber, op, view, _column(fiber, op, offsets, shape), shape, None, 0)
+    block = _Block(fiber, op, view, offsets, shape)
+    found = memory.read(block.fiber, op, view, block.coordinates, shape, None, 0)
+    return found if block.leader is None or values.is_uniform(found, 2) else found[block.leader]
+
+
+@executes("xegpu.store_matrix")
+def store_matrix(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *offsets: Value) -> None:
+    """Writes a block of a matrix in shared local memory, or what a lane has of it."""
+    shape = _matrix_shape(op, op.operand_types[0])
+    if shape[1] == 1:
+        memory.write(fiber, op, view, _column(fiber, op, offsets, shape), value, shape)
+        return
+    block = _Block(fiber, op, view, offsets, shape)
+    memory.write(block.fiber, op, view, block.coordinates, value, shape)
+
+
+def _matrix_shape(op: Instruction, type_: types.Type) -> tuple[int, int]:
+    if not isinstance(type_, types.Vector) or type_.rank != 2 or "subgroup_block_io" in op.attributes:
+        raise Unsupported(op, f"of {types.text_of(type_)}")
+    rows, columns = type_.static_shape
+    return rows, columns
+
+
+def _column(fiber: Fiber, op: Instruction, offsets: Sequence[Value], shape: tuple[int, int]) -> list[np.ndarray]:
+    """Returns the coordinates of what each lane has: adjacent rows of a column."""
+    rest = list(offsets)
+    row, column = (rest.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"])
+    places = (np.arange(shape[0])[:, None], np.zeros((1, 1), np.int64))
+    return [offset_by(start, place, 2) for start, place in zip((row, column), places)]
+
+
 @executes("xegpu.dpas")
 def dpas(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
     """A product, added to C. Of vectors of a subgroup the types are those of `xetile.tile_mma`.

@@ -28,7 +28,7 @@ _UNCOMMITTED = -1
 
 
 def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarray, size: int) -> Touch | None:
-    """Returns the Touch of one actor and the bytes of an allocation; None where nobody checks.
+    """Returns the Touch of one actor and the bytes of an allocation; None without the sanitizer.
 
     Args:
         starts: int array of bytes from the allocation's first, of pieces that do not overlap.
@@ -48,7 +48,7 @@ def granules_of(starts: np.ndarray, size: int, granule: int) -> Granules:
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
-    """Returns a new actor of the sanitizer that knows what each of these warps does; 0 where nobody checks."""
+    """Returns a new actor of the sanitizer that knows what each of these warps does; 0 without the sanitizer."""
     sanitizer = group.sanitizer
     if not sanitizer.enabled:
         return 0

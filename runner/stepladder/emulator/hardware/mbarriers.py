@@ -71,7 +71,7 @@ class MBarrier:
             arrivals: threads that arrive, or copies that count as one.
             expected: bytes that are announced.
             came: bytes that copies have brought.
-            known: what those who arrive know: clocks (actors,), or None where nobody checks.
+            known: what those who arrive know: clocks (actors,), or None without the sanitizer.
         """
         self.transaction += expected - came
         self.pending -= arrivals
@@ -90,7 +90,7 @@ def mbarriers(group: Group) -> dict[tuple[int, int], MBarrier]:
 def find_mbarrier(
     fiber: Fiber, op: Instruction, block: int, address: int, warps: Sequence[int] | np.ndarray
 ) -> MBarrier | None:
-    """Returns an mbarrier that some warps use; None where nobody has initialized one.
+    """Returns an mbarrier that some warps use; None where none is initialized.
 
     That, and one that is used unordered, is a finding.
 
@@ -332,7 +332,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
 def ended_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> np.ndarray:
     """Returns for which lanes the mbarrier's phase with a parity has ended already; args as for `wait_at`.
 
-    Copies that have not landed yet may still be on their way: nobody waits for them here.
+    Copies that have not landed yet may still be on their way: this does not wait for them.
     """
     ended = np.zeros(fiber.count, bool)
     for mask, (block, place, phase) in by_block(fiber, address, parity):

@@ -88,7 +88,7 @@ class Meeting:
         Args:
             count: threads that arrive.
             expected: threads of the barrier.
-            known: what those who arrive know: clocks (actors,), or None where nobody checks.
+            known: what those who arrive know: clocks (actors,), or None without the sanitizer.
         """
         generation = self.generation
         self.arrived += count

@@ -319,7 +319,7 @@ class _Landing:
 
 
 def _report_unwaited(group: Group) -> None:
-    """The blocks end: says which boxes nobody has waited for."""
+    """Reports, when the blocks end, the boxes that no thread has waited for."""
     for barrier in mbarriers(group).values():
         for landing in barrier.copies:
             group.sanitizer.report(

@@ -171,7 +171,15 @@ def _array(element: core_types.Scalar, shape: Sequence[int]) -> core_types.Buffe
 
 
 def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | None = None) -> list[Argument]:
-    """Returns the arguments of a bundle's kernel, that of the matmul unless those of another one are given."""
+    """Returns the arguments of a bundle's kernel, that of the matmul unless those of another one are given.
+
+    Args:
+        manifest: of the bundle.
+        arguments: of another kernel of the bundle, such as one that repacks operands; None for the matmul's.
+
+    Raises:
+        StepladderError: an argument that the emulator has no form for.
+    """
     found = []
     for argument in manifest.arguments if arguments is None else arguments:
         element = _scalar(argument.element_type, argument.name)
@@ -198,6 +206,9 @@ def from_arguments(arguments: Sequence[bundle.Argument]) -> list[Argument]:
 
 def from_texts(texts: Sequence[str]) -> list[Argument]:
     """Returns the arguments that texts describe (`FORMS`).
+
+    Args:
+        texts: one an argument, in order.
 
     Raises:
         StepladderError: a text that describes none.

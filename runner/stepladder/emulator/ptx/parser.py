@@ -356,6 +356,10 @@ class Parser:
 def parse(text: str, name: str) -> syntax.Module:
     """Returns a file of PTX.
 
+    Args:
+        text: of the file.
+        name: of the file, for locations.
+
     Raises:
         StepladderError: text that is no PTX, or of a version that is not known; says where.
     """

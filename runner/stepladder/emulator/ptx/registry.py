@@ -8,7 +8,7 @@ A module in `instructions` registers a function for each family of instructions,
         site.emit(..., [site.read(1, type_), site.read(2, type_)], [site.write(0)])
 
 The longest name that an opcode begins with is taken. The function takes the modifiers that it knows from the site, and
-emits what executes the instruction; modifiers that nobody has taken are refused (`site`).
+emits what executes the instruction; modifiers that it has not taken are refused (`site`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def instruction(
 
 
 def find(opcode: tuple[str, ...]) -> Family | None:
-    """Returns the family of an opcode, None where nobody knows it."""
+    """Returns the family of an opcode, None where none is registered."""
     for length in range(len(opcode), 0, -1):
         found = FAMILIES.get(".".join(opcode[:length]))
         if found is not None:

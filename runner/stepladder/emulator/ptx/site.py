@@ -34,7 +34,7 @@ class Site:
         scope: the names around it.
         spin: what the loop that waits for its answer is known by; None where there is none (`flow`).
         is_ignored: whether no instruction reads what it writes first.
-        rest: modifiers that nobody has taken.
+        rest: modifiers that no function has taken yet.
         name: of what it emits, for messages.
     """
 
@@ -201,7 +201,7 @@ class Site:
         return register.slot
 
     def width(self, operand: int | syntax.Operand) -> int:
-        """Returns the width of a register that is written; 64 for a result that nobody wants."""
+        """Returns the width of a register that is written; 64 for a result that is discarded (`_`)."""
         if isinstance(operand, int):
             operand = self.operands[operand]
         register = self.scope.register(str(operand))

@@ -89,7 +89,7 @@ class Negated:
 
 @dataclass(frozen=True)
 class Sink:
-    """A result that nobody wants: `_`."""
+    """A result that is discarded: `_`."""
 
     def __str__(self) -> str:
         return "_"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar, cast
 
 from stepladder.extension.lib import faults
-from stepladder.mlir.bindings import ext, ir, set_dialect_module, transform
+from stepladder.mlir.bindings import ext, ir, irdl, set_dialect_module, transform
 
 Result = transform.DiagnosedSilenceableFailure
 Dialect = ext.Dialect
@@ -68,6 +68,8 @@ Registered = tuple[
 
 _IMPLEMENTATIONS: list[tuple[OpClass, type[transform.TransformOpInterface]]] = []
 _DIALECTS: list[type[ext.Dialect]] = [Tc]
+# The classes of the dialect that was loaded last under a name, and their definition.
+_DEFINITIONS: dict[str, tuple[tuple[type, ...], str]] = {}
 _GUARDED_VERIFIERS: set[Callable[[ir.OpView], bool]] = set()
 
 
@@ -174,12 +176,29 @@ def load() -> None:
     for dialect in _DIALECTS:
         for op_class in dialect.operations:
             _guard_verifier(op_class)
-        dialect.load()
+        _load_definition(dialect)
         set_dialect_module(dialect.DIALECT_NAMESPACE, sys.modules[__name__])
     for op_class, implementation in _IMPLEMENTATIONS:
         # A transform op without memory effects aborts the process, so both interfaces are attached.
         implementation.attach(op_class.OPERATION_NAME, context=ir.Context.current)
         ModifiesPayloadInside.attach(op_class.OPERATION_NAME, context=ir.Context.current)
+
+
+def _load_definition(dialect: type[ext.Dialect]) -> None:
+    """Loads the ops of a dialect into the current MLIR context, from their definition in IRDL.
+
+    The bindings create the definition from the classes and register the classes, which are those of the process, not of
+    a context. That is done once, and again where another class has come in.
+    """
+    name, classes = dialect.DIALECT_NAMESPACE, (dialect, *dialect.operations)
+    defined = _DEFINITIONS.get(name)
+    if defined is None or defined[0] != classes or dialect.types or dialect.attributes:
+        dialect.load()
+        _DEFINITIONS[name] = classes, str(dialect._mlir_module)
+        return
+    irdl.load_dialects(ir.Module.parse(defined[1]))
+    for op_class in dialect.operations:
+        op_class._attach_traits()
 
 
 def _guard_verifier(op_class: OpClass) -> None:
@@ -212,6 +231,10 @@ def restore(before: Registered) -> None:
 
 
 def python_dialects_in(ops: Iterable[ir.Operation]) -> tuple[str, ...]:
-    """Returns the names of the dialects written in Python that the ops belong to, each once."""
+    """Returns the names of the dialects written in Python that the ops belong to, each once.
+
+    Args:
+        ops: of any dialects.
+    """
     names = {dialect.DIALECT_NAMESPACE for dialect in _DIALECTS}
     return tuple(dict.fromkeys(prefix for prefix in (op.name.partition(".")[0] for op in ops) if prefix in names))

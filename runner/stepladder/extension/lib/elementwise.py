@@ -9,6 +9,7 @@ from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.reduced_results import find_reduced
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_named_op
@@ -119,6 +120,11 @@ def computes(op: ir.Operation) -> bool:
 class Elementwise:
     """A `linalg.generic` whose first operand is the product, on buffers.
 
+    Attributes:
+        outputs: the buffers of its results.
+        reduced: those that are reduced, and not stored themselves.
+        stored: numbers of the others.
+
     Args:
         op: the op.
         operands: its operands, where those of the op stand for them.
@@ -135,6 +141,17 @@ class Elementwise:
         self.body = op.regions[0].blocks[0]
         self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+        self.reduced = find_reduced(self.outputs)
+        reduced = {item.output for item in self.reduced}
+        self.stored = [number for number in range(len(self.outputs)) if number not in reduced]
+
+    def stores(self, sums: ir.Value, position: Position) -> list[tuple[ir.Value, ir.Value]]:
+        """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.
+
+        Arguments as for `compute`; results that are reductions are left out.
+        """
+        computed = self.compute(sums, position, self.stored)
+        return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
 
     def load(
         self, position: Position, width: int | None, results: Sequence[int] | None = None

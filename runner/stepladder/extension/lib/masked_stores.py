@@ -94,7 +94,7 @@ class MaskedStores:
         ).results[0]
 
     def _write(self, sums: ir.Value, row: ir.Value, column: ir.Value) -> None:
-        for value, output in zip(self.found.elementwise.compute(sums, Position(row, column)), self.found.outputs):
+        for value, output in self.found.elementwise.stores(sums, Position(row, column)):
             if isinstance(value.type, ir.VectorType):
                 memory.store_vector(value, output, row, column)
             else:

@@ -17,7 +17,11 @@ VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
 
 def is_private(function: ir.Operation) -> bool:
-    """Tells whether a function is called by others of its module alone: a stage."""
+    """Tells whether a function is called by others of its module alone: a stage.
+
+    Args:
+        function: a `func.func`.
+    """
     attributes = function.attributes
     return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib import memory
+from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Outlined, find_outlined
+from stepladder.extension.lib.fragment_reductions import Pair, key_of, reduce_pairs
 from stepladder.extension.lib.masked_stores import MaskedStores
+from stepladder.extension.lib.reduced_results import ReducedResult
+from stepladder.extension.lib.warp_part import WarpPart
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 
@@ -18,7 +21,8 @@ class ComputeOnFragments(Tc.Operation, name="compute_on_fragments"):
 
     The lanes of a warp store their accumulators to a tile in shared memory, and the op reads the warp's part of it.
     Each such store becomes the op on its vector and a store to C; the tile is erased. Where tiles extend beyond C, a
-    warp whose part does compares rows and columns with the extents of C.
+    warp whose part does compares rows and columns with the extents of C. Results that are reductions are folded in
+    registers and between the lanes of a warp, and then between warps (`lib/partial_results`).
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Refuses: other accesses to the tile than these stores: accumulators that do not stay in registers.
@@ -54,15 +58,35 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
             _write_masked(found, vectors)
         else:
             _write(found, vectors)
+        for reduced in found.elementwise.reduced:
+            _reduce(launches.find_launch(payload), found, vectors, reduced)
     found.erase(rewriter)
     rewriter.erase_op(found.tile)
+    for reduced in found.elementwise.reduced:
+        reduced.erase(rewriter)
+
+
+def _reduce(
+    launch: ir.Operation,
+    found: Outlined,
+    vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]],
+    reduced: ReducedResult,
+) -> None:
+    """Reduces the warp's part of the product along rows or columns."""
+    part = WarpPart(found, reduced, 2)
+    pairs: list[Pair] = []
+    for sums, row, column in vectors:
+        position = found.position(row, column)
+        pairs.append(Pair(sums, position.row, position.column, key_of(row), key_of(column)))
+    folded = reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first)
+    part.partials(launch).combine(*folded, *part.tile)
 
 
 def _write(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:
     """Writes vectors of the product, each with the row and the column of its first element, to C."""
     for sums, row, column in vectors:
         position = found.position(row, column)
-        for value, output in zip(found.elementwise.compute(sums, position), found.outputs):
+        for value, output in found.elementwise.stores(sums, position):
             memory.store_vector(value, output, position.row, position.column)
 
 

@@ -1,6 +1,6 @@
 """`tc.direct_store_epilogue`: stores the accumulators from registers to C."""
 
-from stepladder.extension.lib import epilogue, fragment_order, launches, memory
+from stepladder.extension.lib import epilogue, fragment_order, launches, memory, warpgroup_reductions
 from stepladder.extension.lib.arithmetic import add, index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -19,7 +19,8 @@ class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
     Where a tile may extend beyond C, rows and columns are predicated on C's extents. Where rows of C have an odd number
     of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. So are
     those of a tile of a transposed C (`memref.transpose`), to C itself. A tile that is written in fragment order (a
-    `linalg.transpose`, see `fragment_order`) is stored in vectors of four elements.
+    `linalg.transpose`, see `fragment_order`) is stored in vectors of four elements. Results that are reductions are
+    folded in registers and between the lanes of a warp, and then between warps (`lib/partial_results`).
 
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op, an addition or such a
@@ -101,7 +102,7 @@ def _computed(value: ir.Value, found: Epilogue, row: ir.Value, column: ir.Value)
     """Returns what is stored for a pair or one element of the accumulator, each with the tile that it goes to."""
     if found.elementwise is None:
         return [(value, found.c_tile)]
-    return list(zip(found.elementwise.compute(value, Position(row, column)), found.elementwise.outputs))
+    return found.elementwise.stores(value, Position(row, column))
 
 
 def _store_in_fragment_order(found: Epilogue) -> None:
@@ -125,4 +126,6 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
                 _store_in_fragment_order(found)
             else:
                 _store_row_major(found)
+                warpgroup_reductions.reduce_accumulators(payload, found)
         found.erase(rewriter)
+        warpgroup_reductions.erase_reduced(found, rewriter)

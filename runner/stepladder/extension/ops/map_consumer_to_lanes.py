@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib import lane_reductions, launches, memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Outlined, Position, find_outlined
@@ -16,7 +16,8 @@ class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
     The warps have stored the product to shared memory, in fragments whose elements no thread can name. A lane reads
     vectors of `width` adjacent elements, computes the op on them and stores the results to C; adjacent lanes take
     adjacent vectors of a row. Where tiles extend beyond C, vectors are as wide as rows of C allow, and a warp
-    whose part does compares rows and columns with the extents of C.
+    whose part does compares rows and columns with the extents of C. Results that are reductions are folded by the lanes
+    that have vectors of the same rows, or columns.
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Attributes: width, elements of a vector.
@@ -46,7 +47,11 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
             _write_masked(found, lane, width)
         else:
             _write(found, lane, width)
+        for reduced in found.elementwise.reduced:
+            lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
     found.erase(rewriter)
+    for reduced in found.elementwise.reduced:
+        reduced.erase(rewriter)
 
 
 def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value, ir.Value], None]) -> None:
@@ -70,7 +75,7 @@ def _write(found: Outlined, lane: ir.Value, width: int) -> None:
 
     def body(row: ir.Value, column: ir.Value) -> None:
         value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
-        for result, output in zip(found.elementwise.compute(value, Position(row, column)), found.outputs):
+        for result, output in found.elementwise.stores(value, Position(row, column)):
             memory.store_vector(result, output, row, column)
 
     _loop(found, lane, width, body)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
@@ -167,18 +168,25 @@ class _Inliner:
 
 
 def _stores(payload: ir.Operation) -> list[ir.Operation]:
-    """Returns the ops that store the results: that of C, whose buffer is read or is the first argument, first."""
+    """Returns the ops that store the results: that of C, whose buffer is read or is the first argument, first, and
+    those to workspaces, which reductions read, last."""
     stores = walk(payload, "bufferization.materialize_in_destination")
-    stores.sort(key=lambda store: ir.BlockArgument(_argument_of(store.operands[1])).arg_number)
+    stores.sort(key=_place_of)
     if len(stores) < 2:
         return stores
     return sorted(stores, key=lambda store: not _is_read(_argument_of(store.operands[1])))
 
 
+def _place_of(store: ir.Operation) -> tuple[bool, int]:
+    """Returns what orders a store: whether it is to a workspace, and else the number of the argument."""
+    buffer = _argument_of(store.operands[1])
+    return (True, 0) if is_workspace(buffer) else (False, ir.BlockArgument(buffer).arg_number)
+
+
 def _argument_of(buffer: ir.Value) -> ir.Value:
-    """Returns the argument that a buffer is a view of."""
+    """Returns the argument, or the workspace, that a buffer is a view of."""
     view = producer(buffer)
-    while view is not None:
+    while view is not None and not is_workspace(buffer):
         buffer = view.operands[0]
         view = producer(buffer)
     return buffer

@@ -14,10 +14,11 @@ _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied.
+    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one
+    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
 
-    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and a
-    function that returns one value twice.
+    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
+    results that are not tensors.
     """
 
     target: Handle
@@ -28,6 +29,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
     _copy_results(operations_of(body)[-1])
+    _copy_slices(body)
     for item in operations_of(body):
         if is_structured(item):
             results = [result for result in item.results if list(result.uses)]
@@ -45,15 +47,29 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
 
 def _copy_results(end: ir.Operation) -> None:
     """Has a function return results of calls and of linalg ops alone: other values are copied."""
-    if len(set(end.operands)) < len(end.operands):
-        raise Refusal(end, "the function returns one value twice; accepted: results of their own")
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
         source = producer(value)
-        if source is not None and (source.name == "func.call" or is_structured(source)):
+        is_made = source is not None and (source.name == "func.call" or is_structured(source))
+        if is_made and value not in list(end.operands)[:place]:
             continue
-        type_ = ir.RankedTensorType(value.type)
-        with ir.InsertionPoint(end), end.location:
-            empty = ir.Operation.create("tensor.empty", results=[type_])
-            end.operands[place] = create_named_op("linalg.copy", [value], empty.results[0]).results[0]
+        end.operands[place] = _copied(value, end)
+
+
+def _copy_slices(body: ir.Block) -> None:
+    """Has calls take copies of slices, and of views of slices."""
+    for call in (item for item in operations_of(body) if item.name == "func.call"):
+        for place, value in enumerate(call.operands):
+            source = producer(value)
+            while source is not None and source.name in VIEWS:
+                source = producer(source.operands[0])
+            if source is not None and source.name == _SLICE:
+                call.operands[place] = _copied(value, call)
+
+
+def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
+    """Returns a copy of a tensor, made in front of an op."""
+    with ir.InsertionPoint(user), user.location:
+        empty = ir.Operation.create("tensor.empty", results=[value.type])
+        return create_named_op("linalg.copy", [value], empty.results[0]).results[0]

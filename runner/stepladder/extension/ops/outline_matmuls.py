@@ -3,32 +3,31 @@
 from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.products import (
+    is_batch_of_vectors,
+    is_product,
+    layout_sources,
+    refusal_of,
+    smallest,
+    widens_operand,
+)
 from stepladder.extension.lib.stages import (
     STARTS,
     VIEWS,
     in_order,
-    inner_ops,
     is_elementwise,
     is_start,
-    is_structured,
-    loops_of,
     one_function,
     outline,
     with_producers,
-    write_stage,
 )
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, users_of, walk
-from stepladder.payload.matmul import find_matmul
-from stepladder.runtime.errors import StepladderError
 
 # Ops behind a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
 _AHEAD = 4
-_PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
-_VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
-_WIDER = ("arith.extf", "arith.extsi")
 
 
 class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
@@ -36,8 +35,11 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A transpose or
-    broadcast that the front does not take stays in the function.
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A cast to a wider
+    type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
+    function.
+
+    A batch of products in which m, n or k is 1 stays, and becomes a kernel without matrix units.
 
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
 
@@ -56,10 +58,12 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     _narrow_constants(function, rewriter)
     body = function.regions[0].blocks[0]
     while True:
-        product = next((item for item in operations_of(body) if is_product(item)), None)
+        product = next(
+            (item for item in operations_of(body) if is_product(item) and not is_batch_of_vectors(item)), None
+        )
         if product is None:
             return
-        ops, result = _grown(product, *_smallest(_from_zeros(product)))
+        ops, result = _grown(product, *smallest(_from_zeros(product)))
         outline(ops, [result], "matmul", rewriter)
 
 
@@ -75,25 +79,6 @@ def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
             with ir.InsertionPoint(source), source.location:
                 constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
             rewriter.replace_op(op, constant.results)
-
-
-def is_product(op: ir.Operation) -> bool:
-    """Tells whether an op is a matmul, by its name or by the loops of its operands.
-
-    The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
-    not have.
-    """
-    if op.name in _PRODUCTS or op.name in _VECTORS:
-        return True
-    if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
-        return False
-    names = inner_ops(op)
-    if not any(name in ("arith.mulf", "arith.muli") for name in names) or not any(
-        name in ("arith.addf", "arith.addi") for name in names
-    ):
-        return False
-    a, b, c = (set(loops_of(map_)) for map_ in indexing_maps(op))
-    return bool((a & b) - c and (a - b) & c and (b - a) & c)
 
 
 def _from_zeros(product: ir.Operation) -> ir.Operation:
@@ -117,56 +102,6 @@ def _from_zeros(product: ir.Operation) -> ir.Operation:
     return product
 
 
-def _accepts(ops: Sequence[ir.Operation], result: ir.Value) -> StepladderError | None:
-    """Returns why a kernel does not compute a group of ops; None where it does."""
-    trial = ir.Module.create(ops[0].location)
-    write_stage(trial.body, "stage", ops, [result])
-    try:
-        find_matmul(trial)
-    except StepladderError as refusal:
-        return refusal
-    return None
-
-
-def _layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
-    """Returns the views, transposes, broadcasts and casts to wider types that values come from."""
-    found: list[ir.Operation] = []
-    pending = list(values)
-    while pending:
-        source = producer(pending.pop())
-        if source is None or source.block != op.block or source in found or not _is_layout(source):
-            continue
-        found.append(source)
-        pending.append(source.operands[0])
-    return found
-
-
-def _is_layout(op: ir.Operation) -> bool:
-    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type."""
-    if op.name in VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
-        return True
-    is_copy = is_elementwise(op) and len(op.operands) == 2
-    return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
-
-
-def _smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
-    """Returns a matmul with the layouts of its operands.
-
-    Raises:
-        Refusal: no kernel computes the matmul.
-    """
-    a, b, *rest = product.operands
-    first: StepladderError | None = None
-    for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
-        ops = with_producers([product, *_layout_sources(product, values)], STARTS)
-        refusal = _accepts(ops, product.results[0])
-        if refusal is None:
-            return ops, product.results[0]
-        first = first or refusal
-    assert first is not None  # of the first of the attempts
-    raise Refusal(product, first.message)
-
-
 def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
     """Returns a stage with the ops behind it that its kernel computes too.
 
@@ -179,12 +114,12 @@ def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> 
         if user is None:
             break
         ahead += 1
-        layouts = _layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
         attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
         group = attempts[0]
         for attempt in attempts:
             values = _used_outside(product, attempt)
-            if len(values) == 1 and _accepts(attempt, values[0]) is None:
+            if len(values) == 1 and refusal_of(attempt, values[0]) is None:
                 ops, result, group, ahead = attempt, values[0], attempt, 0
                 break
     return ops, result
@@ -208,6 +143,7 @@ def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[
 def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
     """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
     users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
+    users = {user for user in users if not widens_operand(user)}
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None

@@ -25,8 +25,9 @@ class TilesToSharedMemory(Tc.Operation, name="tiles_to_shared_memory"):
 
     Operands: a handle to any op; the launches below with tiles are rewritten.
     Attributes: extents of what a block computes, and of a step along k.
-    Refuses: all but one loop along k with a load of A, a load of B and one `tile_mma`, whose sums start at zero or at C
-        and are stored to C; tiles that are column-major, or not within their matrices; other extents.
+    Refuses: all but one loop along k, or one step of k without a loop, with a load of A, a load of B and one
+        `tile_mma`, whose sums start at zero or at C and are stored to C; tiles that are column-major, or not within
+        their matrices; other extents.
     """
 
     target: Handle
@@ -74,9 +75,11 @@ class _Product:
         self.body = body_of(launch)
         self.grid = launch_sizes(launch, GRID)
         loops = [op for op in operations_of(self.body) if op.name == "scf.for"]
-        if len(loops) != 1:
+        if len(loops) > 1:
             raise Refusal(launch, f"the launch has {len(loops)} loops: one along k is accepted")
-        self.loop = loops[0]
+        self.has_loop = bool(loops)
+        # A loop of one iteration is none any more: its ops are in the launch.
+        self.loop = loops[0] if loops else launch
         self._check_ops()
         self.mma = walk(self.loop, "xetile.tile_mma")[0]
         self.tile_m, self.tile_k = ir.VectorType(self.mma.operands[0].type).shape
@@ -92,13 +95,22 @@ class _Product:
         self._read_c()
         self._check_bounds()
 
+    @property
+    def _place(self) -> str:
+        return "the loop" if self.has_loop else "the launch"
+
     def _check_ops(self) -> None:
-        for block, accepted in ((self.body, (*_AROUND, *_TILES, "xetile.store_tile")), (body_of(self.loop), _INSIDE)):
+        around, inside = (*_AROUND, *_TILES, "xetile.store_tile"), _INSIDE
+        blocks = [(self.body, around), (body_of(self.loop), inside)]
+        if not self.has_loop:
+            blocks = [(self.body, (*around, "xetile.tile_mma"))]
+        for block, accepted in blocks:
             for op in operations_of(block):
                 if op.name not in accepted:
                     raise Refusal(op, f"{op.name} has no form here: {', '.join(accepted)} have one")
         if len(walk(self.loop, "xetile.tile_mma")) != 1:
-            raise Refusal(self.loop, "the loop must have one xetile.tile_mma")
+            products = len(walk(self.loop, "xetile.tile_mma"))
+            raise Refusal(self.loop, f"{self._place} has {products} xetile.tile_mma: one is accepted")
 
     def _init_of(self, op: ir.Operation, tile: ir.Value) -> tuple[ir.Value, tuple[_Start, _Start]]:
         """Returns the matrix of a tile and where the tile begins."""
@@ -137,6 +149,9 @@ class _Product:
 
     def _read_loop(self) -> None:
         """Reads the loop: A and B, each with a tile that moves along k."""
+        if not self.has_loop:
+            self._read_step()
+            return
         bounds = [constant_value(operand) for operand in list(self.loop.operands)[:BOUNDS]]
         self.depth = bounds[1] or 0
         if bounds != [0, self.depth, self.tile_k] or self.depth % self.tile_k or self.depth % self.block_k:
@@ -151,6 +166,19 @@ class _Product:
         if self.place < 0 or end.operands[self.place] != self.mma.results[0]:
             self._refuse_sums()
         self.a, self.b = (self._moving(number, arguments, end) for number in (0, 1))
+
+    def _read_step(self) -> None:
+        """Reads the only step of k: A and B, and where sums start."""
+        self.depth = self.tile_k
+        if self.depth % self.block_k:
+            raise Refusal(self.mma, f"the depth is {self.depth}, which is no multiple of block_k = {self.block_k}")
+        loads = [producer(operand) for operand in list(self.mma.operands)[:2]]
+        found = []
+        for number, load in enumerate(loads):
+            if load is None or load.name != "xetile.load_tile":
+                raise Refusal(self.mma, f"operand {number} must be an xetile.load_tile")
+            found.append(self._init_of(load, load.operands[0]))
+        self.a, self.b = found
 
     def _refuse_sums(self) -> NoReturn:
         raise Refusal(self.mma, "the sums must be carried by the loop: C of the xetile.tile_mma, and its result")
@@ -176,12 +204,14 @@ class _Product:
 
     def _read_c(self) -> None:
         """Reads where sums start, and C, which they are stored to."""
-        users = users_of(self.loop.results[self.place])
+        users = users_of(self.loop.results[self.place] if self.has_loop else self.mma.results[0])
         if len(users) != 1 or users[0].name != "xetile.store_tile":
             raise Refusal(self.loop, "the sums must be stored by one xetile.store_tile, and have no other use")
         self.c = self._init_of(users[0], users[0].operands[1])
-        start = self.loop.operands[BOUNDS + self.place]
-        source = producer(start)
+        if not self.has_loop and len(self.mma.operands) < 3:
+            self.from_zero = True
+            return
+        source = producer(self.loop.operands[BOUNDS + self.place] if self.has_loop else self.mma.operands[2])
         self.from_zero = source is not None and source.name == "arith.constant"
         if source is not None and self.from_zero:
             value = source.attributes["value"]

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
+from stepladder.extension.lib.tile_padding import padded
 from stepladder.extension.lib.translation import Translation
+from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction, reaches_reduction
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import byte_width, strides_of
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, read_tile, segments
 
@@ -16,13 +19,14 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     """Replaces tiles of subgroups by descriptors of XeGPU, and their offsets by indices that loops carry.
 
     A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
-    are zero by the hardware's bounds.
+    are zero by the hardware's bounds; another padding takes their place by a mask. Shared local memory has
+    descriptors of its own.
 
     Operands: a handle to any op; the launches below are rewritten.
     Refuses: tiles of work-groups; bases that are neither static memrefs of two dimensions in global memory nor
         addresses with a constant shape and constant strides, or whose rows are not those of a 2D block operation (at
-        least 64 bytes, a pitch that is a multiple of 16); padding other than zero; scatter tiles, tiles of shared local
-        memory, atomic updates; partial reductions and broadcasts.
+        least 64 bytes, a pitch that is a multiple of 16); scatter tiles; tiles of shared local memory that may not be
+        within it; atomic updates; partial reductions and broadcasts.
     """
 
     target: Handle
@@ -37,7 +41,14 @@ _HINTS = (
     ("cached", "cached", "cached"),
 )
 _PITCH, _WIDTH, _LEAST_PITCH = 16, 4, 64  # bytes
-_LOWEST = {"add": 0.0, "maximumf": float("-inf"), "maxnumf": float("-inf")}
+_NEUTRAL = {
+    "add": 0.0,
+    "mul": 1.0,
+    "maximumf": float("-inf"),
+    "maxnumf": float("-inf"),
+    "minimumf": float("inf"),
+    "minnumf": float("inf"),
+}
 
 
 @transform_op(TilesToXegpu)
@@ -45,15 +56,17 @@ def tiles_to_xegpu(payload: ir.Operation, op: TilesToXegpu, rewriter: Rewriter) 
     """Writes the tiles of the launches below `payload` as descriptors; see the op."""
     for launch in walk(payload, "gpu.launch"):
         if any(inner.name.startswith("xetile.") for inner in walk(launch)):
+            allocate_attributions(launch)
             _Conversion(launch).run(rewriter)
 
 
 @dataclass(frozen=True)
 class _Described:
-    """What a tile is beside its offsets: the descriptor of its matrix."""
+    """What a tile is beside its offsets: the descriptor of its matrix, and the size of that, both row-major."""
 
     descriptor: ir.Value
     type: TileType
+    sizes: tuple[int, ...]
 
 
 def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attributes: dict) -> ir.Operation:
@@ -85,7 +98,7 @@ class _Conversion(Translation):
         dialect, _, name = op.name.partition(".")
         if dialect != "xetile":
             return False
-        convert = getattr(self, f"_{name}", None)
+        convert = getattr(self, f"_{name}") if name in _FORMS else None
         if convert is None or "wg_map" in op.attributes:
             what = "of work-groups" if convert is not None else "of this kind"
             raise Refusal(op, f"{op.name} {what} has no XeGPU form here: {', '.join(_FORMS)} of subgroups have one")
@@ -95,10 +108,15 @@ class _Conversion(Translation):
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         (base,), offsets, sizes, strides = segments(op)
-        if tile.wg is not None or tile.scatter or tile.space != "global":
-            raise Refusal(op, "only a block tile of a subgroup, in global memory, has an XeGPU descriptor here")
+        if tile.wg is not None or tile.scatter:
+            raise Refusal(op, "only a block tile of a subgroup has an XeGPU descriptor here")
         places = [self.one(offset) for offset in offsets]
         source, shape = self.one(base), list(tile.shape)
+        if tile.space != "global":
+            sizes_of = tuple(ir.MemRefType(base.type).shape)
+            self.described[op.results[0]] = _Described(describe(op, source, tile), tile, sizes_of)
+            self.values[op.results[0]] = places
+            return
         numbers: list[list[int]] = []
         if isinstance(base.type, ir.MemRefType):
             if base.type.rank != 2 or not base.type.has_static_shape:
@@ -107,8 +125,10 @@ class _Conversion(Translation):
                 )
             _check_rows(op, tile, base.type)
             source = _row_major(source) if tile.is_transposed else source
+            sizes_of = tuple(base.type.shape)
         else:
             numbers = [_constants(op, part) for part in (sizes, strides)]
+            sizes_of = tuple(numbers[0])
             if tile.is_transposed:
                 numbers = [part[::-1] for part in numbers]
             pitch, width = numbers[1][0], numbers[0][1]
@@ -120,7 +140,7 @@ class _Conversion(Translation):
         for name, part in zip(("const_shape", "const_strides"), numbers):
             attributes[name] = ir.DenseI64ArrayAttr.get(part)
         descriptor = _xegpu("create_nd_tdesc", [source], [described], attributes).results[0]
-        self.described[op.results[0]] = _Described(descriptor, tile)
+        self.described[op.results[0]] = _Described(descriptor, tile, sizes_of[::-1] if tile.is_transposed else sizes_of)
         self.values[op.results[0]] = places
 
     def _update_tile_offset(self, op: ir.Operation) -> None:
@@ -137,22 +157,50 @@ class _Conversion(Translation):
         return [self.described[tile].descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
 
     def _load_tile(self, op: ir.Operation) -> None:
-        tile = self.described[op.operands[0]].type
-        if "padding" in op.attributes and op.attributes["padding"].value != 0:
-            raise Refusal(op, "a 2D block load pads with zeros: another padding has no XeGPU form")
+        described = self.described[op.operands[0]]
+        tile = described.type
+        if tile.space != "global":
+            self._load_shared(op, described)
+            return
         operands, attributes = self._at(op.operands[0])
         shape = list(tile.shape)[::-1] if tile.is_transposed else list(tile.shape)
+        if reaches_reduction(op.results[0]):
+            attributes["layout"] = instruction(op, shape)
         loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
+        if "padding" in op.attributes and op.attributes["padding"].value != 0:
+            loaded = padded(loaded, described.sizes, operands[1:], op.attributes["padding"])
         self.values[op.results[0]] = [vector.transpose(tile.vector, loaded, [1, 0]) if tile.is_transposed else loaded]
+
+    def _within(self, op: ir.Operation, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
+        """Returns the operands of an access to shared local memory, which must be within it, and their attributes."""
+        described = self.described[tile]
+        check_within(op, described.type, described.sizes, self.values[tile], self.launch)
+        dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)
+        return [described.descriptor, *self.values[tile]], {"const_offsets": dynamic}
+
+    def _load_shared(self, op: ir.Operation, described: _Described) -> None:
+        operands, attributes = self._within(op, op.operands[0])
+        result = op.results[0]
+        is_b = any(user.name == "xetile.tile_mma" and user.operands[1] == result for user in users_of(result))
+        shape = described.type.shape
+        attributes["layout"] = instruction(op, shape, COLUMNS) if is_b else instruction(op, shape)
+        self.values[result] = [_xegpu("load_matrix", operands, [described.type.vector], attributes).results[0]]
 
     def _store_tile(self, op: ir.Operation) -> None:
         value, tile = self.one(op.operands[0]), self.described[op.operands[1]].type
+        if tile.space != "global":
+            operands, attributes = self._within(op, op.operands[1])
+            attributes["layout"] = instruction(op, tile.shape)
+            _xegpu("store_matrix", [value, *operands], [], attributes)
+            return
         if tile.is_transposed:
             value = vector.transpose(ir.VectorType.get(list(tile.shape)[::-1], tile.element), value, [1, 0])
         operands, attributes = self._at(op.operands[1])
         _xegpu("store_nd", [value, *operands], [], attributes)
 
     def _prefetch_tile(self, op: ir.Operation) -> None:
+        if self.described[op.operands[0]].type.space != "global":
+            raise Refusal(op, "a prefetch of shared local memory has no XeGPU form: one of global memory has")
         operands, attributes = self._at(op.operands[0])
         hints = _HINTS[ir.IntegerAttr(op.attributes["locality"]).value]
         for level, hint in enumerate(hints, 1):
@@ -180,20 +228,35 @@ class _Conversion(Translation):
         source, result = ir.VectorType(op.operands[0].type), ir.VectorType(op.results[0].type)
         if (
             "reduction_size" in op.attributes
-            or kind not in _LOWEST
+            or kind not in _NEUTRAL
             or not isinstance(source.element_type, ir.FloatType)
         ):
-            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_LOWEST)} has an XeGPU form here")
+            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_NEUTRAL)} has an XeGPU form here")
         axis = ir.IntegerAttr(op.attributes["dims"][0]).value
         flat = ir.VectorType.get([source.shape[1 - axis]], source.element_type)
-        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _LOWEST[kind]))
-        reduced = vector.multi_reduction(
-            op.attributes["kind"], self.one(op.operands[0]), arith.constant(flat, first), [axis]
-        )
+        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _NEUTRAL[kind]))
+        # MLIR reduces rows of one instruction; without this, loads and elementwise ops would be of one row, too.
+        given = _xegpu(
+            "convert_layout",
+            [self.one(op.operands[0])],
+            [source],
+            {"input_layout": instruction(op, source.shape), "target_layout": instruction(op, [1, source.shape[1]])},
+        ).results[0]
+        reduced = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
         self.values[op.results[0]] = [vector.shape_cast(result, reduced)]
 
 
-_FORMS = tuple(name[1:] for name in vars(_Conversion) if name[0] == "_" and name[1] != "_" and name != "_at")
+_FORMS = (
+    "init_tile",
+    "update_tile_offset",
+    "load_tile",
+    "store_tile",
+    "prefetch_tile",
+    "tile_mma",
+    "transpose",
+    "broadcast",
+    "reduction",
+)
 
 
 def _row_major(view: ir.Value) -> ir.Value:

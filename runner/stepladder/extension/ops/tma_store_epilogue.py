@@ -1,6 +1,6 @@
 """`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
-from stepladder.extension.lib import epilogue, launches, memory
+from stepladder.extension.lib import epilogue, launches, memory, warpgroup_reductions
 from stepladder.extension.lib.box_stores import BoxStore, TransposedBoxStore, in_flight
 from stepladder.extension.lib.control_flow import enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -18,6 +18,7 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     the edges it reads its operands at the last row and column of C, so that no address leaves them.
     A tile of a transposed C (`memref.transpose`) is stored to C itself, whose rows are the columns of the tile: a
     buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
+    Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
     The last stores are waited for before the block exits, not before the next tile.
 
     Operands: a handle to any op with one `gpu.launch` below.
@@ -37,16 +38,16 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     for found in epilogue.find_epilogues(launch):
-        outputs = 1 if found.elementwise is None else len(found.elementwise.outputs)
+        outputs = [0] if found.elementwise is None else found.elementwise.stored
         kind = TransposedBoxStore if memory.is_transposed(found.c_tile) else BoxStore
         # C last: the other results may be computed from what it held.
-        stores = [
-            kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(range(outputs))
-        ]
+        stores = [kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(outputs)]
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             for store in stores:
                 store.create(in_flight(stores))
+            warpgroup_reductions.reduce_accumulators(payload, found)
         with ir.InsertionPoint.after(loops[0] if loops else found.consumer), found.consumer.location:
             stores[-1].create_final_wait()
         found.erase(rewriter)
+        warpgroup_reductions.erase_reduced(found, rewriter)

@@ -73,7 +73,11 @@ class Entry:
 
 def problem_key(problem: Problem) -> str:
     """Returns the text that stands for a problem: sizes, types, those of the products where they are others, layouts,
-    whether it accumulates, and its epilogue; of a batch also what is broadcast."""
+    whether it accumulates, and its epilogue; of a batch also what is broadcast.
+
+    Args:
+        problem: of a kernel.
+    """
     batch = "" if problem.batch is None else f"{problem.batch}x"
     broadcast = "".join(
         f" {role}-broadcast" for role, is_one in (("a", problem.a_broadcast), ("b", problem.b_broadcast)) if is_one

@@ -73,6 +73,10 @@ class Plan:
 def write_plan(folder: Path, plan: Plan) -> None:
     """Writes a plan into its folder, which is made where it is missing.
 
+    Args:
+        folder: of the plan.
+        plan: of kernels to measure.
+
     Raises:
         StepladderError: the folder has another plan, or cannot be written.
     """

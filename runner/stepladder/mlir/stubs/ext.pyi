@@ -29,12 +29,17 @@ class Operation(ir.OpView):
     _fields: ClassVar[list[FieldDef]]
     _dialect_obj: ClassVar[type[Dialect]]
     def __init_subclass__(cls, *, name: str | None = None, **options: object) -> None: ...
+    @classmethod
+    def _attach_traits(cls) -> None: ...
 
 _Operation = Operation
 
 class Dialect:
     DIALECT_NAMESPACE: ClassVar[str]
     operations: ClassVar[list[type[_Operation]]]
+    types: ClassVar[list[type]]
+    attributes: ClassVar[list[type]]
+    _mlir_module: ClassVar[ir.Module]
     class Operation(_Operation): ...
 
     def __init_subclass__(cls, *, name: str, **options: object) -> None: ...

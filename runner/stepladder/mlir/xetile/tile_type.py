@@ -44,7 +44,11 @@ class TileType:
 
 
 def is_tile(type_: ir.Type) -> bool:
-    """Whether a type is a `!xetile.tile`."""
+    """Whether a type is a `!xetile.tile`.
+
+    Args:
+        type_: of a value.
+    """
     return str(type_).startswith("!xetile.tile<")
 
 
@@ -100,6 +104,9 @@ def read_wg_map(attribute: ir.Attribute) -> WgMap:
 def read_tile(type_: ir.Type) -> TileType:
     """Returns a `!xetile.tile` as an object.
 
+    Args:
+        type_: a tile, by `is_tile`.
+
     Raises:
         Wrong: what the dialect does not allow, and what would be right.
     """
@@ -132,6 +139,10 @@ def read_tile(type_: ir.Type) -> TileType:
 def map_attribute(op: ir.Operation, name: str = "wg_map") -> WgMap | None:
     """Returns a map among the attributes of an op; None where it has none of the name.
 
+    Args:
+        op: whose attributes are read.
+        name: of the attribute.
+
     Raises:
         Wrong: the attribute is no map.
     """
@@ -155,6 +166,9 @@ def size_attribute(op: ir.Operation, name: str) -> int | None:
 
 def segments(op: ir.Operation) -> list[list[ir.Value]]:
     """Returns the operands of an `init_tile`: base, offsets, shape, strides.
+
+    Args:
+        op: the `init_tile`.
 
     Raises:
         Wrong: `operandSegmentSizes` does not fit.

@@ -85,6 +85,9 @@ class Program:
 def find_kernel(module: ir.Module) -> Kernel:
     """Returns the one kernel of a lowered module.
 
+    Args:
+        module: the IR after the last step of a pipeline.
+
     Raises:
         StepladderError: as `find_program`, and more than one launch.
     """
@@ -103,6 +106,9 @@ def _not_one(found: int) -> StepladderError:
 
 def find_program(module: ir.Module) -> Program:
     """Returns the kernels of a lowered module, in the order of their launches: those that write workspaces, then one.
+
+    Args:
+        module: the IR after the last step of a pipeline.
 
     Raises:
         StepladderError: no launch in the module, or several of which not all but the last write a workspace: the

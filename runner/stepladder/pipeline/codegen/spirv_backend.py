@@ -13,7 +13,9 @@ import sys
 import llvmlite.binding as llvm
 
 _TRIPLE = "spirv64v1.2-unknown-unknown"  # the version that OpenCL 2.2 and Level Zero take
-_EXTENSIONS = "+SPV_INTEL_cache_controls"
+_EXTENSIONS = "+SPV_INTEL_cache_controls,+SPV_INTEL_subgroups"
+# MLIR calls the shuffle of SPIR-V 1.3; that of Intel's extension is the same function in SPIR-V 1.2.
+_SHUFFLE = re.compile(r"@_Z21(sub_group_shuffle_xor)")
 # A cache hint: the pointer that it is of, and the text that says level and control.
 _HINT = re.compile(
     r"^(?P<indent> *)(?P<name>%[\w.]+) = (?P<call>(?:tail )?call (?P<type>ptr addrspace\(1\)) @llvm\.ptr\.annotation"
@@ -62,7 +64,7 @@ def to_spirv(llvm_ir: str) -> bytes:
     llvm.set_option("stepladder", f"--spirv-ext={_EXTENSIONS}")
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(opt=0)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
-    module = llvm.parse_assembly(header + llvm_ir)
+    module = llvm.parse_assembly(header + _SHUFFLE.sub(r"@_Z27intel_\1", llvm_ir))
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     # The loop over k has the instructions that a target's own compiler schedules; copies of it would be in its way.

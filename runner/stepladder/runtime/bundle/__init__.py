@@ -26,6 +26,7 @@ from stepladder.runtime.bundle.function import (
 from stepladder.runtime.bundle.function_files import (
     check_function,
     is_function,
+    parse_function_manifest,
     read_any,
     read_function,
     write_function,
@@ -71,6 +72,7 @@ __all__ = [
     "check_function",
     "check_output",
     "is_function",
+    "parse_function_manifest",
     "parse_manifest",
     "read_any",
     "read_bundle",

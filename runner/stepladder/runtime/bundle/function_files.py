@@ -26,6 +26,7 @@ from stepladder.runtime.bundle.reading import contents_of, listed_files, read_bu
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import REFERENCE, from_text
 
 
@@ -104,6 +105,22 @@ def read_function(path: str | os.PathLike[str]) -> FunctionBundle:
     bundle = FunctionBundle(path, manifest, kernels, reference, data)
     check_function(bundle, fields)
     return bundle
+
+
+def parse_function_manifest(text: str, location: str) -> FunctionManifest:
+    """Returns a function's manifest from its text; `check_function` checks it with its kernels.
+
+    Args:
+        text: JSON, as in `manifest.json`.
+        location: where it comes from, for messages.
+
+    Raises:
+        StepladderError: as `read_function`, of the manifest alone.
+    """
+    try:
+        return _parse(Fields(json.loads(text), location))
+    except json.JSONDecodeError as error:
+        raise StepladderError(f"not valid JSON ({error.msg})", location=location) from None
 
 
 def _parse(fields: Fields) -> FunctionManifest:

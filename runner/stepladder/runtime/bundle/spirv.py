@@ -143,7 +143,11 @@ class SpirvBundle:
 
 
 def is_spirv_bundle(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a folder has the manifest of a bundle with SPIR-V; it need not be a valid one."""
+    """Returns whether a folder has the manifest of a bundle with SPIR-V; it need not be a valid one.
+
+    Args:
+        path: of the folder.
+    """
     if not (Path(path) / MANIFEST).is_file():
         return False
     try:
@@ -154,6 +158,12 @@ def is_spirv_bundle(path: str | os.PathLike[str]) -> bool:
 
 def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
     """Reads and verifies the bundle at `path`.
+
+    Args:
+        path: of the folder.
+
+    Returns:
+        The bundle, whose files have the digests of its manifest.
 
     Raises:
         StepladderError: no such bundle, one of another format, a field of the manifest that no kernel has, or a file

@@ -1,0 +1,346 @@
+"""Parts of a graph of `torch.compile` that become kernels whole: matmuls with the elementwise ops behind them.
+
+A part is a set of connected ops of which at least one is a matmul: matmuls, elementwise ops on what they compute, and
+views between these; parts that read the same activations, such as the projections of an attention block, are one. Its
+ops are exported by `torch.export` and torch-mlir, and compiled as a payload is: one kernel, or a function of several.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import logging
+import operator
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.fx.passes.infra.partitioner import (  # pyright: ignore[reportMissingImports]
+    CapabilityBasedPartitioner,
+    Partition,
+)
+from torch.fx.passes.operator_support import OperatorSupportBase  # pyright: ignore[reportMissingImports]
+
+from stepladder.api.building import EMULATOR
+from stepladder.api.compiling import compile as compile_module
+from stepladder.api.errors import ArgumentError
+from stepladder.api.function import Function
+from stepladder.api.kernel import Kernel
+from stepladder.api.signature import ALIGNMENT
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+
+_functional = torch.nn.functional
+LINEAR = _functional.linear
+MATMULS = (torch.matmul, torch.mm, torch.bmm, operator.matmul)
+# Operands of matmuls; what elementwise ops compute with.
+TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+_VALUES = {**TYPES, torch.float32: "f32"}
+
+_PRODUCTS = {LINEAR, *MATMULS, torch.addmm, torch.baddbmm, "matmul", "mm", "bmm"}
+_ELEMENTWISE = {
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg),
+    *(torch.add, torch.sub, torch.mul, torch.div, torch.neg, torch.maximum, torch.minimum, torch.clamp),
+    *(torch.relu, torch.sigmoid, torch.tanh, torch.exp, torch.square, torch.sqrt, torch.rsqrt, torch.abs),
+    *(_functional.relu, _functional.silu, _functional.gelu, _functional.sigmoid, _functional.tanh),
+    *(_functional.leaky_relu,),
+    *("add", "sub", "mul", "div", "neg", "maximum", "minimum", "clamp", "relu", "sigmoid", "tanh", "exp", "square"),
+    *("sqrt", "rsqrt", "abs", "to", "float", "half", "bfloat16"),
+}
+_VIEWS = {
+    *(torch.reshape, torch.transpose, torch.permute, torch.flatten, torch.t),
+    *("view", "reshape", "transpose", "permute", "flatten", "t", "contiguous"),
+}
+
+
+class Part(torch.nn.Module):
+    """Kernels in place of a part of a graph.
+
+    Args:
+        name: of the part, for messages.
+        kernels: what computes it.
+        eager: the ops themselves, for calls while gradients are recorded.
+        log: for what a call is not taken for.
+    """
+
+    def __init__(self, name: str, kernels: Kernel | Function, eager: torch.nn.Module, log: logging.Logger) -> None:
+        super().__init__()
+        self._name = name
+        self._kernels = kernels
+        self._log = log
+        self.eager = eager
+
+    def forward(self, *inputs: torch.Tensor) -> Any:  # noqa: ANN401
+        """Returns what the ops return."""
+        if torch.is_grad_enabled() and any(item.requires_grad for item in inputs):
+            return self.eager(*inputs)
+        try:
+            return self._kernels(*inputs)
+        except ArgumentError as error:  # an address that kernels do not take; a guard covers all else
+            self._log.debug("%s runs in eager mode: %s", self._name, error)
+            return self.eager(*inputs)
+
+
+def tensor_of(item: object) -> Any:  # noqa: ANN401
+    """Returns the tensor without data that stands for a node; None where there is none."""
+    found = getattr(item, "meta", {}).get("example_value")
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def untaken(tensors: Sequence[Any], device: str, types: dict[Any, str] = TYPES) -> str | None:
+    """Returns why tensors are not taken: their element types, shapes or devices; None where they are.
+
+    Args:
+        tensors: without data; None for a value that is no tensor.
+        device: `emulator` for tensors in host memory.
+        types: element types that are taken.
+    """
+    where = "cpu" if device == EMULATOR else "cuda"
+    for item in tensors:
+        if item is None:
+            return "an operand is no tensor"
+        if item.dtype not in types:
+            return f"elements of {item.dtype}; accepted: {', '.join(map(str, types))}"
+        if item.device.type != where:
+            return f"a tensor on '{item.device}'; accepted: on '{where}'"
+        if item.device != tensors[0].device:
+            return f"tensors on '{tensors[0].device}' and '{item.device}'; accepted: on one device"
+        if not all(type(extent) is int for extent in item.shape):
+            return f"a dynamic shape, {tuple(item.shape)}; accepted: static ones (dynamic=False)"
+        if 0 in item.shape:
+            return f"a shape without elements, {tuple(item.shape)}"
+    return None
+
+
+def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger) -> list[torch.fx.GraphModule]:
+    """Replaces the parts of a graph that compile, by calls of `Part`.
+
+    Args:
+        graph_module: of `torch.compile`; it is changed.
+        device: `auto`, or `emulator` for tensors in host memory.
+        log: for the reasons why ops are left to PyTorch.
+
+    Returns:
+        The submodules of parts that are refused, which are called instead of their ops.
+    """
+    _drop_in_place(graph_module.graph)
+    reason = _whole_graph_refusal(graph_module)
+    if reason is not None:
+        log.debug("no parts are compiled whole: %s", reason)
+        return []
+    chosen = _chosen(graph_module, device, log)
+
+    class Chosen(OperatorSupportBase):
+        def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
+            return node in chosen
+
+    partitioner = CapabilityBasedPartitioner(graph_module, Chosen(), allows_single_node_partition=True)
+    found = [item for item in partitioner.propose_partitions() if any(node.target in _PRODUCTS for node in item.nodes)]
+    fused = partitioner.fuse_partitions(_joined(graph_module, found), prefix="stepladder_part_")
+    assert fused is graph_module
+    left: list[torch.fx.GraphModule] = []
+    made: dict[object, Kernel | Function] = {}
+    for node in list(graph_module.graph.nodes):
+        if node.op != "call_module" or not str(node.target).startswith("stepladder_part_"):
+            continue
+        name = str(node.target)
+        part: Any = graph_module.get_submodule(name)
+        try:
+            key = _structure(part.graph)
+            kernels = made.get(key) or made.setdefault(key, _compiled(part, device))
+        except StepladderError as error:
+            if error.status == NOT_EXECUTED:
+                raise
+            notes = "".join(f"; {note}" for note in error.notes)
+            log.debug("%s (%s) is not compiled whole: %s%s", name, _ops(part.graph), error.message, notes)
+            left.append(part)
+            continue
+        log.debug("%s: %s; computes %s", name, kernels, _ops(part.graph))
+        setattr(graph_module, name, Part(name, kernels, part, log))
+    return left
+
+
+def _drop_in_place(graph: torch.fx.Graph) -> None:
+    """Makes activations that overwrite the result of a matmul, which nothing else reads, return a new tensor."""
+    for node in graph.nodes:
+        products = [item for item in node.all_input_nodes if _kind(item) is _PRODUCTS and len(item.users) == 1]
+        if node.kwargs.get("inplace") is True and _kind(node) is _ELEMENTWISE and node.args[0] in products:
+            node.kwargs = {**node.kwargs, "inplace": False}
+
+
+def _whole_graph_refusal(graph_module: torch.fx.GraphModule) -> str | None:
+    """Returns what of a graph as a whole forbids that ops are moved together."""
+    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+        return "autocast is on"
+    for node in graph_module.graph.nodes:
+        tensor = tensor_of(node)
+        if node.op == "placeholder" and torch.is_grad_enabled() and tensor is not None and tensor.requires_grad:
+            return f"gradients are recorded, and '{node.name}' needs one; layers are taken one by one"
+        if _changes_state(node):
+            return f"'{node.name}' ({node.target}) changes memory or a mode, and ops do not move across it"
+    return None
+
+
+def _changes_state(node: torch.fx.Node) -> bool:
+    """Tells whether an op writes an operand, or changes a mode of PyTorch."""
+    if node.op == "call_module":
+        return True
+    if node.op not in ("call_function", "call_method"):
+        return False
+    if node.kwargs.get("inplace") or node.kwargs.get("out") is not None:
+        return True
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return bool(schema.is_mutable)
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    module = getattr(node.target, "__module__", "")
+    if module == "_operator":
+        return name == "setitem" or (name.startswith("i") and hasattr(operator, f"__{name}__"))
+    mutates = name.endswith("_") and not name.endswith("__")
+    return mutates or name == "__setitem__" or any(word in name for word in ("set_grad", "autocast", "inference_mode"))
+
+
+def _kind(node: torch.fx.Node) -> set[Any] | None:
+    """Returns which of the three sets of ops a node is of."""
+    if node.op not in ("call_function", "call_method"):
+        return None
+    for ops in (_PRODUCTS, _ELEMENTWISE, _VIEWS):
+        if node.target in ops and (node.op == "call_method") == isinstance(node.target, str):
+            return ops
+    return None
+
+
+def _chosen(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger) -> set[torch.fx.Node]:
+    """Returns the ops that parts are made of."""
+    chosen: set[torch.fx.Node] = set()
+    for node in graph_module.graph.nodes:
+        kind = _kind(node)
+        if kind is None:
+            continue
+        operands = [tensor_of(item) for item in node.all_input_nodes]
+        reason = untaken([tensor_of(node), *operands], device, TYPES if kind is _PRODUCTS else _VALUES)
+        if reason is None and kind is _PRODUCTS and len({item.dtype for item in operands}) > 1:
+            reason = "operands of several element types"
+        if reason is None:
+            chosen.add(node)
+        elif kind is _PRODUCTS and node.target not in (LINEAR, *MATMULS):  # those are looked at again
+            log.debug("'%s' runs in eager mode: %s", node.name, reason)
+    while True:
+        computed: set[torch.fx.Node] = set()  # what depends on a matmul, through ops that are chosen
+        for node in graph_module.graph.nodes:
+            if node in chosen and (_kind(node) is _PRODUCTS or any(item in computed for item in node.all_input_nodes)):
+                computed.add(node)
+        out = {
+            node
+            for node in chosen
+            if (_kind(node) is _VIEWS and not _is_inside(node, chosen, computed))
+            or (_kind(node) is _ELEMENTWISE and node not in computed)
+        }
+        if not out:
+            return chosen
+        chosen -= out
+
+
+def _is_inside(view: torch.fx.Node, chosen: set[torch.fx.Node], computed: set[torch.fx.Node]) -> bool:
+    """Tells whether a view belongs into a part.
+
+    One that is read outside of it would see memory that the part does not have; one of an input needs a contiguous one.
+    """
+    if any(user not in chosen for user in view.users):
+        return False
+    return view in computed or all(tensor_of(item).is_contiguous() for item in view.all_input_nodes)
+
+
+def _joined(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> list[Partition]:
+    """Returns parts, of which those that multiply the same activations are one, where no op lies between them."""
+    joined: list[Partition] = []
+    for part in parts:
+        read = _activations(part)
+        for other in joined:
+            if read & _activations(other):
+                both = Partition(other.id, [*other.nodes, *part.nodes])
+                rest = [item for item in (*joined, *parts) if item is not other and item is not part]
+                if _is_acyclic(graph_module, [both, *rest]):
+                    joined[joined.index(other)] = both
+                    break
+        else:
+            joined.append(part)
+    return joined
+
+
+def _activations(part: Partition) -> set[torch.fx.Node]:
+    """Returns the values outside of a part that its matmuls have as their first operand."""
+    first = {node.args[0] for node in part.nodes if node.target in _PRODUCTS and node.args}
+    return {item for item in first if isinstance(item, torch.fx.Node) and item not in part.nodes}
+
+
+def _is_acyclic(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> bool:
+    """Tells whether the ops of each part can be one op."""
+    owner: dict[torch.fx.Node, object] = {}
+    for part in parts:
+        for node in part.nodes:
+            owner.setdefault(node, part.id)
+    sorter: graphlib.TopologicalSorter[object] = graphlib.TopologicalSorter()
+    for node in graph_module.graph.nodes:
+        own = owner.get(node, node)
+        sorter.add(own, *{owner.get(item, item) for item in node.all_input_nodes} - {own})
+    try:
+        sorter.prepare()
+    except graphlib.CycleError:
+        return False
+    return True
+
+
+def _structure(graph: torch.fx.Graph) -> object:
+    """Returns what the kernels of a part depend on: its ops, and the types and shapes of its inputs."""
+    numbers = {node: number for number, node in enumerate(graph.nodes)}
+
+    def numbered(item: object) -> object:
+        return torch.fx.node.map_arg(item, lambda node: f"%{numbers[node]}")
+
+    found = []
+    for node in graph.nodes:
+        value = tensor_of(node) if node.op == "placeholder" else None
+        what = str(node.target) if node.op != "placeholder" else value is not None and (value.dtype, value.shape)
+        found.append((node.op, what, repr(numbered(node.args)), repr(numbered(node.kwargs))))
+    return tuple(found)
+
+
+def _ops(graph: torch.fx.Graph) -> str:
+    return ", ".join(node.name for node in graph.nodes if node.op in ("call_function", "call_method"))
+
+
+def _compiled(part: torch.fx.GraphModule, device: str) -> Kernel | Function:
+    """Returns the kernels of a part.
+
+    Raises:
+        StepladderError: it is not lowered, not compiled, or has inputs or results that kernels do not have.
+    """
+    placeholders = [node for node in part.graph.nodes if node.op == "placeholder"]
+    inputs = [tensor_of(node) for node in placeholders]
+    for node, tensor in zip(placeholders, inputs):
+        if tensor.dim() == 0 or not tensor.is_contiguous() or tensor.storage_offset() * tensor.itemsize % ALIGNMENT:
+            raise ArgumentError(
+                f"'{node.name}' has the shape {tuple(tensor.shape)} and strides {tensor.stride()}; accepted: "
+                "contiguous tensors of one dimension and more"
+            )
+    (output,) = [node for node in part.graph.nodes if node.op == "output"]
+    results = [tensor_of(item) for item in output.all_input_nodes]
+    if any(item.dim() == 0 or not item.is_contiguous() for item in results):
+        raise ArgumentError("a result is no contiguous tensor of one dimension and more")
+    where: Any = device if device == EMULATOR else inputs[0].device.index
+    like = [(tuple(item.shape), item.dtype) for item in inputs]
+
+    def compile_part() -> Kernel | Function:
+        with torch.no_grad():
+            examples = [torch.empty(shape, dtype=dtype) for shape, dtype in like]
+            return compile_module(part, examples, device=where)
+
+    # `torch.export` would find the state that `torch.compile` has in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        kernels = thread.submit(compile_part).result()
+    made = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
+    got = [(item.type, item.shape) for item in made]
+    wanted = [(_VALUES[item.dtype], tuple(item.shape)) for item in results]
+    if got != wanted:
+        raise ArgumentError(f"the compiled part returns {got}, and PyTorch {wanted}")
+    return kernels

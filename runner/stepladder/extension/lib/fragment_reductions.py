@@ -1,0 +1,89 @@
+"""Reductions of the accumulators of tensor cores, in the registers of a warp.
+
+A fragment of `mma.sync` and of `wgmma` has its elements in pairs: lane l has two adjacent ones of row l / 4, in columns
+2 (l mod 4) and 2 (l mod 4) + 1, of each matrix of 8 x 8 elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
+from stepladder.extension.lib.elementwise import Elementwise, Position
+from stepladder.extension.lib.partial_results import lane_id, over_lanes
+from stepladder.extension.lib.reduced_elements import Extents, elements_of
+from stepladder.extension.lib.reduced_results import COLUMN, ReducedResult
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import attributes_of, producer
+
+_COMPUTED = ("affine.apply", "arith.constant", "gpu.lane_id", "gpu.thread_id")
+_OF_A_ROW, _OF_A_COLUMN = (1, 2), (4, 8, 16)  # bits of the numbers of lanes with elements of one row, or column
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two adjacent elements of the product that a lane holds.
+
+    Attributes:
+        sums: the elements, a vector.
+        row, column: of the first in the tile that elementwise ops are computed on.
+        row_key, column_key: equal for pairs of one row, and of one column.
+    """
+
+    sums: ir.Value
+    row: ir.Value
+    column: ir.Value
+    row_key: Hashable
+    column_key: Hashable
+
+
+def key_of(value: ir.Value) -> Hashable:
+    """Returns what is equal for two index values that are computed alike from the same values."""
+    op = producer(value)
+    if op is None or op.name not in _COMPUTED:
+        return value
+    attributes = tuple(sorted((name, str(attribute)) for name, attribute in attributes_of(op).items()))
+    return op.name, attributes, tuple(map(key_of, op.operands))
+
+
+def reduce_pairs(
+    pairs: Sequence[Pair],
+    elementwise: Elementwise,
+    reduced: ReducedResult,
+    extents: Extents,
+    first: ir.Value,
+) -> tuple[list[tuple[ir.Value, ir.Value]], ir.Value]:
+    """Folds the pairs of a warp's tile along rows or columns, at the insertion point.
+
+    Args:
+        pairs: those of a lane.
+        elementwise: what is folded is computed by.
+        reduced: the reduction.
+        extents: what is inside of C; elements outside count as the neutral element.
+        first: the row, or the column, at which the tile begins.
+
+    Returns:
+        The lane's partial results, each with its place in the tile, and whether the lane is to store them.
+    """
+    along_rows = reduced.axis == COLUMN
+    lines: dict[Hashable, list[Pair]] = {}
+    for pair in pairs:
+        lines.setdefault(pair.row_key if along_rows else pair.column_key, []).append(pair)
+    results: list[tuple[ir.Value, ir.Value]] = []
+    for line in lines.values():
+        folded: dict[int, ir.Value] = {}
+        for pair in line:
+            for side, element in enumerate(
+                elements_of(pair.sums, Position(pair.row, pair.column), elementwise, reduced, extents)
+            ):
+                slot = 0 if along_rows else side
+                folded[slot] = reduced.folded(folded[slot], element) if slot in folded else element
+        begin = line[0].row if along_rows else line[0].column
+        for slot, value in folded.items():
+            place = apply(lambda p, f, s=slot: p - f + s, begin, first)
+            results.append((place, over_lanes(reduced, value, _OF_A_ROW if along_rows else _OF_A_COLUMN)))
+    lane = lane_id()
+    if along_rows:
+        return results, equal(apply(lambda x: ir.AffineExpr.get_mod(x, 4), lane), index(0))
+    return results, less_than(lane, index(4))

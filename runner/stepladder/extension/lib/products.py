@@ -1,0 +1,152 @@
+"""Matmuls of a function on tensors: which ops they are, and what a kernel takes of the ops around them."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.stages import (
+    STARTS,
+    VIEWS,
+    inner_ops,
+    is_elementwise,
+    is_structured,
+    loops_of,
+    with_producers,
+    write_stage,
+)
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.traverse import producer, users_of
+from stepladder.payload.matmul import find_matmul
+from stepladder.runtime.errors import StepladderError
+
+# Named ops that multiply and add.
+_PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
+_VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
+_WIDER = ("arith.extf", "arith.extsi")
+
+
+class Groups(NamedTuple):
+    """The loops of a contraction: of its batch, of the rows and columns of the result, and of the sums."""
+
+    batch: frozenset[int]
+    m: frozenset[int]
+    n: frozenset[int]
+    k: frozenset[int]
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Tells whether an op is a matmul, by its name or by the loops of its operands.
+
+    The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
+    not have.
+
+    Args:
+        op: a payload op.
+    """
+    if op.name in _PRODUCTS or op.name in _VECTORS:
+        return True
+    if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
+        return False
+    names = inner_ops(op)
+    if not any(name in ("arith.mulf", "arith.muli") for name in names) or not any(
+        name in ("arith.addf", "arith.addi") for name in names
+    ):
+        return False
+    groups = groups_of(op)
+    return bool(groups.k and groups.m and groups.n)
+
+
+def groups_of(product: ir.Operation) -> Groups:
+    """Returns the loops of a contraction of two operands."""
+    a, b, c = (frozenset(loops_of(map_)) for map_ in indexing_maps(product))
+    return Groups(a & b & c, (a - b) & c, (b - a) & c, (a & b) - c)
+
+
+def is_batch_of_vectors(product: ir.Operation) -> bool:
+    """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for."""
+    groups = groups_of(product)
+    sizes = sizes_of(product)
+    return math.prod(sizes[loop] for loop in groups.batch) > 1 and any(
+        math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:]
+    )
+
+
+def sizes_of(op: ir.Operation) -> dict[int, int]:
+    """Returns how often each loop of a linalg op on tensors of static shapes runs."""
+    sizes: dict[int, int] = {}
+    for operand, map_ in zip(op.operands, indexing_maps(op)):
+        for size, axis in zip(ir.RankedTensorType(operand.type).shape, map_.results):
+            if isinstance(axis, ir.AffineDimExpr):
+                sizes[axis.position] = size
+    return sizes
+
+
+def refusal_of(ops: Sequence[ir.Operation], result: ir.Value) -> StepladderError | None:
+    """Returns why no kernel computes a group of ops.
+
+    Args:
+        ops: of one block, with a matmul.
+        result: the value of them that the kernel writes.
+
+    Returns:
+        What the front refuses; None where it accepts them.
+    """
+    trial = ir.Module.create(ops[0].location)
+    write_stage(trial.body, "stage", ops, [result])
+    try:
+        find_matmul(trial)
+    except StepladderError as refusal:
+        return refusal
+    return None
+
+
+def layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the views, transposes, broadcasts and casts to wider types in the block of `op` that values come from."""
+    found: list[ir.Operation] = []
+    pending = list(values)
+    while pending:
+        source = producer(pending.pop())
+        if source is None or source.block != op.block or source in found or not _is_layout(source):
+            continue
+        found.append(source)
+        pending.append(source.operands[0])
+    return found
+
+
+def _is_layout(op: ir.Operation) -> bool:
+    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type."""
+    if op.name in VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
+        return True
+    is_copy = is_elementwise(op) and len(op.operands) == 2
+    return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def widens_operand(op: ir.Operation) -> bool:
+    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them."""
+    if not is_elementwise(op) or not _is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
+        return False
+    pending, readers = [op], []
+    while pending:
+        for user in users_of(pending.pop().results[0]):
+            (pending if _is_layout(user) else readers).append(user)
+    return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
+
+
+def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns the ops of a kernel that computes a matmul, with the layouts of its operands, and its result.
+
+    Raises:
+        Refusal: no kernel computes the matmul.
+    """
+    a, b, *rest = product.operands
+    first: StepladderError | None = None
+    for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
+        ops = with_producers([product, *layout_sources(product, values)], STARTS)
+        refusal = refusal_of(ops, product.results[0])
+        if refusal is None:
+            return ops, product.results[0]
+        first = first or refusal
+    assert first is not None  # of the first of the attempts
+    raise Refusal(product, first.message)

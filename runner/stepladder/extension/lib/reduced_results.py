@@ -1,0 +1,194 @@
+"""Results that are reductions, as they are between their separation and the epilogue.
+
+The consumer of the product writes what is reduced to a workspace like C. Behind it the host calls a function, in which
+a `linalg.map` sets the result to what it begins with, and a `linalg.reduce` folds the rows or columns of the workspace
+into it. It is a function of its own because `convert-vector-to-gpu` fails at arithmetic on numbers beside the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepladder.extension.lib import memory
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import defining_op, users_of, walk
+
+_MAP, _REDUCE = "linalg.map", "linalg.reduce"
+# The attribute of the call.
+REDUCES = "reduces"
+# The loops of the consumer of the product.
+ROW, COLUMN = 0, 1
+
+
+@dataclass(frozen=True)
+class ReducedResult:
+    """A reduction of what the consumer of a product writes to a workspace.
+
+    Attributes:
+        output: number of the consumer's output that is reduced.
+        axis: the loop that is folded: `ROW` for the rows of a column, `COLUMN` for the columns of a row.
+        workspace: the `memref.alloc` of the workspace.
+        call: of the function that reduces the workspace.
+        function: that function.
+    """
+
+    output: int
+    axis: int
+    workspace: ir.Operation
+    call: ir.Operation
+    function: ir.Operation
+
+    @property
+    def result(self) -> ir.Value:
+        """The buffer of the result."""
+        return self.call.operands[1]
+
+    def _inner(self, name: str) -> ir.Operation:
+        """Returns the first op in the body of one of the function's linalg ops, or its end."""
+        (op,) = [op for op in operations_of(self.function.regions[0].blocks[0]) if op.name == name]
+        return operations_of(op.regions[0].blocks[0])[0]
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Rows and columns of what is reduced."""
+        rows, columns = ir.MemRefType(self.workspace.results[0].type).shape
+        return rows, columns
+
+    @property
+    def type(self) -> ir.Type:
+        """Element type of the result, in which values are folded."""
+        return ir.MemRefType(self.result.type).element_type
+
+    def initial(self) -> ir.Value:
+        """Returns what the result begins with, at the current insertion point."""
+        end = self._inner(_MAP)
+        source = end if end.name == "arith.constant" else defining_op(end.operands[0])
+        return _constant(source.attributes["value"], self.type)
+
+    def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Returns two values folded, at the current insertion point."""
+        return ir.Operation.create(self._inner(_REDUCE).name, results=[self.type], operands=[left, right]).results[0]
+
+    def neutral(self) -> ir.Value:
+        """Returns the neutral element of the fold, at the current insertion point."""
+        kind = ir.FloatAttr if isinstance(self.type, ir.FloatType) else ir.IntegerAttr
+        return _constant(kind.get(self.type, _NEUTRAL[self._inner(_REDUCE).name]), self.type)
+
+    def erase(self, rewriter: Rewriter) -> None:
+        """Erases the workspace and what reduces it, after the epilogue has taken its place."""
+        rewriter.erase_op(self.call)
+        rewriter.erase_op(self.function)
+        _erase_views(self.workspace.results[0], rewriter)
+        rewriter.erase_op(self.workspace)
+
+
+_LARGEST, _SMALLEST = 2**31 - 1, -(2**31)
+_NEUTRAL = {
+    "arith.addf": -0.0,
+    "arith.addi": 0,
+    "arith.maximumf": -float("inf"),
+    "arith.maxnumf": -float("inf"),
+    "arith.maxsi": _SMALLEST,
+    "arith.minimumf": float("inf"),
+    "arith.minnumf": float("inf"),
+    "arith.minsi": _LARGEST,
+}
+
+
+def _constant(value: ir.Attribute, type_: ir.Type) -> ir.Value:
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": value}).results[0]
+
+
+def _erase_views(buffer: ir.Value, rewriter: Rewriter) -> None:
+    """Erases the views of a buffer that nothing uses."""
+    for view in users_of(buffer):
+        if view.name in memory.VIEWS:
+            _erase_views(view.results[0], rewriter)
+            rewriter.erase_op(view)
+
+
+def find_reduced(outputs: Sequence[ir.Value]) -> list[ReducedResult]:
+    """Returns the reductions of the outputs of a product's consumer."""
+    found: list[ReducedResult] = []
+    for number, output in enumerate(outputs):
+        workspace = memory.alloc_of(output)
+        if workspace is None or WORKSPACE not in workspace.attributes:
+            continue
+        for call in users_of(workspace.results[0]):
+            if call.name == "func.call" and REDUCES in call.attributes:
+                function = _callee(call)
+                (reduce,) = [op for op in operations_of(function.regions[0].blocks[0]) if op.name == _REDUCE]
+                (axis,) = ir.DenseI64ArrayAttr(reduce.attributes["dimensions"])
+                found.append(ReducedResult(number, axis, workspace, call, function))
+    return found
+
+
+def _callee(call: ir.Operation) -> ir.Operation:
+    """Returns the function that is called."""
+    module = call
+    while module.parent is not None and module.name != "builtin.module":
+        module = module.parent
+    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    found = [op for op in walk(module, "func.func") if ir.StringAttr(op.attributes["sym_name"]).value == name]
+    if len(found) != 1:
+        raise Refusal(call, f"expected one function @{name}")
+    return found[0]
+
+
+def create_reduction(
+    module: ir.Operation, workspace: ir.Value, result: ir.Value, axis: int, fold: str, initial: ir.Attribute
+) -> None:
+    """Creates the reduction of a workspace: the call at the current insertion point, the function in the module.
+
+    Args:
+        module: that gets the function.
+        workspace: a matrix.
+        result: the buffer of the result.
+        axis: the loop that is folded.
+        fold: name of the op that folds a value into the result so far.
+        initial: what the result begins with.
+    """
+    type_ = ir.MemRefType(result.type).element_type
+    name = memory.unique_symbol(module, "reduction")
+    call = ir.Operation.create(
+        "func.call",
+        operands=[workspace, result],
+        attributes={"callee": ir.FlatSymbolRefAttr.get(name), REDUCES: ir.UnitAttr.get()},
+    )
+    types = [workspace.type, result.type]
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), call.location:
+        function = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+            },
+            regions=1,
+        )
+        body = function.regions[0].blocks.append(*types, arg_locs=[call.location] * 2)
+    with ir.InsertionPoint(body), call.location:
+        begin = ir.Operation.create(_MAP, operands=[body.arguments[1]], regions=1)
+        block = begin.regions[0].blocks.append(type_, arg_locs=[begin.location])
+        with ir.InsertionPoint(block):
+            ir.Operation.create("linalg.yield", operands=[_constant(initial, type_)])
+        reduce = ir.Operation.create(
+            _REDUCE,
+            operands=list(body.arguments),
+            attributes={"dimensions": ir.DenseI64ArrayAttr.get([axis])},
+            regions=1,
+        )
+        block = reduce.regions[0].blocks.append(type_, type_, arg_locs=[reduce.location] * 2)
+        with ir.InsertionPoint(block):
+            value = ir.Operation.create(fold, results=[type_], operands=list(block.arguments)).results[0]
+            ir.Operation.create("linalg.yield", operands=[value])
+        ir.Operation.create("func.return")
+
+
+def workspace_like(extents: Sequence[int], element_type: ir.Type) -> ir.Value:
+    """Returns a new workspace for what is reduced, at the current insertion point."""
+    return create_workspace(ir.MemRefType.get(list(extents), element_type))

@@ -1,0 +1,51 @@
+"""Padding of loaded blocks: elements beyond a matrix get a number, where the hardware gives zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import constant_value, index
+from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.traverse import producer
+
+_NOT_NEGATIVE = ("gpu.block_id", "gpu.thread_id", "gpu.subgroup_id", "gpu.lane_id", "memref.dim")
+_KEEP_SIGN = ("arith.addi", "arith.muli", "arith.divui", "arith.remui", "arith.divsi", "arith.minsi", "arith.maxsi")
+
+
+def padded(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute) -> ir.Value:
+    """Returns a loaded block in which the elements beyond the matrix are `padding`.
+
+    Args:
+        loaded: a vector of two dimensions.
+        sizes: rows and columns of the matrix.
+        places: row and column of the block's first element.
+        padding: a number of the element type.
+    """
+    type_ = ir.VectorType(loaded.type)
+    filler = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, padding))
+    mask_type = ir.VectorType.get(type_.shape, ir.IntegerType.get_signless(1))
+    inside = [arith.subi(index(size), place) for size, place in zip(sizes, places)]
+    result = arith.select(vector.create_mask(mask_type, inside), loaded, filler)
+    for axis, place in enumerate(places):
+        if is_not_negative(place):
+            continue
+        before = [index(size) for size in type_.shape]
+        before[axis] = arith.subi(index(0), place)
+        result = arith.select(vector.create_mask(mask_type, before), filler, result)
+    return result
+
+
+def is_not_negative(value: ir.Value) -> bool:
+    """Returns whether an index is known to be zero or more."""
+    number = constant_value(value)
+    if number is not None:
+        return number >= 0
+    op = producer(value)
+    if op is not None:
+        return op.name in _NOT_NEGATIVE or (op.name in _KEEP_SIGN and all(map(is_not_negative, op.operands)))
+    block = ir.BlockArgument(value).owner
+    owner = block.owner
+    if owner.name == "scf.for":
+        # The induction variable; what the loop carries may decrease.
+        return value == block.arguments[0] and is_not_negative(owner.operands[0])
+    return owner.name == "gpu.launch"

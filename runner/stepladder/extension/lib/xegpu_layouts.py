@@ -1,0 +1,33 @@
+"""Layouts of XeGPU that say how a vector is divided into blocks of an instruction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import users_of
+
+ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
+
+
+def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.Attribute:
+    """Returns the layout of a vector that is divided into blocks of up to `rows` x 16 elements.
+
+    Raises:
+        Refusal: blocks of 16 columns do not divide it.
+    """
+    height, columns = shape
+    if columns % COLUMNS:
+        raise Refusal(op, f"{op.name} of {columns} columns has no form in lanes: a multiple of {COLUMNS} has one")
+    return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{math.gcd(height, rows)}, {COLUMNS}]>")
+
+
+def reaches_reduction(value: ir.Value) -> bool:
+    """Returns whether a vector is reduced, or elementwise results of it are, before it is multiplied or carried."""
+    return any(
+        user.name == "xetile.reduction"
+        or (user.name.partition(".")[0] in ("arith", "math") and any(map(reaches_reduction, user.results)))
+        for user in users_of(value)
+    )

@@ -1,0 +1,147 @@
+"""`tc.permute_contractions`: transposes operands of contractions into an order that the kernels of matmuls read."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.products import groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
+from stepladder.extension.lib.stages import STARTS, loops_of, one_function
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
+from stepladder.mlir.traverse import producer
+
+_Order = tuple[int, ...]
+
+
+class PermuteContractions(Tc.Operation, name="permute_contractions"):
+    """Transposes operands and results of contractions that the front refuses for the order of their dimensions.
+
+    A kernel reads a matrix whose rows are m (or n) and whose columns are k, or the reverse, behind the batch. Where m,
+    n, k and the batch consist of several loops, an operand may hold them in any order: of the orders in which the
+    operands that are left as they are agree, the one is chosen that copies the fewest elements. The contraction becomes
+    a `linalg.generic`. One that the front accepts stays as it is.
+
+    Operands: a handle to a module with one public function on tensors.
+    """
+
+    target: Handle
+
+
+@transform_op(PermuteContractions)
+def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    for item in operations_of(one_function(payload).regions[0].blocks[0]):
+        if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item):
+            _permute(item, rewriter)
+
+
+def _is_accepted(product: ir.Operation) -> bool:
+    """Tells whether the front accepts a matmul as it is."""
+    try:
+        smallest(product)
+    except Refusal:
+        return False
+    return True
+
+
+def _permute(product: ir.Operation, rewriter: Rewriter) -> None:
+    """Transposes the operands of a contraction whose order differs from the best one, and its result."""
+    maps = indexing_maps(product)
+    given = [tuple(loops_of(map_)) for map_ in maps]
+    if any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
+        return  # an axis of one element, which no loop runs along
+    wanted = _best_orders(product, given)
+    if wanted == given:
+        return
+    with ir.InsertionPoint(product), product.location:
+        operands = [_transposed(operand, order, new) for operand, order, new in zip(product.operands, given, wanted)]
+        loops = maps[0].n_dims
+        generic = ir.Operation.create(
+            "linalg.generic",
+            results=[operands[2].type],
+            operands=operands,
+            attributes={
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
+                "indexing_maps": ir.ArrayAttr.get(
+                    [
+                        ir.AffineMapAttr.get(
+                            ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order])
+                        )
+                        for order in wanted
+                    ]
+                ),
+                "iterator_types": ir.ArrayAttr.get(
+                    [
+                        ir.Attribute.parse(f"#linalg.iterator_type<{'parallel' if loop in given[2] else 'reduction'}>")
+                        for loop in range(loops)
+                    ]
+                ),
+            },
+            regions=1,
+        )
+        product.regions[0].blocks[0].append_to(generic.regions[0])
+        result = _transposed(generic.results[0], wanted[2], given[2])
+    rewriter.replace_op(product, [result])
+
+
+def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]:
+    """Returns the orders of loops of A, B and C in which the fewest elements are copied.
+
+    Args:
+        product: the contraction.
+        given: the loops that run along the axes of A, B and C.
+    """
+    a, b, c = given
+    groups, sizes = groups_of(product), sizes_of(product)
+    elements = [math.prod(sizes[loop] for loop in order) for order in given]
+
+    def in_order(loops: frozenset[int], *operands: _Order) -> set[_Order]:
+        return {tuple(loop for loop in operand if loop in loops) for operand in operands}
+
+    best: tuple[int, list[_Order]] | None = None
+    choices = itertools.product(
+        sorted(in_order(groups.batch, a, b, c)),
+        sorted(in_order(groups.m, a, c)),
+        sorted(in_order(groups.n, b, c)),
+        sorted(in_order(groups.k, a, b)),
+    )
+    for batch, m, n, k in choices:
+        orders = [
+            _nearest(a, (*batch, *m, *k), (*batch, *k, *m)),
+            _nearest(b, (*batch, *n, *k), (*batch, *k, *n)),
+            _nearest(c, (*batch, *m, *n), (*batch, *n, *m)),
+        ]
+        cost = sum(count for count, order, new in zip(elements, given, orders) if order != new)
+        if best is None or cost < best[0]:
+            best = cost, orders
+    assert best is not None  # the product of sets that are not empty
+    return best[1]
+
+
+def _nearest(given: _Order, first: _Order, second: _Order) -> _Order:
+    """Returns the order of an operand, if it is one of two; the first of them otherwise."""
+    return given if given == second else first
+
+
+def _transposed(value: ir.Value, given: _Order, wanted: _Order) -> ir.Value:
+    """Returns a tensor with its axes in another order, at the insertion point."""
+    if given == wanted:
+        return value
+    type_ = ir.RankedTensorType(value.type)
+    permutation = [given.index(loop) for loop in wanted]
+    empty = ir.Operation.create(
+        "tensor.empty",
+        results=[ir.RankedTensorType.get([type_.shape[axis] for axis in permutation], type_.element_type)],
+    ).results[0]
+    source = producer(value)
+    if source is not None and source.name in STARTS:  # one number, or none
+        return (
+            empty
+            if source.name == "tensor.empty"
+            else create_named_op("linalg.fill", [source.operands[0]], empty).results[0]
+        )
+    return create_named_op(
+        "linalg.transpose", [value], empty, {"permutation": ir.DenseI64ArrayAttr.get(permutation)}
+    ).results[0]

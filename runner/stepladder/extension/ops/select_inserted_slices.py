@@ -1,0 +1,103 @@
+"""`tc.select_inserted_slices`: rewrites insertions of slices as linalg ops that select elements."""
+
+import itertools
+
+from stepladder.extension.lib.arithmetic import index, less_than
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import one_function
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import producer
+
+
+class SelectInsertedSlices(Tc.Operation, name="select_inserted_slices"):
+    """Rewrites each `tensor.insert_slice` of a function as a `linalg.generic` that computes the whole result.
+
+    An element of the result is one of the slice (`tensor.extract`) where its indices lie in it, and one of the tensor
+    that the slice is inserted into elsewhere. As a linalg op an insertion fuses with elementwise ops and with other
+    insertions, those of a concatenation for example.
+
+    Operands: a handle to a module with one public function. A slice with offsets or sizes that are not constants, or
+    with strides, stays.
+    """
+
+    target: Handle
+
+
+@transform_op(SelectInsertedSlices)
+def select_inserted_slices(payload: ir.Operation, op: SelectInsertedSlices, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    for item in operations_of(one_function(payload).regions[0].blocks[0]):
+        if item.name == "tensor.insert_slice" and len(item.operands) == 2 and set(_static(item, "strides")) == {1}:
+            with ir.InsertionPoint(item), item.location:
+                rewriter.replace_op(item, _selected(item).results)
+
+
+def _static(op: ir.Operation, name: str) -> list[int]:
+    """Returns the static offsets, sizes or strides of a slice."""
+    return list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+
+
+def _selected(insertion: ir.Operation) -> ir.Operation:
+    """Creates the op that computes the result of an insertion, at the insertion point."""
+    target = insertion.operands[1]
+    type_ = ir.RankedTensorType(target.type)
+    start = producer(target)
+    # Nothing may depend on the elements of an empty tensor: zeros do as well.
+    given = [] if start is not None and start.name == "tensor.empty" else [target]
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    map_ = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    generic = ir.Operation.create(
+        "linalg.generic",
+        results=[type_],
+        operands=[*given, empty],
+        attributes={
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(given), 1]),
+            "indexing_maps": ir.ArrayAttr.get([map_] * (len(given) + 1)),
+            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
+        },
+        regions=1,
+    )
+    body = generic.regions[0].blocks.append(
+        *[type_.element_type] * (len(given) + 1), arg_locs=[insertion.location] * (len(given) + 1)
+    )
+    with ir.InsertionPoint(body):
+        otherwise = body.arguments[0] if given else _zero(type_.element_type)
+        inside, indices = _place(insertion)
+        element = ir.Operation.create(
+            "tensor.extract", results=[type_.element_type], operands=[insertion.operands[0], *indices]
+        ).results[0]
+        ir.Operation.create("linalg.yield", operands=[arith.select(inside, element, otherwise)])
+    return generic
+
+
+def _zero(type_: ir.Type) -> ir.Value:
+    kind = ir.FloatAttr if isinstance(type_, ir.FloatType) else ir.IntegerAttr
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": kind.get(type_, 0)}).results[0]
+
+
+def _place(insertion: ir.Operation) -> tuple[ir.Value, list[ir.Value]]:
+    """Returns whether an element is one of the slice, and the indices of one there: its own, or else the first one.
+
+    Axes of one element of the result that the slice does not have are dropped.
+    """
+    extents = ir.RankedTensorType(insertion.operands[0].type).shape
+    rest = list(extents)
+    inside: ir.Value | None = None
+    indices: list[ir.Value] = []
+    for axis, offset, size in zip(itertools.count(), _static(insertion, "offsets"), _static(insertion, "sizes")):
+        number = ir.Operation.create(
+            "linalg.index",
+            results=[ir.IndexType.get()],
+            attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)},
+        ).results[0]
+        # Unsigned: an index before the slice is larger than any in it.
+        place = arith.subi(number, index(offset)) if offset else number
+        is_in = less_than(place, index(size))
+        inside = is_in if inside is None else arith.andi(inside, is_in)
+        if rest and size == rest[0]:
+            rest.pop(0)
+            indices.append(arith.select(is_in, place, index(0)))
+    assert inside is not None  # a tensor has axes
+    return inside, indices

@@ -1,0 +1,75 @@
+// Arithmetic on whole tensors, a softmax, a concatenation and a padding become linalg ops of one loop nest each. Slices
+// that are not constant stay.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step decompose_ops --split-input-file \
+// RUN:   | FileCheck %s
+
+// CHECK-LABEL: func.func @rounded(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%x
+// CHECK-NEXT: ^bb0([[in:%.+]]: f32, {{.*}}: f16):
+// CHECK-NEXT: arith.truncf [[in]] : f32 to f16
+// CHECK-NOT: arith.truncf
+func.func @rounded(%x: tensor<8x32xf32>) -> tensor<8x32xf16> {
+  %h = arith.truncf %x : tensor<8x32xf32> to tensor<8x32xf16>
+  return %h : tensor<8x32xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @softmax(
+// CHECK-NOT: linalg.softmax
+// CHECK: arith.maxnumf
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: arith.divf
+func.func @softmax(%x: tensor<8x32xf32>, %y: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %s = linalg.softmax dimension(1) ins(%x : tensor<8x32xf32>) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %s : tensor<8x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @joined(
+// CHECK-NOT: tensor.concat
+// CHECK: [[first:%.+]] = linalg.generic {{.*}} outs(
+// CHECK: [[i:%.+]] = linalg.index 0
+// CHECK-NEXT: [[end:%.+]] = arith.constant 8 : index
+// CHECK-NEXT: [[inside:%.+]] = arith.cmpi ult, [[i]], [[end]]
+// CHECK: tensor.extract %x[
+// CHECK: linalg.generic {{.*}} ins([[first]]
+// CHECK: ^bb0([[before:%.+]]: f16, {{.*}}: f16):
+// CHECK-NEXT: [[j:%.+]] = linalg.index 0
+// CHECK-NEXT: [[offset:%.+]] = arith.constant 8 : index
+// CHECK-NEXT: [[place:%.+]] = arith.subi [[j]], [[offset]]
+// CHECK: [[element:%.+]] = tensor.extract %y[
+// CHECK-NEXT: arith.select {{%.+}}, [[element]], [[before]]
+// CHECK-NOT: tensor.insert_slice
+func.func @joined(%x: tensor<8x32xf16>, %y: tensor<4x32xf16>) -> tensor<12x32xf16> {
+  %z = tensor.concat dim(0) %x, %y : (tensor<8x32xf16>, tensor<4x32xf16>) -> tensor<12x32xf16>
+  return %z : tensor<12x32xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @padded(
+// CHECK-NOT: tensor.pad
+// CHECK: [[fill:%.+]] = linalg.fill
+// CHECK: linalg.generic {{.*}} ins([[fill]]
+// CHECK: tensor.extract %x[
+func.func @padded(%x: tensor<8x30xf16>) -> tensor<8x32xf16> {
+  %none = arith.constant 0.0 : f16
+  %z = tensor.pad %x low[0, 1] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %none : f16
+  } : tensor<8x30xf16> to tensor<8x32xf16>
+  return %z : tensor<8x32xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @elsewhere(
+// CHECK: tensor.insert_slice
+func.func @elsewhere(%x: tensor<4xf16>, %y: tensor<8xf16>, %i: index) -> tensor<8xf16> {
+  %z = tensor.insert_slice %x into %y[%i] [4] [1] : tensor<4xf16> into tensor<8xf16>
+  return %z : tensor<8xf16>
+}

@@ -1,0 +1,76 @@
+// Operands whose dimensions of m, n, k or the batch do not lie next to each other are transposed: of the orders that
+// suit, the one that copies the fewest elements. What the front accepts stays.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step permute_contractions \
+// RUN:   --split-input-file | FileCheck %s
+
+// The heads are a batch: they come before the sequence.
+//
+// CHECK-DAG: [[q:#.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
+// CHECK-DAG: [[k:#.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>
+// CHECK-DAG: [[s:#.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
+// CHECK-LABEL: func.func @scores(
+// CHECK: %[[qt:.+]] = linalg.transpose ins(%q : {{.*}}) outs({{.*}} : tensor<2x4x6x8xf16>) permutation = [0, 2, 1, 3]
+// CHECK: %[[kt:.+]] = linalg.transpose ins(%k : {{.*}}) outs({{.*}} : tensor<2x4x6x8xf16>) permutation = [0, 2, 1, 3]
+// CHECK: linalg.generic {indexing_maps = {{\[}}[[q]], [[k]], [[s]]]
+// CHECK-SAME: ins(%[[qt]], %[[kt]]
+// CHECK-NOT: linalg.transpose
+#q = affine_map<(b, h, s, t, d) -> (b, s, h, d)>
+#k = affine_map<(b, h, s, t, d) -> (b, t, h, d)>
+#s = affine_map<(b, h, s, t, d) -> (b, h, s, t)>
+func.func @scores(%q: tensor<2x6x4x8xf16>, %k: tensor<2x6x4x8xf16>, %zeros: tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32> {
+  %r = linalg.contract indexing_maps = [#q, #k, #s] ins(%q, %k : tensor<2x6x4x8xf16>, tensor<2x6x4x8xf16>)
+    outs(%zeros : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  return %r : tensor<2x4x6x6xf32>
+}
+
+// -----
+
+// The smaller of two operands, whose orders of k differ.
+//
+// CHECK-LABEL: func.func @weights(
+// CHECK: linalg.transpose ins(%w : {{.*}}) outs({{.*}} : tensor<5x2x3xf16>) permutation = [0, 2, 1]
+// CHECK-NOT: linalg.transpose
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (n, d, h)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @weights(%x: tensor<7x2x3xf16>, %w: tensor<5x3x2xf16>, %zeros: tensor<7x5xf32>) -> tensor<7x5xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<7x2x3xf16>, tensor<5x3x2xf16>)
+    outs(%zeros : tensor<7x5xf32>) -> tensor<7x5xf32>
+  return %r : tensor<7x5xf32>
+}
+
+// -----
+
+// The result: its columns lie between its rows.
+//
+// CHECK-LABEL: func.func @result(
+// CHECK: [[start:%.+]] = linalg.fill {{.*}} -> tensor<2x3x5x4xf32>
+// CHECK: [[r:%.+]] = linalg.generic {{.*}} outs([[start]] : tensor<2x3x5x4xf32>)
+// CHECK: linalg.transpose ins([[r]] : {{.*}}) outs({{.*}} : tensor<2x5x3x4xf32>) permutation = [0, 2, 1, 3]
+// CHECK-NOT: linalg.transpose
+#a = affine_map<(m, p, n, o, k) -> (m, p, k)>
+#b = affine_map<(m, p, n, o, k) -> (n, o, k)>
+#c = affine_map<(m, p, n, o, k) -> (m, n, p, o)>
+func.func @result(%a: tensor<2x3x32xf16>, %b: tensor<5x4x32xf16>) -> tensor<2x5x3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<2x5x3x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<2x5x3x4xf32>) -> tensor<2x5x3x4xf32>
+  %r = linalg.contract indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<2x3x32xf16>, tensor<5x4x32xf16>)
+    outs(%zeros : tensor<2x5x3x4xf32>) -> tensor<2x5x3x4xf32>
+  return %r : tensor<2x5x3x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @accepted(
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.contract
+#m = affine_map<(i, j, k) -> (k, i)>
+#n = affine_map<(i, j, k) -> (j, k)>
+#p = affine_map<(i, j, k) -> (i, j)>
+func.func @accepted(%a: tensor<8x4xf16>, %b: tensor<6x8xf16>, %c: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %r = linalg.contract indexing_maps = [#m, #n, #p] ins(%a, %b : tensor<8x4xf16>, tensor<6x8xf16>)
+    outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}

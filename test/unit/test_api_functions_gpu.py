@@ -1,0 +1,112 @@
+"""Functions with several kernels on a GPU: streams, threads, graphs, and the backend of `torch.compile`."""
+
+import importlib.util
+import threading
+from pathlib import Path
+
+import pytest
+
+import stepladder
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch"),
+]
+
+
+@pytest.fixture(scope="module")
+def torch():
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
+    torch.manual_seed(0)
+    return torch
+
+
+def random(torch, *shape, dtype):
+    return torch.randn(shape, device="cuda", dtype=dtype)
+
+
+def close(got, wanted, tolerance=1e-2) -> None:
+    assert got.shape == wanted.shape
+    assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
+
+
+def test_functions_on_streams_from_threads_and_in_a_graph(torch) -> None:
+    """Each stream has a workspace of its own; a known set of tensors is launched without a check, later as a graph."""
+    function = stepladder.compile((Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text())
+    arrays = [random(torch, *item.shape, dtype=torch.bfloat16) / item.shape[-1] ** 0.5 for item in function.inputs]
+    x, w, v = arrays
+    wanted = function(*arrays).clone()
+    close(wanted, (x.double() @ w.double()) @ v.double(), 2e-2)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for _ in range(50):
+                    got = function(*arrays)
+                    assert torch.equal(got, wanted)
+        except BaseException as error:
+            errors.append(error)
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    out = torch.empty_like(wanted)
+    for _ in range(12):  # the last ones replay a graph
+        out.zero_()
+        assert function(*arrays, out=out) is out
+        assert torch.equal(out, wanted)
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(10):
+            function(*arrays, out=out)
+        torch.cuda.synchronize()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
+    names = [event.key for event in profile.key_averages()]
+    assert not [name for name in names if "memcpy" in name.lower() or "memset" in name.lower()], names
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function(*arrays, out=out)
+    out.zero_()
+    for _ in range(1000):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out, wanted)
+
+
+def test_the_backend_of_torch_compile(torch) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(256)
+            self.gate, self.up, self.down = (torch.nn.Linear(*sizes) for sizes in ((256, 512), (256, 512), (512, 256)))
+
+        def forward(self, x):
+            h = self.norm(x)
+            return x + self.down(torch.nn.functional.silu(self.gate(h)) * self.up(h))
+
+    module = Block().cuda().bfloat16()
+    x = random(torch, 4, 16, 256, dtype=torch.bfloat16)
+    compiled = torch.compile(module, backend=torch_backend.backend)
+    with torch.no_grad():
+        close(compiled(x), module(x))
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            compiled(x)
+            torch.cuda.synchronize()
+    names = " ".join(event.key for event in profile.key_averages())
+    assert "main_matmul_2" in names and "memcpy" not in names.lower(), names
+    compiled(x.clone().requires_grad_()).sum().backward()
+    mine = module.up.weight.grad.clone()
+    module.zero_grad()
+    module(x).sum().backward()
+    close(mine, module.up.weight.grad, 3e-2)

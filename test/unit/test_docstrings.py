@@ -1,0 +1,90 @@
+"""Docstrings of functions that other rooms use: what they take, what they return, and the errors that they raise."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from test_architecture import MODULES, TREES, room_of
+
+# Words of a docstring that say what a function returns: a section, or the first sentence.
+RETURNS = re.compile(r"\b(?:[Rr]eturns|Yields|Tells|Whether|Opens|Enters)\b")
+# What has no value for the caller.
+NOTHING = ("None", "NoReturn")
+
+
+def used_elsewhere() -> dict[str, set[str]]:
+    """Returns module -> the names in it that modules of other rooms import, or use as attributes of the module."""
+    used: dict[str, set[str]] = defaultdict(set)
+    for name, tree in TREES.items():
+        modules = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    if whole in MODULES:
+                        modules[alias.asname or alias.name] = whole
+                    elif room_of(node.module) != room_of(name):
+                        used[node.module].add(alias.name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                module = modules[node.value.id]
+                if room_of(module) != room_of(name):
+                    used[module].add(node.attr)
+    return used
+
+
+def own_statements(function: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a function without those of functions in it."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield child
+            yield from own_statements(child)
+
+
+def missing(function: ast.FunctionDef) -> list[str]:
+    """Returns what a function's docstring does not say."""
+    text = ast.get_docstring(function) or ""
+    parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    parameters += [extra for extra in (function.args.vararg, function.args.kwarg) if extra is not None]
+    described = text.partition("Args:")[2]
+    found = [parameter.arg for parameter in parameters if not re.search(rf"\b{parameter.arg}\b", described)]
+    if function.returns is not None and ast.unparse(function.returns) not in NOTHING and not RETURNS.search(text):
+        found.append("what it returns")
+    raises = any(isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) for node in own_statements(function))
+    if raises and not re.search(r"\b[Rr]aises\b", text):
+        found.append("what it raises")
+    return found
+
+
+def test_functions_that_other_rooms_use_are_described() -> None:
+    used = used_elsewhere()
+    functions = {
+        f"{name}.{function.name}": function
+        for name, names in used.items()
+        for function in TREES[name].body
+        if isinstance(function, ast.FunctionDef) and function.name in names
+    }
+    assert len(functions) > 100
+    assert not {name: missing(function) for name, function in functions.items() if missing(function)}
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ('"""Returns a sum.\n\n    Args:\n        a: one.\n        b: another.\n    """\n    return a + b', []),
+        ('"""Returns a sum.\n\n    Args:\n        a: one.\n    """\n    return a + b', ["b"]),
+        ('"""Adds.\n\n    Args:\n        a, b: numbers.\n    """\n    return a + b', ["what it returns"]),
+        (
+            '"""Returns a sum.\n\n    Args:\n        a, b: numbers.\n    """\n    raise ValueError("no sum")',
+            ["what it raises"],
+        ),
+        ("return a + b", ["a", "b", "what it returns"]),
+    ],
+)
+def test_what_a_docstring_does_not_say_is_found(text: str, wrong: list[str]) -> None:
+    (function,) = ast.parse(f"def add(a: int, b: int) -> int:\n    {text}\n").body
+    assert isinstance(function, ast.FunctionDef)
+    assert missing(function) == wrong

@@ -1,0 +1,158 @@
+"""Reductions of a product's rows and columns: folded by the epilogue of each pipeline, right at each level.
+
+STEPLADDER_TEST_PROFILE=random draws more, and all combinations.
+"""
+
+import random
+
+import pytest
+
+from combinations import SEED, combinations
+from conftest import examples
+from reduction_payloads import FOLDS, Reduced, reduction_payload
+from stepladder.cli.main import main
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
+from test_epilogues import DIRECT, PIPELINES, SPLIT, TILES, WARPS, check
+
+# Sizes that tiles divide, and sizes that they do not.
+WHERE = {
+    **{f"{name}, edges": value for name, value in PIPELINES.items()},
+    "mma_sync": PIPELINES["mma_sync"],
+    "wmma": PIPELINES["wmma"],
+    "ping-pong": ("wgmma", {**TILES, "schedule": "pingpong"}),
+    "two warpgroups": ("wgmma", {**DIRECT, "block_m": 128, "consumer_warpgroups": 2}),
+    "multistage": ("wgmma_multistage", {key: TILES[key] for key in list(TILES)[:4]}),
+}
+KINDS = (
+    (Reduced("sum", 1),),
+    (Reduced("max", 0),),
+    (Reduced("shifted", 1, squares=True), Reduced("min", 0)),
+    (Reduced("sum", 0, squares=True), Reduced("sum", 0), Reduced("largest", 1)),
+)
+
+
+@pytest.mark.parametrize("where, kind, stored", combinations(WHERE, KINDS, ("f16", "f32")))
+def test_right_on_every_pipeline(where, kind, stored) -> None:
+    pipeline, knobs = WHERE[where]
+    size = (64, 64, 32)
+    if "edges" in where:
+        size = (72, 40, 40) if pipeline == "wgmma" else (37, 45, 40)
+    elif pipeline != "mma_sync" and pipeline != "wmma":
+        size = (136, 72, 40)
+    check(reduction_payload(*size, kind, stored=stored), pipeline, knobs, levels="three" if stored == "f32" else "last")
+
+
+@pytest.mark.parametrize("pipeline, knobs", [("mma_sync", WARPS), ("wgmma", TILES)])
+def test_integers_are_exact(pipeline, knobs) -> None:
+    reductions = (Reduced("sum", 1), Reduced("min", 0), Reduced("max", 1, squares=True))
+    check(reduction_payload(40, 48, 40, reductions, inputs="i8", stored="i32"), pipeline, knobs, levels="last")
+
+
+@pytest.mark.parametrize("number", range(examples(3)))
+def test_drawn(number) -> None:
+    drawn = random.Random(SEED * 1_000_003 + number)
+    pipeline, knobs = drawn.choice(list(WHERE.values()))
+    least = 8 if pipeline.startswith("wgmma") else 1
+    size = [least * drawn.randint(1, 96 // least) for _ in "mnk"]
+    kinds = [Reduced(drawn.choice(FOLDS), drawn.randrange(2), drawn.random() < 0.3) for _ in range(drawn.randint(1, 3))]
+    kinds = list(dict.fromkeys(kinds))
+    inputs = drawn.choice(["f16", "bf16"] if pipeline != "wmma" else ["f16"])
+    stored, columns = drawn.choice(["f32", "f16", "bf16"]), drawn.choice(["", "a", "b", "ab"])
+    text = reduction_payload(*size, kinds, stored=stored, inputs=inputs, columns=columns)
+    check(text, pipeline, knobs, number, levels="last")
+
+
+@pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
+def test_partial_results_are_ordered_in_ptx(pipeline, tmp_path, capsys) -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+    file, bundle = tmp_path / "sums.mlir", str(tmp_path / "sums.bundle")
+    file.write_text(reduction_payload(64, 64, 32, KINDS[2], stored="f16"))
+    knobs = [
+        f"--set={name}={value}"
+        for name, value in PIPELINES[pipeline if pipeline == "mma_sync" else "wgmma, TMA"][1].items()
+    ]
+    assert main(["compile", str(file), "--pipeline", pipeline, *knobs, "-o", bundle]) == 0
+    assert main(["emulate", f"{bundle}/kernel.ptx"]) == 0
+    assert "findings: none" in capsys.readouterr().out
+
+
+def changed(before: str, after: str) -> str:
+    text = reduction_payload(64, 64, 64, KINDS[2][:1])
+    assert before in text
+    return text.replace(before, after)
+
+
+REFUSED = {
+    "product": (changed("%v = arith.addf %o, %s", "%v = arith.mulf %o, %s"), "does more with the result so far"),
+    "twice": (
+        changed("%v = arith.addf %o, %s", "%t = arith.addf %o, %s : f32\n%v = arith.addf %t, %o"),
+        "does more with",
+    ),
+    "f16": (
+        reduction_payload(64, 64, 64, KINDS[0])
+        .replace("tensor<64xf32>", "tensor<64xf16>")
+        .replace("%b0 = arith.constant 0.0 : f32", "%b0 = arith.constant 0.0 : f16")
+        .replace("ins(%b0 : f32)", "ins(%b0 : f16)")
+        .replace("%bias: tensor<64xf16>", "%bias: tensor<64xf32>")
+        .replace("%bias : tensor<64x64xf32>, tensor<64xf16>", "%bias : tensor<64x64xf32>, tensor<64xf32>")
+        .replace(
+            "linalg.reduce ins(%sums : tensor<64x64xf32>)",
+            "linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], "
+            'iterator_types = ["parallel", "reduction"]} ins(%sums : tensor<64x64xf32>)',
+        )
+        .replace(
+            "dimensions = [1]\n (%x: f32, %o: f32) {\n %v = arith.addf %x, %o : f32\n linalg.yield %v : f32 }",
+            "{\n^bb0(%x: f32, %o: f16):\n %y = arith.truncf %x : f32 to f16\n %v = arith.addf %y, %o : f16\n"
+            " linalg.yield %v : f16 } -> tensor<64xf16>",
+        ),
+        "reduces in f16",
+    ),
+    "begins with an argument": (
+        "\n".join(
+            line
+            for line in changed("outs(%f0 : tensor<64xf32>)", "outs(%bias : tensor<64xf32>)").split("\n")
+            if "%f0 =" not in line
+        ),
+        "begins with an argument",
+    ),
+    "of arguments": (
+        changed("ins(%sums : tensor<64x64xf32>) outs(%f0", "ins(%A : tensor<64x64xf16>) outs(%f0").replace(
+            "^bb0(%x: f32, %o: f32):\n %s = arith.mulf %x, %x : f32",
+            "^bb0(%x: f16, %o: f32):\n %s = arith.extf %x : f16 to f32",
+        ),
+        "takes no result of linalg.matmul|takes argument 0, which is A too",
+    ),
+    "alone": (
+        changed("return %sums, %r0 : tensor<64x64xf32>, tensor<64xf32>", "return %r0 : tensor<64xf32>").replace(
+            "-> (tensor<64x64xf32>, tensor<64xf32>)", "-> (tensor<64xf32>)"
+        ),
+        "makes reductions of the product the only results",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_one_message(name) -> None:
+    text, message = REFUSED[name]
+    with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert raised.value.location.startswith("payload.mlir:")
+
+
+def test_split_k_is_refused() -> None:
+    with mlir_context(), pytest.raises(StepladderError, match="no reduction of the product may be a result"):
+        run_pipeline(reduction_payload(64, 64, 64, KINDS[0]), "payload.mlir", Request("wgmma", SPLIT))
+
+
+def test_the_problem_names_reductions() -> None:
+    with mlir_context():
+        problem = find_matmul(parse_payload(reduction_payload(64, 32, 16, KINDS[2]), "payload.mlir")).problem
+    assert problem.reductions == 2 and problem.describe().endswith("also stores R0 (64xf32), R1 (32xf32)")

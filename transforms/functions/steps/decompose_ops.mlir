@@ -1,0 +1,31 @@
+// Decomposes ops on tensors that are not linalg ops of one loop nest.
+//
+// The steps that follow know structured ops: one loop nest, with indexing maps and a body. Front ends and users also
+// write arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
+// insert slices into a tensor. An insertion becomes an elementwise op that selects; it fuses with what is around it.
+//
+// Source: upstream's passes, patterns and interfaces of linalg and tensor.
+//
+// Before:
+//   %h = arith.truncf %sums : tensor<8x32xf32> to tensor<8x32xf16>
+// After:
+//   %h = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+//     ins(%sums : tensor<8x32xf32>) outs(%0 : tensor<8x32xf16>) { arith.truncf }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @decompose_ops(%module: !transform.any_op {transform.readonly}) {
+    %softmax = transform.structured.match ops{["linalg.softmax"]} in %module : (!transform.any_op) -> !transform.any_op
+    %nests = transform.structured.decompose_interface %softmax : (!transform.any_op) -> !transform.any_op
+    %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %function {
+      transform.apply_patterns.tensor.decompose_concat
+    } : !transform.any_op
+    %pads = transform.structured.match ops{["tensor.pad"]} in %module : (!transform.any_op) -> !transform.any_op
+    %padded = transform.structured.rewrite_in_destination_passing_style %pads
+      : (!transform.any_op) -> !transform.any_op
+    "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
+    %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
+      : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}

@@ -1,0 +1,22 @@
+// Transposes the operands of contractions that hold their dimensions in an order that no kernel reads.
+//
+// The kernel of a matmul reads matrices: all dimensions of m next to each other, then all of k, or the reverse. An
+// attention block computes its scores of tensors (batch, sequence, head, depth), where the sequence stands between the
+// dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
+// matrix units. Contractions that the front accepts stay as they are. Upstream transposes to the order of one named op.
+//
+// Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi (2018).
+//
+// Before:
+//   %s = linalg.contract indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), (b, t, h, d), (b, h, s, t)] ins(%q, %k : ...)
+// After:
+//   %qt = linalg.transpose ins(%q : tensor<2x64x4x32xf16>) outs(... : tensor<2x4x64x32xf16>) permutation = [0, 2, 1, 3]
+//   %kt = linalg.transpose ins(%k : tensor<2x64x4x32xf16>) outs(... : tensor<2x4x64x32xf16>) permutation = [0, 2, 1, 3]
+//   %s = linalg.generic {indexing_maps = [(b, h, s, t, d) -> (b, h, s, d), (b, h, t, d), (b, h, s, t)]} ins(%qt, %kt ...)
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @permute_contractions(%module: !transform.any_op {transform.readonly}) {
+    "tc.permute_contractions"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
