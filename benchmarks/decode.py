@@ -22,9 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from choice_plan import SWAPPED
 from common import new_parser, run
 from draw import Drawn
-from model_choice import SWAPPED, Series, add_series_options, measure_series
+from model_choice import Series, add_series_options, measure_series
 from model_report import DEFAULT, FIRST, geometric_mean
 from stepladder.pipeline.cost_model import gpu as gpus
 

@@ -23,6 +23,10 @@ from common import new_parser, run
 
 SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
+TAIL_SEED, TAIL_COUNT = 20261124, 60
+EDGE_SEED, EDGE_COUNT = 20261125, 60
+# Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
+EDGE_BYTES = (18e6, 90e6)
 
 # Limits of a problem that can be measured.
 MOST_OPERATIONS = 9e12
@@ -150,6 +154,59 @@ def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
             seen.add(size)
             found.append(Drawn("thin", *size, False))
     return found
+
+
+def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
+    """Returns `count` different problems of the kinds that default choices lose most often, none of them in `draw()`;
+    the forms alternate: few rows of a layer, few ragged rows, both sides a few hundred, and a few waves of tiles.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    seen = {problem.size for problem in draw()}
+    found: list[Drawn] = []
+    while len(found) < count:
+        size = _tail(rng, len(found) % 4)
+        if size not in seen:
+            seen.add(size)
+            found.append(Drawn("tail", *size, False))
+    return found
+
+
+def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
+    """Returns `count` different problems whose operands an L2 cache holds in part from launch to launch, none of them
+    in `draw()`: two of three have few rows.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    seen = {problem.size for problem in draw()}
+    found: list[Drawn] = []
+    while len(found) < count:
+        rows = (8, 256) if len(found) % 3 else (512, 4096)
+        m, n, k = _log_uniform(rng, *rows, 8), _log_uniform(rng, 1024, 18432, 8), _log_uniform(rng, 768, 12288, 8)
+        if (m, n, k) not in seen and EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1]:
+            seen.add((m, n, k))
+            found.append(Drawn("edge", m, n, k, False))
+    return found
+
+
+def _tail(rng: random.Random, form: int) -> tuple[int, int, int]:
+    if form == 0:
+        return rng.choice((16, 24, 32, 48, 64, 96, 128)), rng.choice(FEED_FORWARD + HIDDEN), rng.choice(HIDDEN)
+    if form == 1:
+        sides = [_log_uniform(rng, 16, 168, 8), _log_uniform(rng, 2048, 9728, 8)]
+        rng.shuffle(sides)
+        return sides[0], sides[1], _log_uniform(rng, 768, 8192, 8)
+    if form == 2:
+        sides = [8 * (2 * rng.randrange(12, 64) + 1), _log_uniform(rng, 200, 1200, 8)]
+        rng.shuffle(sides)
+        return sides[0], sides[1], _log_uniform(rng, 2048, 8192, 8)
+    return rng.choice((256, 333, 512, 700, 768, 1000)), rng.choice(HIDDEN + FEED_FORWARD), rng.choice(HIDDEN)
 
 
 def _thin(rng: random.Random, form: int) -> tuple[int, int, int]:

@@ -5,13 +5,15 @@ Where both MLIR and a GPU are, with PyTorch:
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen [--limit 540]
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part held-out
     python benchmarks/model_choice.py measure RESULT.json --types bf16-bf16 --part seen --everything 40
+    python benchmarks/model_choice.py measure RESULT.json --part tail --variety 20
     python benchmarks/model_choice.py report RESULT.json ...
 
 For every problem it measures the knobs that `stepladder compile` takes and the model's first four settings; with
 `--everything N`, for the first N problems only, up to 48 settings that the model predicts within a factor of 1.5 of its
-first. Kernels are built on all cores, a group of problems at a time, compared with the result of cuBLAS, and timed in
-turn with it. The result is written after every group; the same command continues it, and starts no group after
-`--limit` seconds. `fit_cost_model.py` reads these results too.
+first; with `--variety N`, the N best of the first settings of each orientation and cluster. Kernels are built on all
+cores, a group of problems at a time, compared with the result of cuBLAS, and timed in turn with it. The result is
+written after every group; the same command continues it, and starts no group after `--limit` seconds.
+`fit_cost_model.py` reads these results too.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -32,23 +34,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import new_parser, run
-from draw import COUNT, THIN_COUNT, Drawn, draw, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_tail, draw_thin
 from measured_kernels import write_table
-from model_report import DEFAULT, FIRST, MOST, report
+from model_report import FIRST, MOST, report
 
-# Element types of A and B, of the accumulator and of C, and the layout of B.
-Types = tuple[str, str, str, str]
-TYPES: dict[str, Types] = {
-    "bf16-bf16": ("bf16", "f32", "bf16", "row"),
-    "f16-f32": ("f16", "f32", "f32", "row"),
-}
-PIPELINE, TARGET = "wgmma", "sm_90a"
-FACTOR = 1.5
-SWAPPED = 100
-EXCHANGED = 7
-THIN = "thin"
+# Draws beside that of the two halves.
+DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge}
 GROUP = 30
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
@@ -86,23 +80,6 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Job:
-    """A kernel to build: a problem, its place among the choices, its knobs (None: what `compile` takes)."""
-
-    problem: Drawn
-    types: Types
-    place: int
-    knobs: dict[str, int | str] | None
-    predicted: float
-    folder: Path
-
-    @property
-    def path(self) -> Path:
-        """Returns the folder of the bundle."""
-        return self.folder / f"{self.problem.name}_{self.place + 1}"
-
-
-@dataclass(frozen=True)
 class Built:
     """A kernel that was built, with its knobs and their source, or the reason why it was refused."""
 
@@ -122,64 +99,6 @@ class Built:
         return f"{self.job.problem.name} {self.knobs}"
 
 
-def _payload(problem: Drawn, types: Types) -> str:
-    from stepladder.payload.writing import matmul_text
-
-    element, accumulator, stored, b_layout = types
-    return matmul_text(
-        *problem.size,
-        a_type=element,
-        b_type=element,
-        acc_type=accumulator,
-        c_type=stored,
-        b_layout=b_layout,
-        accumulate=False,
-    )
-
-
-def plan(
-    problem: Drawn, types: Types, everything: bool, folder: Path, swapped: bool = False, forms: bool = False
-) -> list[Job]:
-    """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
-    places from SWAPPED on; with `forms`, the first settings of either orientation, and not what `compile` takes."""
-    if forms:
-        return _forms(problem, types, folder)
-    jobs = _candidates(problem, types, everything, folder)
-    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
-    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
-
-
-def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
-    straight = _candidates(problem, types, False, folder, {"swap_operands": False})
-    return [*straight, *_candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
-
-
-def _candidates(
-    problem: Drawn,
-    types: Types,
-    everything: bool,
-    folder: Path,
-    given: Mapping[str, int | str] | None = None,
-    first: int = 0,
-) -> list[Job]:
-    """Returns the model's first settings for a problem, where some knobs are given."""
-    from stepladder.pipeline import knob_choice, library
-    from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.knob_query import read_query
-    from stepladder.pipeline.request import Request
-
-    with mlir_context():
-        pipeline = library.load(PIPELINE)
-        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True)
-        ranked = knob_choice.rank(read_query(pipeline, request, _payload(problem, types), problem.name))
-    candidates = ranked.first(MOST if everything else FIRST) if ranked is not None else []
-    kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
-    return [
-        Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
-        for place, candidate in enumerate(kept if everything else candidates, first)
-    ]
-
-
 def build_one(job: Job) -> Built:
     """Builds a kernel."""
     from stepladder.pipeline import build
@@ -191,7 +110,7 @@ def build_one(job: Job) -> Built:
     try:
         with mlir_context():
             request = Request(PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None)
-            built = build.build(_payload(job.problem, job.types), job.problem.name, request, use_cache=False)
+            built = build.build(payload(job.problem, job.types), job.problem.name, request, use_cache=False)
             bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
     except StepladderError as error:
         return Built(job, job.knobs or {}, "", error.message)
@@ -248,6 +167,8 @@ class Series:
         rotated_bytes: as in `choice_timing.Gpu`.
         swapped: whether settings of exchanged operands are measured too.
         forms: whether the first settings of either orientation are measured.
+        variety: how many of the first settings of each orientation and cluster are measured, in place of all these.
+        launches: whether each of these is measured without dependent launch too.
     """
 
     path: Path
@@ -258,6 +179,8 @@ class Series:
     rotated_bytes: float = 0.0
     swapped: bool = False
     forms: bool = False
+    variety: int = 0
+    launches: bool = False
 
 
 def measure_series(series: Series, args: argparse.Namespace) -> None:
@@ -303,7 +226,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
 
 def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
     """Builds the kernels of a group of problems; prints those that are refused."""
-    options = (series.types, series.everything, folder, series.swapped, series.forms)
+    options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
     planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
     built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
     for one in built:
@@ -314,12 +237,13 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
 
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result does not have yet."""
-    if args.part == THIN:
-        wanted = draw_thin(min(args.count, THIN_COUNT))
+    if args.part in DRAWS:
+        wanted = DRAWS[args.part](args.count)
     else:
         wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
-    series = Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything), forms=args.forms)
+    forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches}
+    series = Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything), **forms)
     measure_series(series, args)
 
 
@@ -345,11 +269,16 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
     own.add_argument(
         "--part",
-        choices=("seen", "held-out", THIN),
+        choices=("seen", "held-out", *DRAWS),
         default="seen",
-        help="half of the problems, or problems with short sides (default: seen)",
+        help="half of the problems, those with short sides, those that choices lose most often, or those that the L2 "
+        "cache holds in part (default: seen)",
     )
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
+    own.add_argument(
+        "--variety", type=int, default=0, metavar="N", help="the N best of each orientation's and cluster's settings"
+    )
+    own.add_argument("--launches", action="store_true", help="each of these without dependent launch too")
     own.add_argument("--everything", type=int, default=0, metavar="N", help="many settings of the first N problems")
     own.add_argument(
         "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"

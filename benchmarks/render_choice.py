@@ -1,4 +1,4 @@
-"""The tables of the cost model's choice on held-out problems, and of odd row pitches."""
+"""The tables of the cost model's choice on held-out problems, of decoding, and of odd row pitches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stepladder.pipeline.cost_model import gpu
 TYPES = ("bf16-bf16", "f16-f32")
 KINDS = ("large", "eights", "layers")
 # Places of measured settings: what `compile` takes, and the model's first four.
+_DECODE_BYTES = 2  # of an element
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -74,6 +75,35 @@ def odd_pitches_table() -> str:
     )
 
 
+def decode_table() -> str:
+    """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows."""
+    data = result("decode_row")
+    cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    rows = []
+    for m in sorted({cell["m"] for cell in cells}):
+        own = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
+        ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in own)
+        rates = sorted(
+            (m * cell["k"] + cell["k"] * cell["n"] + m * cell["n"])
+            * _DECODE_BYTES
+            / cell["microseconds"]
+            / gpu.load("h200").hbm_bytes_per_us
+            for cell in own
+        )
+        rows.append(
+            {
+                "rows": str(m),
+                "layers": str(len(own)),
+                "of cuBLAS": f"{geometric_mean(ratios):.3f}",
+                "least": f"{ratios[0]:.3f}",
+                "of HBM's rate": f"{geometric_mean(rates):.3f}",
+                "least rate": f"{rates[0]:.3f}",
+                "highest rate": f"{rates[-1]:.3f}",
+            }
+        )
+    return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
+
+
 def fit_table() -> str:
     """Returns how well fitted constants choose among measured settings."""
     fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
@@ -97,6 +127,7 @@ def fit_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
+    "decode": decode_table,
     "odd pitches": odd_pitches_table,
     "fit": fit_table,
 }

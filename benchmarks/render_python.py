@@ -7,6 +7,8 @@ from statistics import median
 
 from common import result, table, where
 
+_WAYS = (("calls", "calls"), ("in a graph", "graph"))
+
 
 def calls_table() -> str:
     """Returns the host time of calls, beside PyTorch's."""
@@ -28,16 +30,40 @@ def functions_table() -> str:
         for title, way, other in (
             ("in a graph, to eager", "graph", "eager"),
             ("in a graph, to max-autotune", "graph", "max-autotune"),
-            ("calls, to eager", "calls", "eager"),
         ):
             row[title] = f"{case['ratios'][way][other]:.2f}"
         rows.append(row)
     return (
         table(rows)
         + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, bf16, medians of 7 "
-        "rounds; `calls` includes the host's work, `in a graph` is a CUDA graph of the same work. "
+        "rounds; `in a graph` is a CUDA graph of the same work. "
         f"{where(measured)}.\n"
     )
 
 
-REGIONS: dict[str, Callable[[], str]] = {"calls": calls_table, "functions": functions_table}
+def function_calls_table() -> str:
+    """Returns the time of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
+    measured = result("functions_eager")
+    rows = []
+    for case in sorted(measured["cases"], key=lambda item: (item["model"]["name"], item["kind"], item["tokens"])):
+        row = {
+            "model": case["model"]["name"],
+            "function": case["kind"].replace("_", " "),
+            "tokens": str(case["tokens"]),
+        }
+        for name, title in (("stepladder", "us, a call"), ("eager", "eager, a call")):
+            row[title] = f"{median(case['us']['calls'][name]):.1f}"
+        row |= {f"{title}, to eager": f"{case['ratios'][way]['eager']:.2f}" for title, way in _WAYS}
+        rows.append(row)
+    return (
+        table(rows)
+        + "\nMedians of 7 rounds, bf16; a call includes the host's work, `in a graph` is a CUDA graph of the same "
+        f"work. {where(measured)}.\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "calls": calls_table,
+    "functions": functions_table,
+    "function calls": function_calls_table,
+}

@@ -38,7 +38,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma_upstream(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
-        whole_tiles = "1", rounds_c = "0", normalizes = "0",
+        whole_tiles = "1", rounds_c = "0", normalizes = "0", prepares = "0",
         // The sign of i8 fragments takes a tc op.
         extend_integers = "0",
         // One warp of 32 threads a warp tile.

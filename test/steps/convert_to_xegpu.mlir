@@ -198,6 +198,43 @@ func.func @refused(%v: vector<8x8xf16>) {
 
 // -----
 
+// Lanes update the elements of a block, and those of a column, where they are within the matrix: each lane takes its
+// column of the block from shared local memory, where it has stored it.
+// CHECK-LABEL: func.func @atomic(
+// CHECK: [[buffer:%.+]] = memref.alloc() : memref<8x16xf32, 3>
+// CHECK: [[scratch:%.+]] = xegpu.create_mem_desc [[buffer]]
+// CHECK: [[lane:%.+]] = gpu.lane_id
+// CHECK: xegpu.store_matrix %{{.*}}, [[scratch]]
+// CHECK: scf.if
+// CHECK: [[v:%.+]] = memref.load [[buffer]][%{{.*}}, [[lane]]]
+// CHECK: memref.atomic_rmw addf [[v]], %A[%{{.*}}, %{{.*}}]
+// CHECK-COUNT-31: memref.atomic_rmw addf
+// CHECK: [[all:%.+]] = vector.broadcast %{{.*}} : vector<8x1xf32> to vector<8x16xf32>
+// CHECK: xegpu.store_matrix [[all]], [[scratch]]
+// CHECK: scf.if
+// CHECK: [[w:%.+]] = memref.load [[buffer]][%{{.*}}, [[lane]]]
+// CHECK: memref.store [[w]], %column[%{{.*}}, %c0]
+// CHECK-NOT: memref.store
+func.func @atomic(%A: memref<64x64xf32>, %column: memref<64x1xf32>, %v: vector<16x32xf32>, %u: vector<8x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<16x32xf32>, unit>
+    %m = "xetile.update_tile_offset"(%t, %c8, %c8) : (!xetile.tile<vector<16x32xf32>, unit>, index, index) -> !xetile.tile<vector<16x32xf32>, unit>
+    %r = "xetile.atomic_rmw"(%v, %m) {kind = "addf"} : (vector<16x32xf32>, !xetile.tile<vector<16x32xf32>, unit>) -> vector<16x32xf32>
+    %s = "xetile.reduction"(%u) {kind = #vector.kind<add>, dims = [1]} : (vector<8x16xf32>) -> vector<8x1xf32>
+    %tc = "xetile.init_tile"(%column, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x1xf32>, index, index) -> !xetile.tile<vector<8x1xf32>, unit>
+    "xetile.store_tile"(%s, %tc) : (vector<8x1xf32>, !xetile.tile<vector<8x1xf32>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -205,8 +242,24 @@ func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
-    // expected-error @+1 {{xetile.atomic_rmw of this kind has no XeGPU form here: init_tile, update_tile_offset, load_tile}}
+    // expected-error @+1 {{xetile.atomic_rmw by addf of f16 has no form in lanes: addf of f32, addi of i32 has one}}
     %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x1xf32>, index, index) -> !xetile.tile<vector<8x1xf32>, unit>
+    // expected-error @+1 {{a tile of 1 columns is stored and updated atomically: load one of 16 or a multiple}}
+    %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<8x1xf32>, unit>) -> vector<8x1xf32>
     gpu.terminator
   }
   return
@@ -222,6 +275,25 @@ func.func @refused(%A: memref<64x24xf16, strided<[64, 1]>>) {
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
     // expected-error @+1 {{the rows of memref<64x24xf16, strided<[64, 1]>> have 48 bytes, and 2D block operations need at least 64, a multiple of 4}}
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x24xf16, strided<[64, 1]>>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!a = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{order = [0, 1]}>>
+func.func @refused(%A: memref<64x64xf16>, %b: vector<16x16xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %view = memref.transpose %A (i, j) -> (j, i) : memref<64x64xf16> to memref<64x64xf16, strided<[1, 64]>>
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, strided<[1, 64]>>, index, index) -> !a
+    %v = "xetile.load_tile"(%t) : (!a) -> vector<8x16xf16>
+    // expected-error @+1 {{A is a column-major tile: the hardware transposes elements of 32 bits only. Load A row-major}}
+    %d = "xetile.tile_mma"(%v, %b) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
     gpu.terminator
   }
   return

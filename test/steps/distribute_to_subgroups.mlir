@@ -97,3 +97,22 @@ func.func @large(%A: memref<256x256xf32>) {
   } {intel_reqd_sub_group_size = 16 : i32}
   return
 }
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [2, 1], sg_data = [1, 2]}>
+!t = !xetile.tile<vector<2x2xf32>, #xetile.tile_attr<{wg = #map}>>
+func.func @refused(%A: memref<2x2xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<2x2xf32>, index, index) -> !t
+    // expected-error @+1 {{arith.constant of several numbers has a wg_map: a constant of one number is distributed}}
+    %c = arith.constant {wg_map = #map} dense<[[1.0, 2.0], [3.0, 4.0]]> : vector<2x2xf32>
+    "xetile.store_tile"(%c, %t) : (vector<2x2xf32>, !t) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}

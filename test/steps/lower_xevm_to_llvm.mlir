@@ -54,6 +54,38 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// Vectors of one element become numbers.
+// CHECK-LABEL: llvm.func spir_kernelcc @one(
+// CHECK: [[x:%.+]] = llvm.load %{{.*}} : !llvm.ptr<1> -> f32
+// CHECK-NOT: vector<1xf32>
+// CHECK: llvm.fadd %{{.*}}, %{{.*}} : f32
+// CHECK-NOT: vector<1xf32>
+// CHECK: // -----
+module attributes {gpu.container_module} {
+  func.func @launches_one(%A: memref<64xf32>) {
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    gpu.launch_func @kernels::@one blocks in (%c1, %c1, %c1) threads in (%c16, %c1, %c1) args(%A : memref<64xf32>)
+    return
+  }
+  gpu.module @kernels [#xevm.target<chip = "bmg">] {
+    gpu.func @one(%A: memref<64xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      %bias = arith.constant dense<1.5> : vector<1xf32>
+      %some = vector.load %A[%c0] : memref<64xf32>, vector<8xf32>
+      %x = vector.load %A[%c0] : memref<64xf32>, vector<1xf32>
+      %last = vector.extract_strided_slice %some {offsets = [7], sizes = [1], strides = [1]} : vector<8xf32> to vector<1xf32>
+      %y = arith.addf %x, %bias : vector<1xf32>
+      %z = arith.addf %y, %last : vector<1xf32>
+      %e = vector.insert_strided_slice %z, %some {offsets = [3], strides = [1]} : vector<1xf32> into vector<8xf32>
+      vector.store %e, %A[%c0] : memref<64xf32>, vector<8xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   func.func @dynamic(%C: memref<?xf32>) {
     %c1 = arith.constant 1 : index

@@ -214,28 +214,28 @@ func.func @rows(%B: memref<*xf16>, %leader: i1, %number: index) {
 
 // -----
 
-// 24 rows are three times eight, and no two slices of them.
+// No two slices of nine rows.
 #space = #gpu.address_space<workgroup>
 !barriers = !nvgpu.mbarrier.group<memorySpace = #space>
-!map = !nvgpu.tensormap.descriptor<tensor = memref<24x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+!map = !nvgpu.tensormap.descriptor<tensor = memref<9x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
                                    interleave = none>
 func.func @few_rows(%B: memref<*xf16>, %leader: i1) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c24 = arith.constant 24 : index
+  %c9 = arith.constant 9 : index
   %c64 = arith.constant 64 : index
-  %b_map = nvgpu.tma.create.descriptor %B box[%c24, %c64] : memref<*xf16> -> !map
+  %b_map = nvgpu.tma.create.descriptor %B box[%c9, %c64] : memref<*xf16> -> !map
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
-    %b = memref.alloc() {operand_b} : memref<1x1x24x64xf16, #space>
+    %b = memref.alloc() {operand_b} : memref<1x1x9x64xf16, #space>
     %full = nvgpu.mbarrier.create -> !barriers
     gpu.barrier
     scf.if %leader {
-      %tile = memref.subview %b[0, 0, 0, 0] [1, 1, 24, 64] [1, 1, 1, 1]
-          : memref<1x1x24x64xf16, #space> to memref<24x64xf16, strided<[64, 1]>, #space>
-      // expected-error@+1 {{a tile of 24 rows cannot be loaded in 2 slices of 8 rows or more}}
+      %tile = memref.subview %b[0, 0, 0, 0] [1, 1, 9, 64] [1, 1, 1, 1]
+          : memref<1x1x9x64xf16, #space> to memref<9x64xf16, strided<[64, 1]>, #space>
+      // expected-error@+1 {{a tile of 9 rows of 128 bytes cannot be loaded in 2 slices of as many rows at multiples of 128 bytes}}
       nvgpu.tma.async.load %b_map[%c0, %c0], %full[%c0] to %tile : !map, !barriers
-          -> memref<24x64xf16, strided<[64, 1]>, #space>
+          -> memref<9x64xf16, strided<[64, 1]>, #space>
     }
     gpu.terminator
   }

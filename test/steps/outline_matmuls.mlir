@@ -59,6 +59,48 @@ func.func @gated(%x: tensor<8x16xf16>, %w: tensor<32x16xf16>, %u: tensor<16x32xf
 
 // -----
 
+// A reduction of what the matmul's kernel computes is a result of it; one of another op's result is not.
+// CHECK-LABEL: func.func @softmax(
+// CHECK: [[x:%.+]]:2 = call @softmax_matmul_0(%a, %b)
+// CHECK: [[e:%.+]] = linalg.generic {{.*}} ins([[x]]#0, [[x]]#1 :
+// CHECK: linalg.reduce ins([[e]] :
+// CHECK: func.func private @softmax_matmul_0(
+// CHECK: [[sums:%.+]] = linalg.matmul
+// CHECK: [[most:%.+]] = linalg.reduce ins([[sums]] : tensor<8x16xf32>) outs({{.*}} : tensor<8xf32>) dimensions = [1]
+// CHECK: return [[sums]], [[most]] : tensor<8x16xf32>, tensor<8xf32>
+func.func @softmax(%a: tensor<8x16xf16>, %b: tensor<16x16xf16>) -> (tensor<8x16xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %0 = tensor.empty() : tensor<8x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %sums = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x16xf16>) outs(%zeros : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  %1 = tensor.empty() : tensor<8xf32>
+  %2 = linalg.fill ins(%least : f32) outs(%1 : tensor<8xf32>) -> tensor<8xf32>
+  %most = linalg.reduce ins(%sums : tensor<8x16xf32>) outs(%2 : tensor<8xf32>) dimensions = [1]
+    (%x: f32, %y: f32) {
+      %v = arith.maximumf %x, %y : f32
+      linalg.yield %v : f32
+    }
+  %e = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %most : tensor<8x16xf32>, tensor<8xf32>) outs(%0 : tensor<8x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %d = arith.subf %x, %y : f32
+    %v = math.exp %d : f32
+    linalg.yield %v : f32
+  } -> tensor<8x16xf32>
+  %3 = linalg.fill ins(%zero : f32) outs(%1 : tensor<8xf32>) -> tensor<8xf32>
+  %total = linalg.reduce ins(%e : tensor<8x16xf32>) outs(%3 : tensor<8xf32>) dimensions = [1]
+    (%x: f32, %y: f32) {
+      %v = arith.addf %x, %y : f32
+      linalg.yield %v : f32
+    }
+  return %e, %total : tensor<8x16xf32>, tensor<8xf32>
+}
+
+// -----
+
 // A matmul that starts from a value starts from zeros, and the value is added behind it. Its sums have two uses.
 // CHECK-LABEL: func.func @two_uses(
 // CHECK: [[sums:%.+]] = call @two_uses_matmul_0(

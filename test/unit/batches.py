@@ -37,10 +37,11 @@ def check_text(text: str, request: Request) -> list[str]:
     found = find_matmul(module)
     reference = reference_export.export(module, found.roles)
     run = run_pipeline(text, "batch.mlir", request)
-    texts = [("input", run.input_text), *((step.name, step.text) for step in run.steps)]
+    count = len(run.steps) + 1
     checked = []
-    for number in (0, len(texts) // 3, 2 * len(texts) // 3, *range(len(texts) - 1, 0, -1)):
-        step, dumped = texts[number]
+    for number in (0, count // 3, 2 * count // 3, *range(count - 1, 0, -1)):
+        result = run.steps[number - 1]
+        step, dumped = (result.name, result.text) if number else ("input", run.input_text)
         key = repr((dumped, found.problem, reference))
         if key not in _reports:
             _reports[key] = matmul.check_step(step, dumped, f"{step}.mlir", found.problem, reference)

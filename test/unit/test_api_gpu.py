@@ -255,11 +255,12 @@ def test_the_current_device_stays(torch) -> None:
 
 
 def test_bad_arguments(torch) -> None:
-    a, b, square = random(torch, M, K), random(torch, K, N), random(torch, K, K)
+    a, b = random(torch, M, K), random(torch, K, N)
+    square, other = random(torch, K, K), random(torch, K, K)
     cases = {
         "'a' is in host memory and 'b' is on GPU 0": lambda: stepladder.matmul(a.cpu(), b),
         "'a' is on GPU 0 and 'out' is in host memory": lambda: stepladder.matmul(a, b, out=torch.empty(M, N).half()),
-        "argument 'out' overlaps argument 'b'": lambda: stepladder.matmul(square, square, out=square),
+        "argument 'out' overlaps argument 'b'": lambda: stepladder.matmul(other, square, out=square),
         "'a' is on GPU 0 and 'b' is in host memory": lambda: stepladder.matmul(a, b.cpu()),
         "argument 'out' overlaps argument 'a'": lambda: stepladder.matmul(a, random(torch, K, K), out=a),
         "argument 'out' has strides": lambda: stepladder.matmul(a, b, out=random(torch, N, M).t()),

@@ -20,7 +20,7 @@ from stepladder.api.views import View, row_major
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.reference import matmul_program
@@ -182,8 +182,7 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_p
 def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_stream(fake) -> None:
     text = (Path(__file__).parents[1] / "inputs" / "functions" / "mul_before.mlir").read_text()
     with mlir_context():
-        made = build_any(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
-    assert isinstance(made, FunctionBuild)
+        made = build_function(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
     fake.cluster = made.bundle.matmul(made.bundle.manifest.launches[1]).manifest.cluster
     fake.addresses = itertools.count(0x100000, 0x10000)
     prepared = PreparedFunction(made.bundle, open_gpu(0))

@@ -109,7 +109,11 @@ def test_bundles_without_descriptors_take_pointers(bundle) -> None:
 @pytest.mark.parametrize(
     "name, value, message",
     [
-        ("role", "d", 'must be one of a, b, c, d0, d1, d2, d3, d4, d5, d6, d7, r0, r1, r2, w0, w1, w2, w3, got "d"'),
+        (
+            "role",
+            "d",
+            'must be one of a, b, c, d0, d1, d2, d3, d4, d5, d6, d7, r0, r1, r2, w0, w1, w2, w3, w4, w5, got "d"',
+        ),
         ("element_type", 16, "must be a string, got 16"),
         ("shape", [64, 0], "must be a list of positive integers, got [64, 0]"),
         ("shape", [], "must have 1 to 5 dimensions, got 0"),
@@ -264,8 +268,8 @@ def test_every_field_is_required(bundle) -> None:
         (lambda data: data["problem"].update(kind="conv"), "field 'problem.kind' must be one of matmul, got \"conv\""),
         (
             lambda data: data["arguments"][1].update(role="x"),
-            "field 'arguments[1].role' must be one of a, b, c, d0, d1, d2, d3, d4, d5, d6, d7, r0, r1, r2, w0, w1, "
-            'w2, w3, got "x"',
+            "field 'arguments[1].role' must be one of a, b, c, d0, d1, d2, d3, d4, d5, d6, d7, r0, r1, r2, "
+            'w0, w1, w2, w3, w4, w5, got "x"',
         ),
         (lambda data: data["arguments"][0].pop("shape"), "field 'arguments[0].shape' is missing"),
         (lambda data: data["spills"].update(loads=None), "field 'spills.loads' must be an integer, got null"),

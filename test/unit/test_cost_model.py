@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
-from stepladder.pipeline.cost_model import gpu, terms, warp, warpgroup
+from stepladder.pipeline.cost_model import epilogues, gpu, terms, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
@@ -129,14 +129,15 @@ def test_small_tiles_are_bound_by_what_they_load() -> None:
 
 
 def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
-    """With 136 rows, the second tile of 128 is 120 rows of zeros; a box of 16 rows is as short as the matrix."""
+    """With 136 rows, the second tile of 128 is 120 rows of zeros; a box of 16 rows is as short as the matrix. Of a tile
+    that two blocks share, one of them loads 64 rows of zeros."""
 
     def zero_rows(m, cluster_n) -> np.ndarray:
         tile, problem = np.array([128.0]), size(m, 512, 512)
         last = np.array([m - (math.ceil(m / 128) - 1) * 128.0])
         return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), problem).zero_rows[0]
 
-    assert [zero_rows(136, 1), zero_rows(16, 1), zero_rows(16, 2), zero_rows(256, 1)] == [120, 0, 112, 0]
+    assert [zero_rows(136, 1), zero_rows(16, 1), zero_rows(16, 2), zero_rows(256, 1)] == [120, 0, 64, 0]
     free = replace(H200, constants={WARPGROUP: {**H200.constants[WARPGROUP], "zero_row": 0.0}})
     total = [predicted(size(m, 5952, 3784), card, block_n=96)["total"][0] for m in (136, 256) for card in (H200, free)]
     assert total[0] > 1.2 * total[1] and total[2] == total[3]
@@ -146,7 +147,10 @@ def test_operands_along_m_or_n_have_boxes_that_divide_the_tile() -> None:
     one = np.array([1.0])
     tile, last, block_k = np.array([96.0]), np.array([8.0]), np.array([64.0])
     found = warpgroup.loads(False, 1000, tile, tile, last, one, block_k, size(512, 1000, 512))
-    assert (found.row_bytes[0], found.rows[0], found.zero_rows[0]) == (64, 3 * 64, 2 * 64)
+    assert (found.row_bytes[0], found.rows[0], found.zero_rows[0]) == (64, 3 * 64, 3 * 64)
+    shared = warpgroup.loads(False, 1000, tile, tile, last, 2 * one, block_k, size(512, 1000, 512))
+    whole = warpgroup.loads(False, 960, tile, tile, tile, one, block_k, size(512, 960, 512))
+    assert (shared.zero_rows[0], whole.zero_rows[0]) == (3 * 32, 0)
 
 
 def test_rows_that_begin_within_sectors_take_longer() -> None:
@@ -182,7 +186,7 @@ def test_an_epilogue_hides_behind_the_other_warpgroup() -> None:
 
 def test_an_epilogue_grows_with_its_bytes() -> None:
     narrow, wide = (
-        warpgroup.epilogue_time(
+        epilogues.epilogue_time(
             columns(TILE),
             size(4096, 4096, 4096, out_bytes=bytes_),
             np.array([132.0]),
@@ -209,7 +213,7 @@ def test_dividing_a_reduction_pays_where_there_are_few_tiles_and_only_there() ->
 def test_a_reduction_that_is_not_divided_costs_nothing() -> None:
     constants = H200.constants[WARPGROUP]
     knobs = columns(TILE, split_k=[1, 2, 2], split_k_workspace=["memory", "cluster", "memory"])
-    times = warpgroup.reduction_time(knobs, constants)
+    times = epilogues.reduction_time(knobs, constants)
     assert times[0] == 0 and times[1] >= constants["reduce_cluster"] and times[2] >= constants["reduce_memory"]
 
 

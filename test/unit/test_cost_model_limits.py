@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size
-from stepladder.pipeline.cost_model import ranking, warpgroup
+from stepladder.pipeline.cost_model import epilogues, ranking
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 
@@ -62,7 +62,7 @@ def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:
 
 def test_more_splits_and_more_threads_reduce_a_tile_in_fewer_passes() -> None:
     constants = H200.constants[WARPGROUP] | {"reduce_memory_pass": 1.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0}
-    time = warpgroup.reduction_time(
+    time = epilogues.reduction_time(
         columns(
             TILE,
             block_m=128,
@@ -86,3 +86,37 @@ def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:
     total = careful.times["total"][careful.order] * np.where(np.isin(widths, (64, 128)), 1.0, 1.04)
     assert (np.diff(total) >= 0).all()
     assert not np.isin(widths[:50], (64, 128)).all() or list(careful.order[:50]) != list(plain.order[:50])
+
+
+def test_an_odd_multiple_of_eight_takes_longer_where_rows_of_b_lie_along_n() -> None:
+    def per_column(layout, block_n) -> float:
+        problem = size(4096, 16 * block_n, 4096, layouts=("row", layout))
+        return predicted(problem, block_n=[block_n], stages=[2])["matrix unit"][0] / block_n
+
+    assert per_column("column", 136) == pytest.approx(per_column("column", 144))
+    assert per_column("row", 136) > 1.1 * per_column("row", 144)
+
+
+def test_hbm_is_slower_where_multiprocessors_are_idle_and_faster_for_clusters() -> None:
+    few, all_ = (predicted(size(64, 128 * tiles, 8192), block_m=[64], block_n=[128]) for tiles in (66, 132))
+    assert few["HBM"][0] > 0.55 * all_["HBM"][0]
+    alone, clusters = predicted(size(64, 128 * 120, 8192), block_m=64, block_n=128, cluster_n=[1, 4])["HBM"]
+    assert clusters < alone or H200.constants[WARPGROUP]["hbm_cluster"] == 0
+
+
+def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_part() -> None:
+    constants = {"cached": 0.5, "cached_in_place": 0.8, "evicted": 0.1, "launch_by_itself": 0.7}
+    card = replace(H200, constants={WARPGROUP: H200.constants[WARPGROUP] | constants})
+
+    def launches(m, n, k) -> set[bool]:
+        facts = facts_of("wgmma", m, n, k, c_type="f16")
+        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {})
+        assert ranked is not None
+        return {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)}
+
+    assert launches(24, 18432, 1024) == {False}
+    assert launches(24, 4096, 1024) == launches(64, 18432, 8192) == {True}
+    fixed = ranking.rank(
+        pipeline_space("wgmma"), facts_of("wgmma", 24, 18432, 1024), False, card, {"dependent_launch": True}
+    )
+    assert fixed is not None and "dependent_launch" not in fixed.first(1)[0].knobs

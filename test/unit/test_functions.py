@@ -18,7 +18,7 @@ from stepladder.emulator import function_steps
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.codegen import cache, toolchain
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any, pipeline_file
+from stepladder.pipeline.functions import FunctionBuild, build_any, build_function, pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_any, read_bundle
 from stepladder.runtime.errors import StepladderError
@@ -37,15 +37,16 @@ KERNELS = {
     "einsum_attention": (2, 8),
     "fused_projections": (1, 3),
     "gated_mlp": (3, 0),
+    "low_rank_linear": (3, 0),
     "mlp4": (4, 0),
     "mlp4_bf16_3d": (4, 0),
-    "mul_before": (1, 1),
     "norm_linear": (1, 4),
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
     "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
+    "rms_linear": (1, 3),
     "softmax_head": (2, 4),
 }
 
@@ -174,8 +175,7 @@ def test_a_value_that_is_overwritten_too_early_is_found() -> None:
 def test_the_name_of_a_function_says_nothing_of_its_kernels() -> None:
     text = text_of("mul_before").replace("@mul_before", "@my_matmul_0")
     with mlir_context():
-        made = build_any(text, "named", Request("auto", {"target": "sm_90a"}, tuned=True))
-    assert isinstance(made, FunctionBuild)
+        made = build_function(text, "named", Request("auto", {"target": "sm_90a"}, tuned=True))
     assert [(launch.stage, launch.kernel is None) for launch in made.bundle.manifest.launches] == [
         ("my_matmul_0_elementwise_0", False),
         ("my_matmul_0_matmul_0", True),
@@ -358,7 +358,7 @@ def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     def compiled_anew() -> stepladder.Function:
         monkeypatch.setattr(building, "_functions", type(building._functions)())
-        made = stepladder.compile(text_of("mul_before"), device="emulator", target="sm_90a")
+        made = stepladder.compile(text_of("norm_linear"), device="emulator", target="sm_90a")
         assert isinstance(made, stepladder.Function)
         return made
 

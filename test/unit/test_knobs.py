@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from chosen import chosen_steps
 from conftest import examples
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
@@ -185,7 +186,8 @@ def test_literals_are_the_defaults() -> None:
         steps = {step.name: True for step in pipeline.steps}
         facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16"}
         facts |= {"a_bits": 16, "b_bits": 16, "c_bits": 32, "acc_bits": 32, "acc_type": "f32", "c_type": "f32"}
-        bind(pipeline, pipeline.steps, defaults, Scope({**steps, **defaults, **facts}, pipeline.derived))
+        scope = Scope({**steps, **defaults, **facts}, pipeline.derived)
+        bind(pipeline, pipeline.steps, defaults, scope, ir.Module.create())
         after = str(pipeline.module)
     assert "knobs = {" in before and "knobs = {" not in after
     before = re.sub(r",? ?knobs = \{[^}]*\}", "", before).replace(" attributes {}", "").replace(" {}", "")

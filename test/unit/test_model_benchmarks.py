@@ -36,13 +36,28 @@ def test_problems_with_short_sides_are_none_of_the_others() -> None:
 
 
 def test_forms_are_the_first_settings_of_either_orientation(tmp_path) -> None:
+    from choice_plan import EXCHANGED, FIRST, SWAPPED, TYPES, plan
     from draw import Drawn
-    from model_choice import EXCHANGED, FIRST, SWAPPED, TYPES, plan
 
     jobs = plan(Drawn("thin", 72, 1000, 512, False), TYPES["bf16-bf16"], False, tmp_path, forms=True)
     assert [job.place for job in jobs] == [*range(FIRST), *range(SWAPPED, SWAPPED + EXCHANGED)]
     assert all(job.knobs["swap_operands"] is (job.place >= SWAPPED) for job in jobs)
     assert "tma" in {job.knobs["epilogue"] for job in jobs if job.knobs["swap_operands"]}
+
+
+def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_path) -> None:
+    from choice_plan import OF_A_FORM, TYPES, plan
+    from draw import EDGE_BYTES, draw, draw_edge, draw_tail
+
+    problems, edges = draw_tail(8), draw_edge(8)
+    assert problems == draw_tail(20)[:8] and edges == draw_edge(20)[:8]
+    assert not {problem.size for problem in (*problems, *edges)} & {problem.size for problem in draw()}
+    assert all(EDGE_BYTES[0] < 2 * (p.m * p.k + p.k * p.n + p.m * p.n) < EDGE_BYTES[1] for p in edges)
+    jobs = plan(problems[0], TYPES["bf16-bf16"], False, tmp_path, variety=9, launches=True)
+    assert [job.place for job in jobs] == list(range(18))
+    forms = [(job.knobs.get("swap_operands"), job.knobs["cluster_m"], job.knobs["cluster_n"]) for job in jobs]
+    assert len(set(forms)) >= 3 and max(forms.count(form) for form in forms) <= 2 * OF_A_FORM
+    assert [job.knobs.get("dependent_launch", True) for job in jobs] == [True, False] * 9
 
 
 def test_a_search_keeps_the_best_that_it_began_with() -> None:
@@ -152,19 +167,11 @@ def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
 
 
 def test_a_choice_is_planned_built_and_reported(tmp_path, capsys) -> None:
+    from choice_plan import TYPES, plan
     from draw import Drawn
     from measured_kernels import kernels_of, write_table
-    from model_choice import (
-        COLUMNS,
-        DEFAULT,
-        KNOBS,
-        TYPES,
-        _head,
-        _row,
-        build_one,
-        plan,
-        report,
-    )
+    from model_choice import COLUMNS, KNOBS, _head, _row, build_one, report
+    from model_report import DEFAULT
 
     problem = Drawn("eights", 136, 264, 512, False)
     jobs = plan(problem, TYPES["bf16-bf16"], False, tmp_path)

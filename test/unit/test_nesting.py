@@ -5,7 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from conftest import examples
+from stepladder.mlir import nesting
 from stepladder.mlir.nesting import MAX_DEPTH, MAX_OPERATORS, check_nesting
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
@@ -79,3 +83,50 @@ def test_too_many_operators() -> None:
 def test_what_only_looks_nested(kind) -> None:
     with mlir_context():
         parse_payload(KINDS[kind](20 * MAX_DEPTH), "flat.mlir")
+
+
+PIECES = [
+    "(",
+    ")",
+    "<",
+    ">",
+    "{",
+    "}",
+    "->",
+    "-->",
+    "-",
+    "=",
+    '"',
+    "//",
+    "\n",
+    "#a",
+    "\n#a =",
+    "\n #b =",
+    "#b",
+    "!t",
+    "x",
+]
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@example("((((")
+@example("#a = <<<>>>\n#b = <<#a>>\n#c = <<#b>>")
+@example("#a->(((")
+@example("---((")
+def test_the_bound_of_the_depth_is_one(text: str) -> None:
+    """What the exact check refuses, the bound does not accept."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(nesting, "MAX_DEPTH", 3)
+        patched.setattr(nesting, "_MOST_MINUS_SIGNS", 2)
+        try:
+            nesting._check_depth(text, "text")
+        except StepladderError:
+            assert nesting._depth_bound(text) > 3
+
+
+def test_text_of_kernels_is_not_looked_at_token_by_token(monkeypatch) -> None:
+    """The bound accepts the IR of a kernel: the exact check takes several times as long."""
+    function = "func.func @f(%a: memref<4x4xf32, strided<[4, 1], offset: ?>>) { scf.if %c { scf.for %i = {} } }\n"
+    monkeypatch.setattr(nesting, "_check_depth", lambda text, name: pytest.fail("the bound is too high"))
+    check_nesting("#map = affine_map<(d0) -> (d0 * -2)>\n" + function * 200, "kernel.mlir")

@@ -53,6 +53,65 @@ def test_integers_are_exact(pipeline, knobs) -> None:
     check(reduction_payload(40, 48, 40, reductions, inputs="i8", stored="i32"), pipeline, knobs, levels="last")
 
 
+# The sums start from C, which is read before it is written; what is stored and reduced is one value.
+IN_PLACE = """func.func @f(%A: memref<40x32xf16>, %B: memref<32x37xf16>, %C: memref<40x37xf32>, %R: memref<37xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<40x32xf16> to tensor<40x32xf16>
+  %b = bufferization.to_tensor %B restrict : memref<32x37xf16> to tensor<32x37xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<40x37xf32> to tensor<40x37xf32>
+  %r = bufferization.to_tensor %R restrict writable : memref<37xf32> to tensor<37xf32>
+  %zero = arith.constant 0.0 : f32
+  %p = linalg.matmul ins(%a, %b : tensor<40x32xf16>, tensor<32x37xf16>) outs(%c : tensor<40x37xf32>)
+      -> tensor<40x37xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%r : tensor<37xf32>) -> tensor<37xf32>
+  %s = linalg.reduce ins(%p : tensor<40x37xf32>) outs(%f : tensor<37xf32>) dimensions = [0]
+    (%x: f32, %y: f32) {
+      %t = arith.addf %x, %y : f32
+      linalg.yield %t : f32
+    }
+  bufferization.materialize_in_destination %p in restrict writable %C : (tensor<40x37xf32>, memref<40x37xf32>) -> ()
+  bufferization.materialize_in_destination %s in restrict writable %R : (tensor<37xf32>, memref<37xf32>) -> ()
+  return
+}
+"""
+FROM_ZEROS = IN_PLACE.replace("outs(%c :", "outs(%z :").replace(
+    "  %p =", "  %z = linalg.fill ins(%zero : f32) outs(%c : tensor<40x37xf32>) -> tensor<40x37xf32>\n  %p ="
+)
+
+
+@pytest.mark.parametrize(
+    "where, text", combinations(["wgmma, registers", "mma_sync", "wmma"] * 2, [IN_PLACE, FROM_ZEROS])
+)
+def test_sums_that_are_stored_as_they_are(where, text) -> None:
+    check(text, *PIPELINES[where], levels="last")
+
+
+@pytest.mark.parametrize("returned", ["both", "the reduction"])
+def test_one_kernel_of_a_function(returned, tmp_path, capsys) -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+    text = reduction_payload(40, 48, 32, [Reduced("sum", 1, squares=True)])
+    types = "tensor<40x48xf32>, tensor<40xf32>"
+    if returned == "both":
+        # A function of its own for the kernel: another op reads its result.
+        text = text.replace(
+            f"  return %sums, %r0 : {types}",
+            "  %root = linalg.sqrt ins(%r0 : tensor<40xf32>) outs(%e0 : tensor<40xf32>) -> tensor<40xf32>\n"
+            f"  return %sums, %root : {types}",
+        )
+    else:
+        text = text.replace(f"return %sums, %r0 : {types}", "return %r0 : tensor<40xf32>").replace(
+            f"-> ({types})", "-> tensor<40xf32>"
+        )
+    file, bundle = tmp_path / "rows.mlir", str(tmp_path / "rows.bundle")
+    file.write_text(text)
+    assert main(["compile", str(file), "--pipeline", "mma_sync", "-o", bundle]) == 0
+    described = capsys.readouterr()
+    assert "also stores R0 (40xf32)" in described.out + described.err
+    assert main(["run", bundle, "--backend", "emulator"]) == 0
+
+
 @pytest.mark.parametrize("number", range(examples(3)))
 def test_drawn(number) -> None:
     drawn = random.Random(SEED * 1_000_003 + number)

@@ -130,9 +130,12 @@ def test_bundle_runs_on_the_emulator(odd_bundle, capsys) -> None:
     [
         (lambda data: data.update(schema_version=1), "field 'workspaces' is for schema_version 2"),
         (lambda data: data["workspaces"].pop(), "field 'arguments[1].role' is 'w1', and 'workspaces' has 1"),
-        (lambda data: data["front"].pop(), "must each be written by a kernel of 'front' and read by"),
+        (lambda data: data["front"].pop(), "must each be written by a kernel of 'front' and read by a later"),
         (lambda data: data["front"][1]["arguments"][1].update(role="w0", shape=[67, 64]), "which an earlier kernel"),
-        (lambda data: data["front"][0]["arguments"][1].update(access="read"), "must be \"write\", as 'w0' has it"),
+        (
+            lambda data: data["front"][0]["arguments"][1].update(access="read"),
+            "is 'w0', which no earlier kernel writes",
+        ),
         (lambda data: data["front"][0]["arguments"][0].update(shape=[67, 30]), "must be [67, 29], as 'a' has it"),
         (lambda data: data["front"][0].update(block=[2048, 1, 1]), "field 'front[0].block' must be at most"),
         (lambda data: data["front"][0].update(cubin="other.cubin"), "does not list 'other.cubin'"),

@@ -138,7 +138,7 @@ def test_knobs_are_followed_in_included_sequences(write: Write) -> None:
     path = write(first=CALL.format(name="second"), second=constant)
     with mlir_context():
         pipeline = library.load(str(path))
-        bind(pipeline, pipeline.steps, {"size": 24}, Scope({"size": 24}, {}))
+        bind(pipeline, pipeline.steps, {"size": 24}, Scope({"size": 24}, {}), ir.Module.create())
         assert "constant 24 : i64" in texts_of_steps(pipeline)["first"]
 
 

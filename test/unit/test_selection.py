@@ -84,3 +84,15 @@ def test_the_bundle_names_the_functions(tmp_path) -> None:
     assert (found.manifest.function, found.manifest.other_functions) == ("my matmul", ("relu", "g"))
     whole = (tmp_path / "bundle" / "ir" / "00-input.mlir").read_text()
     assert all(name in whole for name in ("@relu", '@"my matmul"', "@g"))
+
+
+def test_powers_with_constant_exponents_become_products() -> None:
+    """Front ends write x^2 of a norm and x^3 of GELU so."""
+    text = """func.func @f(%x: f32) -> f32 {
+      %two = arith.constant 2 : i64
+      %y = math.fpowi %x, %two : f32, i64
+      return %y : f32
+    }"""
+    with mlir_context():
+        selected = str(select(parse_payload(text, "f")).module)
+    assert "arith.mulf" in selected and "math.fpowi" not in selected

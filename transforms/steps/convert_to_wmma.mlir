@@ -34,7 +34,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     // Upstream loads the fragments of a column-major operand as such. Which registers hold which elements depends on
     // the layout, and a product must name that of its operands.
-    %products = transform.structured.match ops{["gpu.subgroup_mma_compute"]} in %wmma
+    %products = transform.structured.match ops{["gpu.subgroup_mma_compute"]} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.tune.alternatives<"a_layout"> selected_region = 0
         attributes {knobs = {selected_region_attr = "a_layout == 'column'"}} {

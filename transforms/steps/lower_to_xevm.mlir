@@ -21,11 +21,6 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %linear = transform.apply_registered_pass "xegpu-vector-linearize" to %invariant
       : (!transform.any_op) -> !transform.any_op
-    // A lane's vectors of one element become numbers where they are reduced: SPIR-V has no such vectors.
-    %functions = transform.structured.match ops{["gpu.func"]} in %linear : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %functions {
-      transform.apply_patterns.vector.sink_ops
-    } : !transform.any_op
     %math = transform.apply_registered_pass "convert-math-to-xevm" to %linear : (!transform.any_op) -> !transform.any_op
     %xevm = transform.apply_registered_pass "convert-xegpu-to-xevm" to %math : (!transform.any_op) -> !transform.any_op
     %shared = transform.apply_registered_pass "cse" to %xevm : (!transform.any_op) -> !transform.any_op

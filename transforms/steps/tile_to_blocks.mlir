@@ -31,6 +31,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
       attributes {requires = [
+        {condition = "not has_producer or prepares", message = "A and B must be arguments: nothing may prepare them"},
         {condition = "form == 'normal' or normalizes",
          message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
         {condition = "not has_consumer or rounds_c",

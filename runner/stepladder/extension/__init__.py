@@ -61,6 +61,7 @@ from stepladder.extension.ops import (
     pipeline_wgmma,
     plan_workspace,
     prefetch_tiles,
+    prepare_operands,
     rasterize_blocks,
     recognize_matmul,
     reinterpret_elements,
@@ -81,6 +82,7 @@ from stepladder.extension.ops import (
     tma_store_epilogue,
     transpose_operands,
     unroll_loops,
+    unwrap_vectors,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

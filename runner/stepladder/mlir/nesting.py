@@ -27,6 +27,11 @@ _TOKEN = re.compile(
 """,
     re.VERBOSE | re.MULTILINE,
 )
+_TEXT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|[<>]=')
+_NO_BRACKET = re.compile(r"[^()\[\]{}<>]+")
+_ONE_KIND = str.maketrans("[{<]}>", "((()))")
+_ALIAS = re.compile(r"^[ \t]*[#!]", re.MULTILINE)
+_MOST_MINUS_SIGNS = 8  # in a row, in text of which the bound below is taken
 _OPERATORS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|(?P<operator>[-+*]|\b(?:floordiv|ceildiv|mod)\b)'
     r"|(?P<end>[()\[\]{}<>,=])"
@@ -47,6 +52,26 @@ def check_nesting(text: str, name: str) -> None:
     """
     if sum(map(text.count, "([{<#!-+*")) + text.count("div") + text.count("mod") <= MAX_DEPTH:
         return  # as most scripts: there is not enough to nest
+    if _depth_bound(text) > MAX_DEPTH:
+        _check_depth(text, name)
+    if sum(text.count(operator) for operator in ("+", "-", "*", "floordiv", "ceildiv", "mod")) > MAX_OPERATORS:
+        _check_operators(text, name)
+
+
+def _depth_bound(text: str) -> int:
+    """Returns a bound of the depth, from what `str` and `re` count without a step for each token."""
+    if "-" * _MOST_MINUS_SIGNS in text:
+        return MAX_DEPTH + 1
+    brackets = _NO_BRACKET.sub("", _TEXT.sub(" ", text)).translate(_ONE_KIND)
+    levels, inner = 0, brackets.replace("()", "")
+    while inner != brackets and levels <= MAX_DEPTH:
+        levels, brackets, inner = levels + 1, inner, inner.replace("()", "")
+    # Each alias may use the one before it.
+    return (levels + brackets.count("(") + _MOST_MINUS_SIGNS) * (len(_ALIAS.findall(text)) + 1)
+
+
+def _check_depth(text: str, name: str) -> None:
+    """Raises StepladderError where more than `MAX_DEPTH` levels begin."""
     depth = 0
     aliases: dict[str, int] = {}
     alias: str | None = None  # being defined
@@ -69,8 +94,6 @@ def check_nesting(text: str, name: str) -> None:
             aliases[alias] = max(aliases.get(alias, 0), here)
             if depth == 0 and kind in ("close", "use"):
                 alias = None
-    if sum(text.count(operator) for operator in ("+", "-", "*", "floordiv", "ceildiv", "mod")) > MAX_OPERATORS:
-        _check_operators(text, name)
 
 
 def _check_operators(text: str, name: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import matrix_descriptor_tile
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
@@ -44,6 +44,7 @@ FACTS = (
     "b_layout",
     "has_consumer",
     "has_elementwise",
+    "has_producer",
     "c_layout",
     "results",
     "result_bits",
@@ -76,6 +77,7 @@ def problem_facts(problem: Problem) -> Facts:
         "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
+        "has_producer": int(problem.is_prepared),
         "c_layout": "row",
         "results": 1 + len(problem.results) - problem.reductions,
         "reductions": problem.reductions,
@@ -111,10 +113,12 @@ def type_facts(module: ir.Module) -> Facts:
     Args:
         module: a dump.
     """
-    consumers = [op for op in walk(module) if _is_consumer(op)]
+    producers = _producers(module)
+    consumers = [op for op in walk(module) if _is_consumer(op) and op not in producers]
     facts: Facts = {
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
+        "has_producer": int(bool(producers)),
         "batched": 0,
         **_noted(module),
         "results": 1,
@@ -183,6 +187,22 @@ def _noted(module: ir.Module) -> Facts:
             noted = {fact: name for fact, name in _NOTED.items() if name in function.attributes}
             return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in noted.items()}}
     return {"is_sized": 0}
+
+
+def _producers(module: ir.Module) -> set[ir.Operation]:
+    """Returns the ops of a dump that make what workspaces are written from, before `prepare_operands`."""
+    found: set[ir.Operation] = set()
+    pending: list[ir.Operation | None] = []
+    for store in walk(module, "bufferization.materialize_in_destination"):
+        target = producer(store.operands[1])
+        if target is not None and "whole" in target.attributes:  # the mark of their workspaces
+            pending.append(producer(store.operands[0]))
+    while pending:
+        op = pending.pop()
+        if op is not None and op not in found:
+            found.add(op)
+            pending += map(producer, op.operands)
+    return found
 
 
 def _inputs(op: ir.Operation) -> int:

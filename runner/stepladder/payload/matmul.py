@@ -10,6 +10,8 @@ from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.payload import front
 from stepladder.payload.facts import MATMULS, problem_facts
+from stepladder.payload.prepared import with_producers
+from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rule import check_form
 from stepladder.payload.selection import select
@@ -46,11 +48,33 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
 
     Args:
         module: the payload, before any step; it stays as it is. Of several functions, the only one with a contraction.
+            Elementwise ops may prepare A and B (`payload.producers`).
 
     Raises:
-        StepladderError: as `find_written`, and as `front.recognize`.
+        StepladderError: as `find_written`, as `front.recognize`, and as `producers.separate`.
     """
     module = select(module).module
+    clone = module.operation.clone()
+    prepared = separate_producers(clone)
+    if not prepared:
+        return _find_plain(module.operation)
+    return with_producers(_find_plain(clone), prepared, clone)
+
+
+def separate_producers(module: ir.Operation | ir.OpView) -> list[Producer]:
+    """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
+
+    Raises:
+        StepladderError: as `producers.separate`.
+    """
+    functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
+    if len(functions) != 1 or functions[0].parent != module.operation:
+        return []
+    return separate(functions[0])
+
+
+def _find_plain(module: ir.Operation | ir.OpView) -> PayloadMatmul:
+    """Returns the one matmul of a payload whose A and B nothing prepares."""
     try:
         return find_written(module)
     except StepladderError as refusal:

@@ -37,7 +37,11 @@ class Reduction:
 
 
 def is_reduction(op: ir.Operation) -> bool:
-    """Tells whether an op is a `linalg.reduce`, or a `linalg.generic` with a reduction loop."""
+    """Tells whether an op is a `linalg.reduce`, or a `linalg.generic` with a reduction loop.
+
+    Args:
+        op: a payload op.
+    """
     if op.name == "linalg.reduce":
         return True
     return op.name == "linalg.generic" and any("reduction" in str(item) for item in op.attributes["iterator_types"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.traverse import walk
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
@@ -38,10 +38,11 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
-    several numbers become arguments behind its own.
+    several numbers become arguments behind its own. Powers with constant integers become products, which all that
+    follows computes.
 
     Args:
-        module: the payload, which stays as it is unless it holds nothing but the function.
+        module: the payload, which stays as it is but for powers, unless it holds nothing but the function.
         name: of the function; None for the only one with a body, or with a contraction in it.
 
     Raises:
@@ -68,6 +69,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
             "--function NAME chooses one",
         )
     function = bodies[0]
+    _expand_powers(function)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
@@ -80,6 +82,12 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
         alone.body.append(clone)
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
     return Selection(alone, name, others, lift(clone.operation))
+
+
+def _expand_powers(function: ir.Operation) -> None:
+    """Replaces `math.fpowi` with a constant exponent, which front ends write for x^2 and x^3, by multiplications."""
+    if walk(function, "math.fpowi"):
+        passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops=fpowi}})").run(function)
 
 
 def _name_of(function: ir.Operation) -> str:

@@ -135,12 +135,15 @@ def _workspace_argument(
 def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Sequence[Workspace]) -> TmaDescriptor:
     """Returns the descriptor of the matrix in a workspace: of the extents of the matrix, with the workspace's pitch."""
     workspace = workspaces[parameter.number]
+    # A matrix of all elements may have other extents than the buffer.
+    is_whole = math.prod(parameter.shape) == math.prod(workspace.shape)
+    extents = parameter.shape if is_whole else workspace.shape
     bytes_ = element_type(workspace.element_type).bytes
     return TmaDescriptor(
         bundle.WORKSPACE_ROLES[parameter.number],
         workspace.element_type,
         parameter.shape,
-        tuple(math.prod(workspace.shape[axis:]) * bytes_ for axis in range(1, len(workspace.shape))),
+        tuple(math.prod(extents[axis:]) * bytes_ for axis in range(1, len(extents))),
         map_.box,
         (1,) * len(map_.box),
         interleave=map_.interleave,
@@ -151,17 +154,24 @@ def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Seq
 
 
 def _front(
-    kernel: Kernel, code: MachineCode, run: Run, matmul: PayloadMatmul, workspaces: Sequence[Workspace]
+    kernel: Kernel,
+    code: MachineCode,
+    run: Run,
+    matmul: PayloadMatmul,
+    workspaces: Sequence[Workspace],
+    written: set[int],
 ) -> bundle.FrontKernel:
-    """Returns the description of a kernel that is launched before that of the matmul."""
+    """Returns the description of a kernel that is launched before that of the matmul; a workspace that an earlier one
+    wrote, one of `written`, is read."""
     arguments = [
-        _workspace_argument(parameter, workspaces, "write")
+        _workspace_argument(parameter, workspaces, "read" if parameter.number in written else "write")
         if parameter.is_workspace
         else _argument(
             operand_of(matmul.roles[parameter.number]), matmul.problem, None, _constant_file(run, parameter.number)
         )
         for parameter in kernel.parameters
     ]
+    written.update(parameter.number for parameter in kernel.parameters if parameter.is_workspace)
     return bundle.FrontKernel(
         kernel_name=kernel.name,
         cubin=f"front/{kernel.name}.cubin",
@@ -191,6 +201,8 @@ def _manifest(
             f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
             location=matmul.location,
         )
+    written: set[int] = set()
+    front = [_front(item, each, run, matmul, program.workspaces, written) for item, each in zip(program.front, codes)]
     arguments, descriptors = [], []
     for parameter in kernel.parameters:
         if parameter.is_workspace:
@@ -227,7 +239,7 @@ def _manifest(
         dependent_launch="griddepcontrol.wait" in code.ptx,
         function=run.selection.function or "" if run.selection else "",
         other_functions=run.selection.others if run.selection else (),
-        front=tuple(_front(item, each, run, matmul, program.workspaces) for item, each in zip(program.front, codes)),
+        front=tuple(front),
         workspaces=tuple(bundle.Workspace(item.element_type, item.shape) for item in program.workspaces),
         schema_version=bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION,
     )

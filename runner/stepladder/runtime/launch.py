@@ -24,7 +24,7 @@ class MatmulBuffers:
 
     Attributes:
         device, problem: as given.
-        a, b, c: the buffers, row-major of the shapes `problem.a_shape`, `problem.b_shape` and `problem.c_shape`.
+        a, b, c: the buffers, row-major, of `problem.operand`'s shapes.
         a_type, b_type, c_type: their element types.
         further: the buffers of what elementwise ops read, of `problem.epilogue_operands`.
         results: the buffers of results beside C, of `problem.results`.
@@ -33,12 +33,11 @@ class MatmulBuffers:
     def __init__(self, device: Device, problem: Problem) -> None:
         self.device = device
         self.problem = problem
-        self.a_type, self.b_type, self.c_type = (
-            element_type(name) for name in (problem.a_type, problem.b_type, problem.c_type)
-        )
-        self.a = self._allocate(problem.a_shape, self.a_type)
-        self.b = self.a if problem.b_is_a else self._allocate(problem.b_shape, self.b_type)
-        self.c = self._allocate(problem.c_shape, self.c_type)
+        a, b, c = (problem.operand(role) for role in "abc")
+        self.a_type, self.b_type, self.c_type = (element_type(each.element_type) for each in (a, b, c))
+        self.a = self._allocate(a.shape, self.a_type)
+        self.b = self.a if problem.b_is_a else self._allocate(b.shape, self.b_type)
+        self.c = self._allocate(c.shape, self.c_type)
         self.further = tuple(
             self._allocate(operand.shape, element_type(operand.element_type)) for operand in problem.epilogue_operands
         )
@@ -125,8 +124,8 @@ class DeviceExecutor:
         """Copies A, B and the operands of elementwise ops to the device.
 
         Args:
-            a: array of the shape `problem.a_shape`.
-            b: array of the shape `problem.b_shape`.
+            a: array of the shape `problem.a_shape`, or of what A is prepared from.
+            b: array of the shape `problem.b_shape`, or of what B is prepared from.
             further: arrays of `problem.epilogue_operands`.
         """
         self.buffers.a.upload(a)

@@ -5,7 +5,7 @@ A payload is recognized as one, a manifest holds one, and the checks of a kernel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _EPILOGUE = "d"
 _RESULT = "r"
@@ -87,6 +87,9 @@ class Problem:
             is f(AB), or f(AB, C) where the kernel accumulates.
         epilogue_operands: what the elementwise ops read beside the product and C; roles `d0`, `d1` and so on.
         results: what the elementwise ops make beside C; roles `r0`, `r1` and so on.
+        producers: names of the elementwise ops that prepare A or B, in order. `a_type` and the layouts are of what they
+            make; what they read beside `a_source` and `b_source` is among `epilogue_operands`.
+        a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
     """
 
     m: int
@@ -108,6 +111,9 @@ class Problem:
     consumers: tuple[str, ...] = ()
     epilogue_operands: tuple[EpilogueOperand, ...] = ()
     results: tuple[FurtherResult, ...] = ()
+    producers: tuple[str, ...] = ()
+    a_source: EpilogueOperand | None = None
+    b_source: EpilogueOperand | None = None
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -122,6 +128,16 @@ class Problem:
     def has_epilogue(self) -> bool:
         """Whether elementwise ops, or stores of several results, follow the product."""
         return bool(self.consumers or self.results)
+
+    @property
+    def alone(self) -> Problem:
+        """The same matmul without elementwise ops before and after it."""
+        return replace(self, consumers=(), epilogue_operands=(), results=(), producers=(), a_source=None, b_source=None)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether elementwise ops make A or B."""
+        return self.a_source is not None or self.b_source is not None
 
     @property
     def reductions(self) -> int:
@@ -178,6 +194,9 @@ class Problem:
             return Operand(given.element_type, given.shape, "read")
         if role == "c":
             return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
+        source = self.a_source if role == "a" else self.b_source
+        if source is not None:
+            return Operand(source.element_type, source.shape, "read")
         return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
 
     @property
@@ -213,11 +232,22 @@ class Problem:
             for role, result in zip(self.result_roles, self.results)
         )
         results = f", also stores {results}" if results else ""
-        if not self.consumers:
+        text = f", f: {_names(self.consumers)}" if self.consumers else ""
+        sources = ", ".join(
+            f"{name} prepared from {'x'.join(map(str, (*source.shape, source.element_type)))}"
+            for name, source in (("A", self.a_source), ("B", None if self.b_is_a else self.b_source))
+            if source is not None
+        )
+        text += f", {sources} by {_names(self.producers)}" if sources else ""
+        if not text:
             return results
-        names = ", ".join(name.split(".")[1] for name in self.consumers)
         operands = ", ".join(
             f"{epilogue_role(number).upper()} ({'x'.join(map(str, (*operand.shape, operand.element_type)))})"
             for number, operand in enumerate(self.epilogue_operands)
         )
-        return f", f: {names}" + (f" with {operands}" if operands else "") + results
+        return text + (f" with {operands}" if operands else "") + results
+
+
+def _names(operations: tuple[str, ...]) -> str:
+    """Returns names of scalar ops without their dialects."""
+    return ", ".join(name.split(".")[1] for name in operations)

@@ -12,7 +12,7 @@ ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
         *("addf", "addi", "mulf", "muli", "subf", "subi", "divf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"),
-        *("maxsi", "minsi", "andi", "ori", "xori", "select"),
+        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi", "shrui"),
     )
 ) | frozenset(
     f"math.{name}"

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stepladder.runtime.element_types import element_type
+
 # Problems below this are not worth the seconds that importing PyTorch takes.
 TORCH_FLOPS = 10**11
 
@@ -38,6 +40,8 @@ class Array(Protocol):
     def __and__(self, other: Array | float, /) -> Array: ...
     def __or__(self, other: Array | float, /) -> Array: ...
     def __xor__(self, other: Array | float, /) -> Array: ...
+    def __lshift__(self, other: Array | float, /) -> Array: ...
+    def __rshift__(self, other: Array | float, /) -> Array: ...
     def __matmul__(self, other: Array | float, /) -> Array: ...
     def __lt__(self, other: Array | float, /) -> Array: ...
     def __le__(self, other: Array | float, /) -> Array: ...
@@ -77,6 +81,15 @@ class NumPyArrays:
     def cast(self, array: Array, dtype: str) -> Array:
         """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`."""
         converted: Any = np.asarray(array).astype(dtype, copy=False)
+        return converted
+
+    def rounded(self, array: Array, type_: str) -> Array:
+        """Returns an array of float64 rounded to an element type, to nearest, by MLIR's name of it.
+
+        Types of 8 and 16 bits may be rounded to float32 before, which changes no result of one op on numbers of them.
+        """
+        with np.errstate(all="ignore"):
+            converted: Any = np.asarray(array).astype(element_type(type_).dtype).astype(np.float64)
         return converted
 
     def permuted(self, array: Array, order: list[int]) -> Array:
@@ -138,6 +151,11 @@ class TorchArrays(NumPyArrays):
         """Returns an array as another type, as `NumPyArrays.cast`."""
         tensor: Any = array
         return tensor.to(getattr(self.xp, dtype))
+
+    def rounded(self, array: Array, type_: str) -> Array:
+        """Returns an array rounded to an element type, as `NumPyArrays.rounded`."""
+        tensor: Any = array
+        return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
 
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order."""

@@ -94,8 +94,7 @@ def check_matmul(
     """
     # A and B, and C before a launch and after two of them: what the references take comes on top.
     buffers = (
-        (problem.a_shape, problem.a_type),
-        (problem.b_shape, problem.b_type),
+        *((operand.shape, operand.element_type) for operand in map(problem.operand, "ab")),
         ((3, *problem.c_shape), problem.c_type),
         *((operand.shape, operand.element_type) for operand in problem.epilogue_operands),
         *(((3, *result.shape), result.element_type) for result in problem.results),
@@ -104,7 +103,7 @@ def check_matmul(
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
     operands, further, outputs = _launch_random(problem, executor, seed, constants or {})
-    if problem.has_epilogue:
+    if problem.has_epilogue or problem.is_prepared:
         random = compare_results("random", problem, reference, operands, further, outputs[0], backend)
     elif element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
@@ -129,7 +128,7 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     a, b, c = exact_inputs(problem, seed)
     further = further_inputs(problem, seed)
     executor.load(a, b, *further)
-    if problem.has_epilogue:
+    if problem.has_epilogue or problem.is_prepared:
         backend = arrays.choose(problem.flops, ordinal)
         got = _launch(problem, executor, c)
         return compare_results("exact", problem, reference, (a, b, c), further, got, backend)

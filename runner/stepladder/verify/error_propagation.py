@@ -45,6 +45,7 @@ from stepladder.runtime.reference import (
     Insert,
     Operation,
     Program,
+    Reshape,
     Slice,
     elements_of,
 )
@@ -61,6 +62,8 @@ _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.402823466385
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
+# Functions that are computed as exactly as their type can hold.
+_ROUNDED = ("math.absf", "math.absi", "math.ceil", "math.floor", "math.fma", "math.roundeven", "math.sqrt")
 _LIKELY = 6.0  # of the probabilistic bound of a sum: one in 10^7 exceeds it
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
@@ -75,6 +78,48 @@ def product_of(program: Program) -> Generic:
 
 def _reduces(generic: Generic) -> bool:
     return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
+
+
+def prepared_values(program: Program) -> set[int]:
+    """Returns the values that the factors of a program's product are made of, and these."""
+    makers = {
+        result: item
+        for item in program.instructions
+        for result in (item.results if isinstance(item, Generic) else (item.result,))
+    }
+    found: set[int] = set()
+    pending = list(product_of(program).inputs)
+    while pending:
+        value = pending.pop()
+        if value in found:
+            continue
+        found.add(value)
+        maker = makers.get(value)
+        if isinstance(maker, Generic):
+            pending += maker.inputs
+        elif isinstance(maker, (Reshape, Slice, Insert)):
+            pending.append(maker.source)
+            pending += [maker.target] if isinstance(maker, Insert) else []
+    return found
+
+
+def factors_are_exact(program: Program) -> bool:
+    """Tells whether every right kernel multiplies the same factors: no function that is approximated makes them."""
+    prepared = prepared_values(program)
+    return not any(
+        op.name.startswith("math.") and op.name not in _ROUNDED
+        for item in program.instructions
+        if isinstance(item, Generic) and not prepared.isdisjoint(item.results)
+        for op in item.body
+    )
+
+
+class RoundedOp(StructuredOp):
+    """One output of an op that prepares a factor, each value of it rounded to its type, as by a kernel."""
+
+    def _typed(self, op: Operation, array: Array) -> Array:
+        array = super()._typed(op, array)
+        return self.arrays.rounded(array, op.type) if is_float(op.type) and op.type != "f64" else array
 
 
 class SquaredProduct(Evaluation):
@@ -92,6 +137,35 @@ class SquaredProduct(Evaluation):
             return self.filled(0.0, "f32", region)
         if value in self._factors:
             return self._plain.part(value, region, keep=False) ** 2
+        return super()._computed(value, region)
+
+
+class Magnitudes(Evaluation):
+    """The product of the factors' magnitudes, which starts from zeros; with the bounds of their errors added to them,
+    how far sums can be off is the difference. Two kernels may round numbers that differ by an error to two that differ
+    by a unit in the last place besides: the bounds count twice.
+
+    Args:
+        bounded: has values and bounds of the factors.
+        program, inputs: as for it.
+        with_errors: add the bounds.
+    """
+
+    def __init__(
+        self, bounded: BoundedEvaluation, program: Program, inputs: dict[int, np.ndarray], *, with_errors: bool
+    ) -> None:
+        super().__init__(program, inputs, bounded.arrays, "float64")
+        self._bounded = bounded
+        self._with_errors = with_errors
+        product = product_of(program)
+        self._factors, self._starts = set(product.inputs), set(product.outputs)
+
+    def _computed(self, value: int, region: Region) -> Array:
+        if value in self._starts:
+            return self.filled(0.0, "f32", region)
+        if value in self._factors:
+            magnitude = abs(self._bounded.part(value, region, keep=False))
+            return magnitude + self._bounded.error(value, region) * 2 if self._with_errors else magnitude
         return super()._computed(value, region)
 
 
@@ -118,6 +192,13 @@ class BoundedEvaluation(Evaluation):
         }
         self.may_approximate = all(types.get(value) in ("f16", "bf16") for _, value in program.outputs())
         self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
+        self._prepared = prepared_values(program)
+
+    def _computed(self, value: int, region: Region) -> Array:
+        instruction, number = self.makers.get(value, (None, 0))
+        if value in self._prepared and isinstance(instruction, Generic):
+            return RoundedOp(self, instruction, number, region).computed()
+        return super()._computed(value, region)
 
     def error_of_rows(self, value: int, rows: slice, shape: tuple[int, ...]) -> Array:
         """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape."""
@@ -278,8 +359,10 @@ class BoundedOp(StructuredOp):
                 return self.arrays.cast(near, "float64")
             case _, (first, second) if op.name in _EXTREMES:
                 return xp.maximum(first, second)
-            case (("cos" | "sitofp"), (first,)):
+            case (("cos" | "sitofp" | "uitofp"), (first,)):
                 return first
+            case _ if not is_float(op.type) and all(float(each.max()) == 0 for each in errors):
+                return errors[0]
             case _, (first,) if op.name in _KEPT:
                 return first
             case _, (first,) if op.name in ARITHMETIC:

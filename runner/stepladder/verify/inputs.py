@@ -79,7 +79,7 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
 
     a, b, c = _operands(problem, seed, signs if density == 1 else thinned, signs, small)
     a, b = _scaled(problem, a, b)
-    if density < 1:
+    if density < 1 and not problem.is_prepared:
         products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=-1).max())
         assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
     return a, b, c
@@ -132,7 +132,12 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, dtype)
 
-    a, b, c = _operands(problem, seed, normal, normal, normal)
+    def every(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(-128, 128, count, np.int8)
+
+    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits.
+    draws = [every if element_type(problem.operand(role).element_type).is_integer else normal for role in "ab"]
+    a, b, c = _operands(problem, seed, *draws, normal)
     return *_scaled(problem, a, b), c
 
 
@@ -163,11 +168,12 @@ def further_inputs(problem: Problem, seed: int) -> Further:
 
 
 def _scaled(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns A and B such that products have a standard deviation of about 1, where elementwise ops follow.
+    """Returns A and B such that products have a standard deviation of about 1, where elementwise ops follow, and none
+    prepare A or B.
 
     There activations bend, and exponentials stay in range. The factors are powers of two: sums that are exact stay so.
     """
-    if not problem.has_epilogue or element_type(problem.a_type).is_integer:
+    if not problem.has_epilogue or problem.is_prepared or element_type(problem.a_type).is_integer:
         return a, b
     exponent = round(math.log2(problem.k) / 2)
     return a * np.asarray(2.0 ** -(exponent // 2), a.dtype), b * np.asarray(2.0 ** -(exponent - exponent // 2), b.dtype)
@@ -175,11 +181,14 @@ def _scaled(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
 
 def _operands(problem: Problem, seed: int, *draws: Draw) -> Operands:
     """Returns A, B and C, each drawn by a function of a generator and a number of elements."""
-    shapes = (problem.a_shape, problem.b_shape, problem.c_shape)
-    types = (problem.a_type, problem.b_type, problem.c_type)
     a, b, c = (
-        _draw(shape, element_type(name), np.random.SeedSequence([seed, operand]), draw)
-        for operand, (shape, name, draw) in enumerate(zip(shapes, types, draws))
+        _draw(
+            problem.operand(role).shape,
+            element_type(problem.operand(role).element_type),
+            np.random.SeedSequence([seed, operand]),
+            draw,
+        )
+        for operand, (role, draw) in enumerate(zip("abc", draws))
     )
     return a, a if problem.b_is_a else b, c
 

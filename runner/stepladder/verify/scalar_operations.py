@@ -66,6 +66,8 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "arith.andi": lambda arrays, x, y: x & y,
     "arith.ori": lambda arrays, x, y: x | y,
     "arith.xori": lambda arrays, x, y: x ^ y,
+    "arith.shli": lambda arrays, x, y: x << y,
+    "arith.shrsi": lambda arrays, x, y: x >> y,
     "arith.select": _of("where"),
     "math.absf": _of("abs"),
     "math.absi": _of("abs"),

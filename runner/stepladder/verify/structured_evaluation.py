@@ -151,6 +151,8 @@ class StructuredOp:
             )
 
     def _result(self, op: Operation, operands: list[Array]) -> Array:
+        if op.name == "arith.shrui":  # of the bits as an unsigned number
+            return (operands[0] & (1 << int(op.type[1:])) - 1) >> operands[1]
         if op.name in ARITHMETIC:
             return ARITHMETIC[op.name](self.arrays, *operands)
         if op.name in PREDICATES:

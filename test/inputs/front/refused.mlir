@@ -229,18 +229,28 @@ func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>) -> tensor<64x128xi32> 
 
 // -----
 
-// A rounded before the product
-func.func @f(%A: tensor<64x96xf32>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
+// A reduced before the product
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %low = arith.constant 0.0 : f16
+  %m_e = tensor.empty() : tensor<64xf16>
+  %m_z = linalg.fill ins(%low : f16) outs(%m_e : tensor<64xf16>) -> tensor<64xf16>
+  // refused: linalg.generic makes A or B, and reduces, or writes in another order than that of its loops
+  %m = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%A : tensor<64x96xf16>) outs(%m_z : tensor<64xf16>) {
+  ^bb0(%x: f16, %y: f16):
+    %t = arith.maximumf %x, %y : f16
+    linalg.yield %t : f16
+  } -> tensor<64xf16>
   %a_e = tensor.empty() : tensor<64x96xf16>
-  // refused: A is the result of another op ('linalg.generic')
   %a = linalg.generic {
-      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
-      ins(%A : tensor<64x96xf32>) outs(%a_e : tensor<64x96xf16>) {
-  ^bb0(%x: f32, %y: f16):
-    %t = arith.truncf %x : f32 to f16
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A, %m : tensor<64x96xf16>, tensor<64xf16>) outs(%a_e : tensor<64x96xf16>) {
+  ^bb0(%x: f16, %s: f16, %y: f16):
+    %t = arith.subf %x, %s : f16
     linalg.yield %t : f16
   } -> tensor<64x96xf16>
   %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -250,18 +260,18 @@ func.func @f(%A: tensor<64x96xf32>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
 
 // -----
 
-// activation of A
+// a power of A
 func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
   %a_e = tensor.empty() : tensor<64x96xf16>
-  // refused: A is the result of another op ('linalg.generic')
   %a = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
       ins(%A : tensor<64x96xf16>) outs(%a_e : tensor<64x96xf16>) {
   ^bb0(%x: f16, %y: f16):
-    %t = math.exp %x : f16
+    // refused: 'math.powf' in linalg.generic, which makes A or B
+    %t = math.powf %x, %x : f16
     linalg.yield %t : f16
   } -> tensor<64x96xf16>
   %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

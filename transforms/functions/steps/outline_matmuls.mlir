@@ -2,8 +2,9 @@
 //
 // A pipeline compiles a payload with one matmul. A function with several becomes calls of such payloads. A group of ops
 // is a payload where the front accepts it: the layouts of A and B before the matmul, and behind it the elementwise ops
-// that the epilogue computes, as long as nothing else reads the values between them. What is left out of a group is a
-// kernel of its own later, which reads and writes its operands once more. Upstream outlines loops, and no groups of ops.
+// that the epilogue computes, as long as nothing else reads the values between them. Reductions of rows or columns of
+// these values are further results of the kernel. What is left out of a group is a kernel of its own later, which reads
+// and writes its operands once more. Upstream outlines loops, and no groups of ops.
 //
 // Source: the outlining of dispatch regions in IREE's dialect flow, by another rule.
 //

@@ -1,8 +1,8 @@
 // Lowers the kernel to the LLVM dialect, with calls of Intel's OpenCL C built-ins, for LLVM's SPIR-V back end.
 //
 // A buffer is one parameter, a pointer to global memory. The built-ins return blocks through memory on the stack, which
-// is at the entry of the function: LLVM makes it registers there. The kernel states the size of its sub-groups, which
-// the lowering of functions drops.
+// is at the entry of the function: LLVM makes it registers there. Vectors of one element become numbers, since SPIR-V has
+// none. The kernel states the size of its sub-groups, which the lowering of functions drops.
 //
 // Source: the passes convert-gpu-to-llvm-spv and convert-xevm-to-llvm of MLIR.
 //
@@ -32,6 +32,7 @@ module attributes {transform.with_named_sequence} {
     %size = transform.param.constant 16 : i32 -> !transform.any_param
     transform.annotate %kernel "intel_reqd_sub_group_size" = %size : !transform.any_op, !transform.any_param
     "tc.hoist_allocas"(%8) : (!transform.any_op) -> ()
+    "tc.unwrap_vectors"(%8) : (!transform.any_op) -> ()
     "tc.pass_pointers"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

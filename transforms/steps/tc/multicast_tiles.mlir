@@ -4,6 +4,9 @@
 // slice of the tile and multicasts it to all of them. With two blocks, L2 traffic for the shared operand halves, which
 // matters for large products, where L2 bandwidth and its power limit the speed.
 //
+// A slice has whole boxes, or rows of a box. TMA swizzles by the address in shared memory, so that a slice may begin at
+// any multiple of 128 bytes: a tile 136 wide is loaded by four blocks in slices of 34 rows.
+//
 // A block may overwrite a stage only after every block that receives the data has read it, so consumer warpgroups
 // arrive at the `empty` mbarriers of all of them. The remote arrival has no release semantics at cluster scope: a
 // release would wait for all outstanding memory operations of the thread in every k step, which costs far more than
@@ -21,10 +24,10 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @multicast_tiles(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["form_clusters"], requires = [
-        {condition = "a_boxes % cluster_n == 0 or a_rows % (8 * cluster_n) == 0",
-         message = "cluster_n must divide the tile of A into whole boxes (a_boxes) or slices of 8, 16, ... rows"},
-        {condition = "b_boxes % cluster_m == 0 or b_rows % (8 * cluster_m) == 0",
-         message = "cluster_m must divide the tile of B into whole boxes (b_boxes) or slices of 8, 16, ... rows"}
+        {condition = "a_boxes % cluster_n == 0 or a_rows * a_row_bytes // a_boxes % (128 * cluster_n) == 0",
+         message = "cluster_n must divide the tile of A into whole boxes (a_boxes) or slices of 128, 256, ... bytes"},
+        {condition = "b_boxes % cluster_m == 0 or b_rows * b_row_bytes // b_boxes % (128 * cluster_m) == 0",
+         message = "cluster_m must divide the tile of B into whole boxes (b_boxes) or slices of 128, 256, ... bytes"}
       ]} {
     "tc.multicast_tiles"(%module) {rows = 2 : i64, columns = 1 : i64,
       knobs = {rows = "cluster_m", columns = "cluster_n"}} : (!transform.any_op) -> ()

@@ -9,7 +9,7 @@
 // Rows of a transposed C (`swap_operands`) are columns of the tile. A thread's pairs then are elements of two of them,
 // which direct stores write one by one; the box is written transposed instead, 16-bit elements by `stmatrix.trans`.
 //
-// Reductions of rows or columns are folded in registers behind the stores, as in `convert_to_mma_sync`.
+// Reductions of rows or columns are folded in registers before the stores, as in `convert_to_mma_sync`.
 //
 // Before:
 //   nvgpu.warpgroup.mma.store %acc, %buffer

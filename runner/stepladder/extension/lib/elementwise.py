@@ -196,7 +196,7 @@ class Elementwise:
             if inner.results[0] not in needed:
                 continue
             operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
-            values[inner.results[0]] = _create(inner, operands, width)
+            values[inner.results[0]] = create_scalar_op(inner, operands, width)
         raise Refusal(self.op, "expected a body that ends in linalg.yield")
 
     def _needed(self, results: Sequence[int] | None) -> set[ir.Value]:
@@ -213,7 +213,7 @@ class Elementwise:
         source = producer(value)
         if source is None or source.name != "arith.constant":
             raise Refusal(self.op, "the body takes a value from outside that is no constant")
-        return _create(source, [], width)
+        return create_scalar_op(source, [], width)
 
 
 def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
@@ -236,13 +236,13 @@ def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
         source = producer(operand)
         if source is None or source.name != "arith.constant":
             raise Refusal(op, "the body takes a value from outside that is no constant")
-        return _create(source, [], width)
+        return create_scalar_op(source, [], width)
 
     for inner in operations_of(body):
         operands = [of(operand) for operand in inner.operands]
         if inner.name == "linalg.yield":
             return operands
-        values[inner.results[0]] = _create(inner, operands, width)
+        values[inner.results[0]] = create_scalar_op(inner, operands, width)
     raise Refusal(op, "expected a body that ends in linalg.yield")
 
 
@@ -250,8 +250,8 @@ def _widened(type_: ir.Type, width: int | None) -> ir.Type:
     return type_ if width is None else ir.VectorType.get([width], type_)
 
 
-def _create(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers."""
+def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point."""
     attributes = attributes_of(op)
     type_ = _widened(op.results[0].type, width)
     if op.name == "arith.constant" and width is not None:

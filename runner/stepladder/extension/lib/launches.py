@@ -1,13 +1,13 @@
-"""`gpu.launch`: its grid, block and cluster sizes, and adding operands to it."""
+"""Launches: grid, block and cluster sizes of a `gpu.launch`, adding operands to it, and launches of new kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import gpu, ir
 from stepladder.mlir.traverse import attributes_of, walk
 
 # Operand segments of gpu.launch: async dependencies; grid, block and cluster sizes, three each; dynamic shared memory.
@@ -100,3 +100,57 @@ def add_launch_operands(
         old.replace_all_uses_with(fresh)
     rewriter.erase_op(launch)
     return new
+
+
+def launch_kernel(
+    function: ir.Operation,
+    name: str,
+    sizes: tuple[int, int],
+    operands: Sequence[ir.Value],
+    emit: Callable[[Sequence[ir.Value], int], None],
+    marks: Sequence[str] = (),
+) -> None:
+    """Creates a kernel in a `gpu.module` of its own, and its launch, at the insertion point.
+
+    Args:
+        function: host function that launches it, at the top level of a module.
+        name: of the kernel, and of the `gpu.module`.
+        sizes: blocks of the grid, and threads of a block, along x.
+        operands: that the kernel takes.
+        emit: creates its body, given its parameters and the threads of a block, at the insertion point.
+        marks: names of unit attributes that the kernel gets.
+    """
+    module = function.parent
+    assert module is not None  # by contract
+    blocks, threads = sizes
+    types = [operand.type for operand in operands]
+    module.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(module.regions[0].blocks[0]):
+        holder = ir.Operation.create("gpu.module", attributes={"sym_name": ir.StringAttr.get(name)}, regions=1)
+    with ir.InsertionPoint(holder.regions[0].blocks.append()):
+        kernel = ir.Operation.create(
+            "gpu.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+                "kernel": ir.UnitAttr.get(),
+                "known_block_size": ir.DenseI32ArrayAttr.get([threads, 1, 1]),
+                "known_grid_size": ir.DenseI32ArrayAttr.get([blocks, 1, 1]),
+                **{mark: ir.UnitAttr.get() for mark in marks},
+            },
+            regions=1,
+        )
+    locations = [function.location] * len(types)
+    body = kernel.regions[0].blocks.append(*types, arg_locs=locations)
+    with ir.InsertionPoint(body):
+        emit(list(body.arguments), threads)
+        gpu.return_([])
+    extents = [index(size) for size in (blocks, 1, 1, threads, 1, 1)]
+    ir.Operation.create(
+        "gpu.launch_func",
+        operands=[*extents, *operands],
+        attributes={
+            "kernel": ir.SymbolRefAttr.get([name, name]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, len(operands), 0]),
+        },
+    )

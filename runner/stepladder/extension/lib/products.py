@@ -83,18 +83,18 @@ def sizes_of(op: ir.Operation) -> dict[int, int]:
     return sizes
 
 
-def refusal_of(ops: Sequence[ir.Operation], result: ir.Value) -> StepladderError | None:
+def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderError | None:
     """Returns why no kernel computes a group of ops.
 
     Args:
         ops: of one block, with a matmul.
-        result: the value of them that the kernel writes.
+        results: the values of them that the kernel writes.
 
     Returns:
         What the front refuses; None where it accepts them.
     """
     trial = ir.Module.create(ops[0].location)
-    write_stage(trial.body, "stage", ops, [result])
+    write_stage(trial.body, "stage", ops, results)
     try:
         find_matmul(trial)
     except StepladderError as refusal:

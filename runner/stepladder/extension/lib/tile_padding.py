@@ -8,6 +8,7 @@ from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.traverse import producer
 
+_LANES = 16
 _NOT_NEGATIVE = ("gpu.block_id", "gpu.thread_id", "gpu.subgroup_id", "gpu.lane_id", "memref.dim")
 _KEEP_SIGN = ("arith.addi", "arith.muli", "arith.divui", "arith.remui", "arith.divsi", "arith.minsi", "arith.maxsi")
 
@@ -23,16 +24,32 @@ def padded(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], p
     """
     type_ = ir.VectorType(loaded.type)
     filler = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, padding))
-    mask_type = ir.VectorType.get(type_.shape, ir.IntegerType.get_signless(1))
-    inside = [arith.subi(index(size), place) for size, place in zip(sizes, places)]
-    result = arith.select(vector.create_mask(mask_type, inside), loaded, filler)
+    shape = list(type_.shape)
+    inside = [
+        arith.subi(index(size), place) if constant_value(place) is None else index(size - (constant_value(place) or 0))
+        for size, place in zip(sizes, places)
+    ]
+    result = arith.select(_mask(shape, inside), loaded, filler)
     for axis, place in enumerate(places):
         if is_not_negative(place):
             continue
-        before = [index(size) for size in type_.shape]
-        before[axis] = arith.subi(index(0), place)
-        result = arith.select(vector.create_mask(mask_type, before), filler, result)
+        before = [index(size) for size in shape]
+        number = constant_value(place)
+        before[axis] = arith.subi(index(0), place) if number is None else index(-number)
+        result = arith.select(_mask(shape, before), filler, result)
     return result
+
+
+def _mask(shape: list[int], extents: list[ir.Value]) -> ir.Value:
+    """Returns a mask of the elements below `extents` in each dimension.
+
+    MLIR folds a mask of constants to one that is not valid, where a block of an instruction is beyond one of them, so
+    that one is computed of the lane: it has a zero added.
+    """
+    if all(constant_value(extent) is not None for extent in extents):
+        lane = ir.Operation.create("gpu.lane_id", results=[ir.IndexType.get()]).results[0]
+        extents = [arith.addi(extents[0], arith.divui(lane, index(_LANES))), *extents[1:]]
+    return vector.create_mask(ir.VectorType.get(shape, ir.IntegerType.get_signless(1)), extents)
 
 
 def is_not_negative(value: ir.Value) -> bool:

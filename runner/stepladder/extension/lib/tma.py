@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.workspaces import is_matrix_of_workspace
+from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
 from stepladder.mlir.traverse import producer
@@ -120,7 +120,7 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
     origins: list[int | ir.Value] = [0, 0]
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     view = producer(value)
-    while view is not None and not _reshapes_argument(view) and not is_matrix_of_workspace(view):
+    while view is not None and not _is_matrix(view):
         if view.name != "memref.subview" or any(
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
@@ -142,14 +142,12 @@ def _strides(view: ir.Value) -> list[int]:
     return ir.MemRefType(view.type).get_strides_and_offset()[0]
 
 
-def _reshapes_argument(view: ir.Operation | None) -> bool:
-    """Tells whether an op makes a matrix of a whole function argument, as `payload.front` does."""
-    while view is not None and view.name in ("memref.collapse_shape", "memref.expand_shape"):
-        value = view.operands[0]
-        view = producer(value)
-        if view is None:
-            return True
-    return False
+def _is_matrix(view: ir.Operation) -> bool:
+    """Tells whether an op makes a matrix of a whole function argument, as `payload.front` does, or of a workspace."""
+    source: ir.Operation | None = view
+    while source is not None and source.name in ("memref.collapse_shape", "memref.expand_shape"):
+        source = producer(source.operands[0])
+    return source is None or is_workspace(source.results[0]) or is_matrix_of_workspace(view)
 
 
 def _add(left: int | ir.Value, right: int | ir.Value) -> int | ir.Value:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from stepladder.mlir.bindings import ir, memref
-from stepladder.mlir.traverse import producer
+from collections.abc import Callable, Sequence
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.mlir.bindings import bufferization, ir, memref
+from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.payload.facts import MATMULS
+from stepladder.payload.producers import Producer, copied, set_signature
 
 # The attribute of a workspace's `memref.alloc`, and of the op that fills it: a `memref.copy`, or an elementwise
 # `linalg.generic` of one buffer that fills several.
 WORKSPACE = "workspace"
+# Another one of a workspace whose rows have no padding: the buffer is the matrix, and views of it are tiles.
+_WHOLE = "whole"
 COPY = "memref.copy"
 ELEMENTWISE = "linalg.generic"
 
@@ -27,10 +35,16 @@ def padded_columns(columns: int, width: int) -> int:
     return (columns // line + 1) * line
 
 
-def create_workspace(type_: ir.MemRefType) -> ir.Value:
-    """Returns a new workspace, at the current insertion point in the host function."""
+def create_workspace(type_: ir.MemRefType, *, whole: bool = False) -> ir.Value:
+    """Returns a new workspace, at the current insertion point in the host function.
+
+    Args:
+        type_: of the buffer.
+        whole: whether the buffer is the matrix; else a view of it without the padding of its rows is.
+    """
     alloc = memref.alloc(type_, [], [])
-    alloc.owner.attributes[WORKSPACE] = ir.UnitAttr.get()
+    for name in (WORKSPACE, _WHOLE) if whole else (WORKSPACE,):
+        alloc.owner.attributes[name] = ir.UnitAttr.get()
     return alloc
 
 
@@ -47,4 +61,93 @@ def is_workspace(value: ir.Value) -> bool:
 
 def is_matrix_of_workspace(view: ir.Operation | None) -> bool:
     """Tells whether an op views the matrix in a workspace: all rows, and the columns before the padding."""
-    return view is not None and view.name == "memref.subview" and is_workspace(view.operands[0])
+    if view is None or view.name != "memref.subview" or not is_workspace(view.operands[0]):
+        return False
+    return _WHOLE not in defining_op(view.operands[0]).attributes
+
+
+def the_matmul(payload: ir.Operation) -> ir.Operation:
+    """Returns the one matmul on tensors below an op.
+
+    Raises:
+        Refusal: none, or several.
+    """
+    matmuls = walk(payload, *MATMULS)
+    if len(matmuls) != 1:
+        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
+    return matmuls[0]
+
+
+def read_from_workspaces(
+    matmul: ir.Operation,
+    is_copied: Callable[[int, ir.Value], bool],
+    copy: Callable[[ir.Value], ir.Value],
+    rewriter: Rewriter,
+) -> list[int]:
+    """Makes a matmul read A or B from workspaces; one buffer that is A and B is copied once.
+
+    Args:
+        matmul: on tensors that are read from buffers.
+        is_copied: tells of the number of an operand and its buffer whether it is read from a workspace.
+        copy: creates the copy of a buffer and returns the view of it that is read, at the insertion point.
+        rewriter: erases reads that nothing uses any more.
+
+    Returns:
+        The numbers of the operands that are read from workspaces.
+
+    Raises:
+        Refusal: an operand that is not read from a buffer.
+    """
+    copies: dict[ir.Value, ir.Value] = {}
+    found = []
+    for number in range(2):
+        read = producer(matmul.operands[number])
+        if read is None or read.name != "bufferization.to_tensor":
+            raise Refusal(matmul, "expected operands that are read from buffers")
+        buffer = read.operands[0]
+        if not is_copied(number, buffer):
+            continue
+        with ir.InsertionPoint(read), matmul.location:
+            known = next((view for source, view in copies.items() if source == buffer), None)
+            view = copy(buffer) if known is None else known
+            copies[buffer] = view
+            type_ = ir.MemRefType(view.type)
+            tensor = bufferization.to_tensor(
+                ir.RankedTensorType.get(type_.shape, type_.element_type), view, restrict=True
+            )
+        matmul.operands[number] = tensor
+        found.append(number)
+        if not list(read.results[0].uses):
+            rewriter.erase_op(read)
+    return found
+
+
+def insert_producers(function: ir.Operation, producers: Sequence[Producer]) -> None:
+    """Computes what arguments of a function stand for, on tensors, and writes it to workspaces in their place.
+
+    Args:
+        function: on buffers; the arguments for results of the producers go.
+        producers: what `payload.producers.separate` has moved out of it.
+    """
+    if not producers:
+        return
+    body = function.regions[0].blocks[0]
+    first = operations_of(body)[0]
+    for item in producers:
+        argument = body.arguments[item.number]
+        with ir.InsertionPoint(first), item.location:
+            workspace = create_workspace(ir.MemRefType(argument.type), whole=True)
+            known: dict[ir.Value, ir.Value] = {}
+            for number in item.arguments:
+                given, buffer = item.body.arguments[number], body.arguments[number]
+                is_tensor = isinstance(given.type, ir.RankedTensorType)
+                known[given] = bufferization.to_tensor(given.type, buffer, restrict=True) if is_tensor else buffer
+            *ops, end = operations_of(item.body)
+            values = copied(ops, known, ir.InsertionPoint(first))
+            bufferization.materialize_in_destination(
+                None, values[end.operands[0]], workspace, restrict=True, writable=True
+            )
+        argument.replace_all_uses_with(workspace)
+    for item in reversed(producers):
+        body.erase_argument(item.number)
+    set_signature(function)

@@ -54,12 +54,13 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
     if not vectors:
         raise Refusal(found.call, "no accumulators are stored to the tile that the elementwise op reads")
     with ir.InsertionPoint(found.call), found.call.location:
+        # Before the stores: what is reduced may be computed from what C held.
+        for reduced in found.elementwise.reduced:
+            _reduce(launches.find_launch(payload), found, vectors, reduced)
         if found.is_of_block:
             _write_masked(found, vectors)
         else:
             _write(found, vectors)
-        for reduced in found.elementwise.reduced:
-            _reduce(launches.find_launch(payload), found, vectors, reduced)
     found.erase(rewriter)
     rewriter.erase_op(found.tile)
     for reduced in found.elementwise.reduced:

@@ -125,7 +125,8 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
             if found.consumer.name == "linalg.transpose":
                 _store_in_fragment_order(found)
             else:
-                _store_row_major(found)
+                # Before the stores: what is reduced may be computed from what C held.
                 warpgroup_reductions.reduce_accumulators(payload, found)
+                _store_row_major(found)
         found.erase(rewriter)
         warpgroup_reductions.erase_reduced(found, rewriter)

@@ -113,6 +113,11 @@ class _Distributor(Translation):
             getattr(self, f"_{name}")(op)
         elif dialect in ("arith", "math") and op.operands and any(map_of(result) for result in op.results):
             self._elementwise(op)
+        elif op.name == "arith.constant" and map_of(op.results[0]):
+            if _splat(op.results[0]) is None:
+                raise Refusal(
+                    op, "arith.constant of several numbers has a wg_map: a constant of one number is distributed"
+                )
         else:
             return False
         return True

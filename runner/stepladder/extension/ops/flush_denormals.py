@@ -1,6 +1,7 @@
 """`tc.flush_denormals`: lets a kernel flush subnormal numbers of f32 to zero."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.workspaces import WORKSPACE
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, walk
 
@@ -10,6 +11,8 @@ class FlushDenormals(Tc.Operation, name="flush_denormals"):
 
     The function attribute `denormal-fp-math-f32` makes LLVM select `ex2.approx.ftz` and `rcp.approx.ftz`, which need no
     scaling. Calls of libdevice's `__nv_exp2f`, which does not follow the attribute, become `llvm.intr.exp2`.
+
+    Kernels that prepare operands (`tc.prepare_operands`) compute what their types say, and stay.
 
     Operands: a handle to ops with kernels of the LLVM dialect below them.
     """
@@ -25,7 +28,7 @@ _ATTRIBUTE = '[["denormal-fp-math-f32", "preserve-sign,preserve-sign"]]'
 def flush_denormals(payload: ir.Operation, op: FlushDenormals, rewriter: Rewriter) -> None:
     """Rewrites the kernels below `payload`; see the op."""
     for kernel in walk(payload, "llvm.func"):
-        if "nvvm.kernel" not in kernel.attributes:
+        if "nvvm.kernel" not in kernel.attributes or WORKSPACE in kernel.attributes:
             continue
         known = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
         kernel.attributes["passthrough"] = ir.ArrayAttr.get([*known, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])

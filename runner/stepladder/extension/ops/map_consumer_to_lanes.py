@@ -43,12 +43,13 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
     with ir.InsertionPoint(found.call), found.call.location:
         ir.Operation.create("gpu.barrier")
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
+        # Before the stores: what is reduced may be computed from what C held.
+        for reduced in found.elementwise.reduced:
+            lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
         if found.is_of_block:
             _write_masked(found, lane, width)
         else:
             _write(found, lane, width)
-        for reduced in found.elementwise.reduced:
-            lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
     found.erase(rewriter)
     for reduced in found.elementwise.reduced:
         reduced.erase(rewriter)

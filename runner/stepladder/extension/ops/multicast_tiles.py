@@ -14,17 +14,18 @@ class MulticastTiles(Tc.Operation, name="multicast_tiles"):
     """Makes each block of a cluster load a slice of a shared tile, which TMA writes to all blocks that share the tile.
 
     The blocks in a row of the cluster read the same tile of A, those in a column the same tile of B. A tile is split
-    into as many slices as blocks share it, by boxes, or by rows of its box. Each block still expects the bytes of whole
-    tiles. It may overwrite a stage only after all blocks that its loads write to have released it: one thread of a
-    warpgroup arrives at the `empty` barrier of each of these blocks.
+    into as many slices as blocks share it, by boxes, or by rows of its box. TMA swizzles by the address in shared
+    memory, so that slices need not begin where the pattern does. Each block still expects the bytes of whole tiles. It
+    may overwrite a stage only after all blocks that its loads write to have released it: one thread of a warpgroup
+    arrives at the `empty` barrier of each of these blocks.
 
     The arrival at the barrier of another block has no release semantics at cluster scope, which would wait for all
     memory accesses of the thread. It orders only reads of the tensor core, which have completed.
 
     Operands: a handle to any op with one `gpu.launch` below, in clusters.
     Attributes: rows and columns of the cluster, in blocks.
-    Refuses: tiles that cannot be split into that many slices of 8 rows or more; a launch without TMA loads of a shared
-        tile, or without an op that releases a stage.
+    Refuses: tiles that cannot be split into that many slices of equally many rows, at multiples of 128 bytes; a launch
+        without TMA loads of a shared tile, or without an op that releases a stage.
     """
 
     target: Handle
@@ -32,7 +33,7 @@ class MulticastTiles(Tc.Operation, name="multicast_tiles"):
     columns: ir.IntegerAttr
 
 
-_SWIZZLE_ROWS = 8
+_SHARED_ALIGNMENT = 128  # bytes, of a box in shared memory
 _MARKS = {"operand_a": "A", "operand_b": "B"}
 _MBARRIER_BYTES = 8
 
@@ -112,9 +113,12 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
     _, boxes, rows, columns = ir.MemRefType(buffer.type).shape
     by_box = boxes % sharers == 0
     slice_rows = rows if by_box else rows // sharers
-    if slice_rows % _SWIZZLE_ROWS or (not by_box and rows % sharers):
+    row_bytes = columns * types.byte_width(ir.MemRefType(buffer.type).element_type)
+    if not by_box and (rows % sharers or slice_rows * row_bytes % _SHARED_ALIGNMENT):
         raise Refusal(
-            first, f"a tile of {rows} rows cannot be loaded in {sharers} slices of {_SWIZZLE_ROWS} rows or more"
+            first,
+            f"a tile of {rows} rows of {row_bytes} bytes cannot be loaded in {sharers} slices of as many rows at "
+            f"multiples of {_SHARED_ALIGNMENT} bytes",
         )
     descriptor = first.operands[2]
     barrier, _, tile_column, tile_row, *outer, stage = list(first.operands)[1:]

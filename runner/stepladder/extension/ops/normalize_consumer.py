@@ -66,6 +66,12 @@ class _Consumer:
         self.maps.append(map_)
         return len(self.operands) - 1
 
+    def add_number(self) -> None:
+        """Adds a number that nothing reads: canonicalization erases an op of one map that copies an operand."""
+        type_ = ir.ShapedType(self.operands[0].type).element_type
+        self.operands.append(arith.constant(type_, 0 if isinstance(type_, ir.IntegerType) else 0.0))
+        self.maps.append(ir.AffineMap.get(self.identity.n_dims, 0, []))
+
     def create(self) -> tuple[ir.Operation, ir.Block]:
         """Returns the op, at the insertion point, and the block of its body, which is empty."""
         iterator = ir.Attribute.parse("#linalg.iterator_type<parallel>")
@@ -81,9 +87,23 @@ class _Consumer:
             },
             regions=1,
         )
-        types = [ir.ShapedType(operand.type).element_type for operand in generic.operands]
+        types = [
+            operand.type.element_type if isinstance(operand.type, ir.RankedTensorType) else operand.type
+            for operand in generic.operands
+        ]
         block = generic.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
         return generic, block
+
+
+def _is_product(read: "int | _Inlined | None") -> bool:
+    """Tells whether what is read is the product itself, or a copy of it."""
+    if not isinstance(read, _Inlined):
+        return read == 0
+    *inner, end = operations_of(read.op.regions[0].blocks[0])
+    value = end.operands[0]
+    return (
+        not inner and isinstance(value.owner, ir.Block) and _is_product(read.reads[ir.BlockArgument(value).arg_number])
+    )
 
 
 def _composed(map_: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:
@@ -234,6 +254,8 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
             matmul.operands[2] = zeros_of(matmul)
 
     with ir.InsertionPoint(last), last.location:
+        if is_from_zeros and len(stores) > 1 and all(map(_is_product, reads)):
+            consumer.add_number()
         generic, block = consumer.create()
     values: dict[int | None, ir.Value] = dict(enumerate(block.arguments))
     values[None] = block.arguments[len(consumer.operands)]

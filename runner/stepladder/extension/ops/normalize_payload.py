@@ -1,9 +1,15 @@
 """`tc.normalize_payload`: converts a matmul function to the form that pipelines start from."""
 
+import contextlib
+
 from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.workspaces import insert_producers
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
+from stepladder.payload import matmul
+from stepladder.payload.producers import Producer
+from stepladder.runtime.errors import StepladderError
 
 
 class NormalizePayload(Tc.Operation, name="normalize_payload"):
@@ -13,6 +19,9 @@ class NormalizePayload(Tc.Operation, name="normalize_payload"):
     which are written to the argument that the accumulator is initialized from, or to new last arguments if there is
     none; and the normal form: `bufferization.to_tensor` of memref arguments, ops on tensors, and
     `bufferization.materialize_in_destination`. Arguments of the normal form may be tensors too, which become buffers.
+
+    Elementwise ops that make A or B (`payload.producers`) are separated first, so that what is left is recognized
+    (`tc.recognize_matmul`) and normalized as any other matmul. They write their results to workspaces, which it reads.
 
     Operands: a handle to the module, which has one function.
     Refuses: several functions; linalg ops on buffers that are not arguments; a function on tensors that does not return
@@ -163,6 +172,12 @@ def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rew
     functions = walk(payload, "func.func")
     if len(functions) != 1 or not functions[0].regions[0].blocks:
         raise Refusal(payload, f"expected one function with a body, found {len(functions)}")
+    prepared: list[Producer] = []
+    with contextlib.suppress(StepladderError):  # every command refuses such a payload before the first step
+        prepared = matmul.separate_producers(payload)
+        if prepared:
+            matmul.recognize_matmul(payload)
     _lift_to_tensors(functions[0], rewriter)
     _bufferize_boundary(functions[0])
     _initialize_in_destination(functions[0])
+    insert_producers(functions[0], prepared)

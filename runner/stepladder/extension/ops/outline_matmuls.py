@@ -1,6 +1,6 @@
 """`tc.outline_matmuls`: gives each matmul, with what its kernel computes around it, a function of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -25,6 +25,8 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.payload.reductions import is_reduction, reduction_of
+from stepladder.runtime.errors import StepladderError
 
 # Ops behind a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
 _AHEAD = 4
@@ -35,7 +37,8 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
     accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere. A cast to a wider
+    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere, and reductions of
+    these values, which are further results. A cast to a wider
     type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
     function.
 
@@ -63,8 +66,8 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         )
         if product is None:
             return
-        ops, result = _grown(product, *smallest(_from_zeros(product)))
-        outline(ops, [result], "matmul", rewriter)
+        ops, results = _stage(product, *smallest(_from_zeros(product)))
+        outline(ops, results, "matmul", rewriter)
 
 
 def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
@@ -102,15 +105,53 @@ def _from_zeros(product: ir.Operation) -> ir.Operation:
     return product
 
 
-def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
-    """Returns a stage with the ops behind it that its kernel computes too.
+def _stage(
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value
+) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """Returns a stage with the ops behind it that its kernel computes too: elementwise ops, and reductions of them."""
+    reduced, matrix = _grown(product, ops, result, _is_folded)
+    reductions = [user for op in reduced for value in op.results for user in users_of(value) if _is_folded(user)]
+    if reductions:
+        whole = with_producers([*reduced, *reductions], STARTS)
+        results = [matrix, *(op.results[0] for op in in_order(list(dict.fromkeys(reductions))))]
+        if _precede_others(whole) and refusal_of(whole, *results) is None:
+            return whole, results
+    grown, matrix = _grown(product, ops, result, lambda op: False)
+    return grown, [matrix]
+
+
+def _is_folded(op: ir.Operation) -> bool:
+    """Tells whether an op is a reduction that an epilogue may compute."""
+    if not is_reduction(op):
+        return False
+    try:
+        reduction_of(op)
+    except StepladderError:
+        return False
+    return True
+
+
+def _precede_others(ops: Sequence[ir.Operation]) -> bool:
+    """Tells whether ops, but constants and their like, come before all others that use what they compute."""
+    computed = [op for op in ops if not is_start(op)]
+    users = [user for op in computed for value in op.results for user in users_of(value) if user not in ops]
+    if any(user.block != ops[0].block for user in users):
+        return False
+    return not users or in_order([*computed, *users])[: len(computed)] == in_order(computed)
+
+
+def _grown(
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, ignored: Callable[[ir.Operation], bool]
+) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns a stage with the elementwise ops behind it that its kernel computes too; uses by ops that are ignored do
+    not count.
 
     Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
     several values of are used outside may become one with the next op, as that of x * sigmoid(x) does.
     """
     group, ahead = list(ops), 0
     while ahead < _AHEAD:
-        user = _next_user(product, group)
+        user = _next_user(product, group, ignored)
         if user is None:
             break
         ahead += 1
@@ -118,11 +159,20 @@ def _grown(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> 
         attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
         group = attempts[0]
         for attempt in attempts:
-            values = _used_outside(product, attempt)
+            # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
+            values = _used_outside(product, attempt, ignored) or [user.results[0]]
             if len(values) == 1 and refusal_of(attempt, values[0]) is None:
                 ops, result, group, ahead = attempt, values[0], attempt, 0
                 break
     return ops, result
+
+
+def _behind(group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
+    """Returns the ops that depend on ignored ones that use what a group computes."""
+    found = [user for op in group for value in op.results for user in users_of(value) if ignored(user)]
+    for op in found:  # grows in the loop
+        found += [user for value in op.results for user in users_of(value) if user not in found]
+    return found
 
 
 def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
@@ -131,23 +181,33 @@ def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
     return source is not None and source in group
 
 
-def _used_outside(product: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Value]:
-    """Returns the values of a group that depend on the product and that ops outside use."""
+def _used_outside(
+    product: ir.Operation, group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]
+) -> list[ir.Value]:
+    """Returns the values of a group that depend on the product and that ops outside use, but for those ignored."""
     dependent = [product]
     for op in group:
         if any(_is_from(operand, dependent) for operand in op.operands):
             dependent.append(op)
-    return [result for op in dependent for result in op.results if any(user not in group for user in users_of(result))]
+    return [
+        result
+        for op in dependent
+        for result in op.results
+        if any(user not in group and not ignored(user) for user in users_of(result))
+    ]
 
 
-def _next_user(product: ir.Operation, group: Sequence[ir.Operation]) -> ir.Operation | None:
+def _next_user(
+    product: ir.Operation, group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]
+) -> ir.Operation | None:
     """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
-    users = {user for value in _used_outside(product, group) for user in users_of(value) if user not in group}
-    users = {user for user in users if not widens_operand(user)}
+    values = _used_outside(product, group, ignored)
+    users = {user for value in values for user in users_of(value) if user not in group}
+    users = {user for user in users if not widens_operand(user) and not ignored(user)}
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
-    if first is None or not (is_elementwise(first) or first.name in VIEWS):
+    if first is None or not (is_elementwise(first) or first.name in VIEWS) or first in _behind(group, ignored):
         return None
     begin = producer(first.operands[len(first.operands) - 1])
     if first.name not in VIEWS and begin is not None and begin in group and not is_start(begin):

@@ -2,11 +2,17 @@
 
 from stepladder.extension.lib import memory, tma
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.workspaces import create_copy, create_workspace, is_matrix_of_workspace, padded_columns
+from stepladder.extension.lib.workspaces import (
+    create_copy,
+    create_workspace,
+    is_matrix_of_workspace,
+    padded_columns,
+    read_from_workspaces,
+    the_matmul,
+)
 from stepladder.mlir import types
-from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.traverse import producer, walk
-from stepladder.payload.facts import MATMULS
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer
 
 
 class RepackOperands(Tc.Operation, name="repack_operands"):
@@ -39,25 +45,11 @@ def _repacked(matmul: ir.Operation, buffer: ir.Value) -> ir.Value:
 @transform_op(RepackOperands)
 def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewriter) -> None:
     """Rewrites the operands of the one matmul below `payload`; see the op."""
-    matmuls = walk(payload, *MATMULS)
-    if len(matmuls) != 1:
-        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
-    (matmul,) = matmuls
-    copies: dict[ir.Value, ir.Value] = {}
-    for number in range(2):
-        read = producer(matmul.operands[number])
-        if read is None or read.name != "bufferization.to_tensor":
-            raise Refusal(matmul, "expected operands that are read from buffers")
-        buffer = read.operands[0]
+    matmul = the_matmul(payload)
+
+    def is_odd(_: int, buffer: ir.Value) -> bool:
         type_ = ir.MemRefType(buffer.type)
         pitch = type_.shape[type_.rank - 1] * types.byte_width(type_.element_type)
-        if pitch % tma.PITCH_ALIGNMENT == 0 or is_matrix_of_workspace(producer(buffer)):
-            continue
-        with ir.InsertionPoint(read), matmul.location:
-            known = next((view for source, view in copies.items() if source == buffer), None)
-            view = _repacked(matmul, buffer) if known is None else known
-            copies[buffer] = view
-            tensor = bufferization.to_tensor(matmul.operands[number].type, view, restrict=True)
-        matmul.operands[number] = tensor
-        if not list(read.results[0].uses):
-            rewriter.erase_op(read)
+        return pitch % tma.PITCH_ALIGNMENT != 0 and not is_matrix_of_workspace(producer(buffer))
+
+    read_from_workspaces(matmul, is_odd, lambda buffer: _repacked(matmul, buffer), rewriter)

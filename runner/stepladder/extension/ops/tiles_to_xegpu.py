@@ -1,15 +1,17 @@
 """`tc.tiles_to_xegpu`: writes the tiles of subgroups as descriptors and 2D block operations of XeGPU."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.lane_updates import Scratch, make_scratch, update_elements
 from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
 from stepladder.extension.lib.tile_padding import padded
 from stepladder.extension.lib.translation import Translation
 from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction, reaches_reduction
-from stepladder.mlir.bindings import arith, ir, vector
-from stepladder.mlir.printed import keyword
+from stepladder.mlir.bindings import arith, ir, memref, vector
+from stepladder.mlir.printed import ATOMIC_KINDS, keyword
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import byte_width, strides_of
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, read_tile, segments
@@ -26,7 +28,8 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     Refuses: tiles of work-groups; bases that are neither static memrefs of two dimensions in global memory nor
         addresses with a constant shape and constant strides, or whose rows are not those of a 2D block operation (at
         least 64 bytes, a pitch that is a multiple of 16); scatter tiles; tiles of shared local memory that may not be
-        within it; atomic updates; partial reductions and broadcasts.
+        within it; atomic updates of other types or whose results are used; loads of columns; partial reductions and
+        broadcasts.
     """
 
     target: Handle
@@ -41,6 +44,8 @@ _HINTS = (
     ("cached", "cached", "cached"),
 )
 _PITCH, _WIDTH, _LEAST_PITCH = 16, 4, 64  # bytes
+# Atomic updates, by name: the type of their elements.
+_ATOMIC = {"addf": "f32", "addi": "i32"}
 _NEUTRAL = {
     "add": 0.0,
     "mul": 1.0,
@@ -62,11 +67,19 @@ def tiles_to_xegpu(payload: ir.Operation, op: TilesToXegpu, rewriter: Rewriter) 
 
 @dataclass(frozen=True)
 class _Described:
-    """What a tile is beside its offsets: the descriptor of its matrix, and the size of that, both row-major."""
+    """What a tile is beside its offsets.
+
+    Attributes:
+        descriptor: of its matrix; the matrix itself, if lanes access its elements.
+        type: of the tile.
+        sizes: of the matrix.
+        by_element: whether lanes access its elements.
+    """
 
     descriptor: ir.Value
     type: TileType
     sizes: tuple[int, ...]
+    by_element: bool = False
 
 
 def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attributes: dict) -> ir.Operation:
@@ -79,6 +92,7 @@ class _Conversion(Translation):
     def __init__(self, launch: ir.Operation) -> None:
         super().__init__(launch)
         self.described: dict[ir.Value, _Described] = {}
+        self.scratch: dict[ir.Type, Scratch] = {}
 
     def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
         """Notes the descriptor of a carried tile, which is the same in all iterations."""
@@ -115,6 +129,10 @@ class _Conversion(Translation):
         if tile.space != "global":
             sizes_of = tuple(ir.MemRefType(base.type).shape)
             self.described[op.results[0]] = _Described(describe(op, source, tile), tile, sizes_of)
+            self.values[op.results[0]] = places
+            return
+        if _is_of_lanes(tile, op.results[0]):
+            self.described[op.results[0]] = _Described(source, tile, _sizes_of_lanes(op, base.type), by_element=True)
             self.values[op.results[0]] = places
             return
         numbers: list[list[int]] = []
@@ -159,6 +177,10 @@ class _Conversion(Translation):
     def _load_tile(self, op: ir.Operation) -> None:
         described = self.described[op.operands[0]]
         tile = described.type
+        if described.by_element:
+            raise Refusal(
+                op, f"a tile of {tile.shape[1]} columns is stored and updated atomically: load one of 16 or a multiple"
+            )
         if tile.space != "global":
             self._load_shared(op, described)
             return
@@ -193,10 +215,38 @@ class _Conversion(Translation):
             attributes["layout"] = instruction(op, tile.shape)
             _xegpu("store_matrix", [value, *operands], [], attributes)
             return
+        if self.described[op.operands[1]].by_element:
+            self._update(op, lambda number, base, at: memref.store(number, base, at))
+            return
         if tile.is_transposed:
             value = vector.transpose(ir.VectorType.get(list(tile.shape)[::-1], tile.element), value, [1, 0])
         operands, attributes = self._at(op.operands[1])
         _xegpu("store_nd", [value, *operands], [], attributes)
+
+    def _update(self, op: ir.Operation, action: Callable[[ir.Value, ir.Value, list[ir.Value]], object]) -> None:
+        """Lets lanes update the elements of a tile."""
+        described = self.described[op.operands[1]]
+        element = described.type.element
+        if element not in self.scratch:
+            self.scratch[element] = make_scratch(self.launch, element)
+        update_elements(
+            op,
+            self.scratch[element],
+            self.one(op.operands[0]),
+            self.values[op.operands[1]],
+            described.sizes,
+            lambda number, at: action(number, described.descriptor, at),
+        )
+
+    def _atomic_rmw(self, op: ir.Operation) -> None:
+        tile, kind = self.described[op.operands[1]].type, _atomic_kind(op)
+        if tile.space != "global" or list(op.results[0].uses):
+            what = "of shared local memory" if tile.space != "global" else "whose old numbers are used"
+            raise Refusal(op, f"an update {what} has no form in lanes: one of global memory, without uses, has")
+        if _ATOMIC.get(kind) != str(tile.element):
+            accepted = ", ".join(f"{name} of {type_}" for name, type_ in _ATOMIC.items())
+            raise Refusal(op, f"xetile.atomic_rmw by {kind} of {tile.element} has no form in lanes: {accepted} has one")
+        self._update(op, lambda number, base, at: memref.atomic_rmw(ATOMIC_KINDS.index(kind), number, base, at))
 
     def _prefetch_tile(self, op: ir.Operation) -> None:
         if self.described[op.operands[0]].type.space != "global":
@@ -208,6 +258,10 @@ class _Conversion(Translation):
         _xegpu("prefetch_nd", operands, [], attributes)
 
     def _tile_mma(self, op: ir.Operation) -> None:
+        if _is_column_major_load(op.operands[0]):
+            raise Refusal(
+                op, "A is a column-major tile: the hardware transposes elements of 32 bits only. Load A row-major"
+            )
         operands = [self.one(operand) for operand in op.operands]
         type_ = ir.VectorType(op.results[0].type)
         if len(operands) < 3:
@@ -252,11 +306,46 @@ _FORMS = (
     "load_tile",
     "store_tile",
     "prefetch_tile",
+    "atomic_rmw",
     "tile_mma",
     "transpose",
     "broadcast",
     "reduction",
 )
+
+
+def _is_of_lanes(tile: TileType, value: ir.Value) -> bool:
+    """Returns whether lanes access a tile by element: it is a column, or all of its uses are atomic updates."""
+    if tile.shape[1] == 1:
+        return True
+    users = users_of(value)
+    return bool(users) and all(
+        user.name == "xetile.atomic_rmw"
+        or (user.name == "xetile.update_tile_offset" and _is_of_lanes(tile, user.results[0]))
+        for user in users
+    )
+
+
+def _is_column_major_load(value: ir.Value) -> bool:
+    """Returns whether a vector is loaded from a column-major tile of global memory."""
+    load = producer(value)
+    if load is None or load.name != "xetile.load_tile":
+        return False
+    tile = read_tile(load.operands[0].type)
+    return tile.is_transposed and tile.space == "global"
+
+
+def _sizes_of_lanes(op: ir.Operation, base: ir.Type) -> tuple[int, ...]:
+    """Returns the size of a matrix that lanes access by element."""
+    if not isinstance(base, ir.MemRefType) or base.rank != 2 or not base.has_static_shape:
+        raise Refusal(op, f"the base is {base}: lanes access elements of a static memref of two dimensions")
+    return tuple(base.shape)
+
+
+def _atomic_kind(op: ir.Operation) -> str:
+    """Returns the kind of an atomic update by its name."""
+    kind = op.attributes["kind"]
+    return kind.value if isinstance(kind, ir.StringAttr) else ATOMIC_KINDS[ir.IntegerAttr(kind).value]
 
 
 def _row_major(view: ir.Value) -> ir.Value:

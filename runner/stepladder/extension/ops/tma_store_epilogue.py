@@ -44,9 +44,10 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
         stores = [kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(outputs)]
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
+            # Before the stores: what is reduced may be computed from what C held.
+            warpgroup_reductions.reduce_accumulators(payload, found)
             for store in stores:
                 store.create(in_flight(stores))
-            warpgroup_reductions.reduce_accumulators(payload, found)
         with ir.InsertionPoint.after(loops[0] if loops else found.consumer), found.consumer.location:
             stores[-1].create_final_wait()
         found.erase(rewriter)

@@ -1,12 +1,17 @@
 """`tc.transpose_operands`: reads operands that wgmma cannot read as they are from transposed copies in workspaces."""
 
 from stepladder.extension.lib import memory
-from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.workspaces import create_copy, create_workspace, padded_columns
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.workspaces import (
+    create_copy,
+    create_workspace,
+    padded_columns,
+    read_from_workspaces,
+    the_matmul,
+)
 from stepladder.mlir import types
-from stepladder.mlir.bindings import bufferization, ir, memref
-from stepladder.mlir.traverse import attributes_of, producer, walk
-from stepladder.payload.facts import MATMULS
+from stepladder.mlir.bindings import ir, memref
+from stepladder.mlir.traverse import attributes_of
 
 
 class TransposeOperands(Tc.Operation, name="transpose_operands"):
@@ -79,32 +84,15 @@ def _set_maps(matmul: ir.Operation, maps: list[ir.AffineMap], rewriter: Rewriter
 @transform_op(TransposeOperands)
 def transpose_operands(payload: ir.Operation, op: TransposeOperands, rewriter: Rewriter) -> None:
     """Rewrites the operands of the one matmul below `payload`; see the op."""
-    matmuls = walk(payload, *MATMULS)
-    if len(matmuls) != 1:
-        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
-    (matmul,) = matmuls
+    matmul = the_matmul(payload)
     maps = _maps(matmul)
     k = ir.AffineExpr.get_dim(maps[0].n_dims - 1)
-    copies: dict[ir.Value, ir.Value] = {}
-    for number in range(2):
-        read = producer(matmul.operands[number])
-        if read is None or read.name != "bufferization.to_tensor":
-            raise Refusal(matmul, "expected operands that are read from buffers")
-        buffer = read.operands[0]
+
+    def is_turned(number: int, buffer: ir.Value) -> bool:
         width = types.byte_width(ir.MemRefType(buffer.type).element_type)
-        if maps[number].results[-1] == k or width == _AS_THEY_ARE:
-            continue
-        with ir.InsertionPoint(read), matmul.location:
-            known = next((view for source, view in copies.items() if source == buffer), None)
-            view = _transposed(buffer) if known is None else known
-            copies[buffer] = view
-            type_ = ir.MemRefType(view.type)
-            tensor = bufferization.to_tensor(
-                ir.RankedTensorType.get(type_.shape, type_.element_type), view, restrict=True
-            )
-        maps[number] = _exchanged(maps[number])
-        matmul.operands[number] = tensor
-        if not list(read.results[0].uses):
-            rewriter.erase_op(read)
-    if copies:
+        return maps[number].results[-1] != k and width != _AS_THEY_ARE
+
+    turned = read_from_workspaces(matmul, is_turned, _transposed, rewriter)
+    if turned:
+        maps = [_exchanged(map_) if number in turned else map_ for number, map_ in enumerate(maps)]
         _set_maps(matmul, maps, rewriter)

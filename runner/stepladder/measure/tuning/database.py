@@ -91,7 +91,10 @@ def problem_key(problem: Problem) -> str:
 
 
 def _epilogue_key(problem: Problem) -> str:
-    """Returns the text that stands for the elementwise ops after a product; empty where there are none."""
+    """Returns the text that stands for the elementwise ops after a product; empty where there are none.
+
+    Those before it are kernels of their own, which knobs do not change.
+    """
     if not problem.has_epilogue:
         return ""
     operands = "".join(

@@ -71,8 +71,9 @@ class _Checker:
     def wrong(self, enqueue: Callable[[], None]) -> str:
         """Returns what is wrong with a kernel's result, or an empty text. Raises StepladderError as a launch does."""
         executor = _Recorder(self._buffers, enqueue)
-        if self._initial is None or self._right is None or self._buffers.problem.has_epilogue:
-            report = check_exact(self._buffers.problem, self._reference, executor, _SEED, self._buffers.device.ordinal)
+        problem = self._buffers.problem
+        if self._initial is None or self._right is None or problem.has_epilogue or problem.is_prepared:
+            report = check_exact(problem, self._reference, executor, _SEED, self._buffers.device.ordinal)
             if not report.passed:
                 return report.describe()
             self._initial, self._right = executor.initial, executor.result

@@ -212,6 +212,9 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
         if isinstance(buffer.owner, ir.Block):
             return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
         view = defining_op(buffer)
+        if buffer in workspaces:
+            shape = tuple(ir.MemRefType(defining_op(create.operands[0]).operands[0].type).shape)
+            return Parameter(workspaces.index(buffer), _tensor_map(create), True, shape)
         if view.name == "memref.subview" and view.operands[0] in workspaces:
             shape = tuple(ir.MemRefType(buffer.type).shape)
             return Parameter(workspaces.index(view.operands[0]), _tensor_map(create), True, shape)

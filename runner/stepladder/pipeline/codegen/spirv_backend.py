@@ -13,7 +13,7 @@ import sys
 import llvmlite.binding as llvm
 
 _TRIPLE = "spirv64v1.2-unknown-unknown"  # the version that OpenCL 2.2 and Level Zero take
-_EXTENSIONS = "+SPV_INTEL_cache_controls,+SPV_INTEL_subgroups"
+_EXTENSIONS = "+SPV_INTEL_cache_controls,+SPV_INTEL_subgroups,+SPV_EXT_shader_atomic_float_add"
 # MLIR calls the shuffle of SPIR-V 1.3; that of Intel's extension is the same function in SPIR-V 1.2.
 _SHUFFLE = re.compile(r"@_Z21(sub_group_shuffle_xor)")
 # A cache hint: the pointer that it is of, and the text that says level and control.

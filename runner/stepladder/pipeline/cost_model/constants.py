@@ -50,7 +50,12 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a stage is in use"),
         "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
+        "hbm_cluster": Constant(0.0, 0.3, "part by which that is higher where blocks of a cluster read side by side"),
+        "hbm_idle": Constant(0.0, 1.0, "part by which HBM takes longer where all other multiprocessors are idle"),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
+        "cached_in_place": Constant(
+            0.3, 1.3, "the same without dependent launch, where blocks return to their multiprocessors"
+        ),
         "evicted": Constant(
             0.05, 1.0, "how much more a problem has that is read from HBM entirely, as a fraction of that part"
         ),
@@ -77,6 +82,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "reduce_memory_pass": Constant(0.0, 1.5, "us in which each thread reduces four elements there"),
         "warpgroup": Constant(0.0, 0.5, "us of starting a block for every consumer warpgroup"),
         "launch": Constant(0.0, 2.0, "us from one launch to the next, of an empty kernel"),
+        "launch_by_itself": Constant(0.0, 2.0, "us that it takes longer without dependent launch"),
     },
     WARP: {
         "matrix_mma_sync": Constant(0.9, 1.5, "time of the matrix unit by mma.sync, as a multiple of its time at peak"),

@@ -23,8 +23,11 @@ from stepladder.pipeline.expressions import Value
 
 # The knob of the order in which blocks take tiles.
 _RASTER = "raster_group"
+# The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
+# since kernels that other work separates gain nothing.
+_LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # Knobs that make a small difference between settings that agree in the others.
-_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER)
+_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
@@ -281,6 +284,16 @@ def _ordered(
     return Columns({**columns.values, _RASTER: np.asarray(options)[least]}, columns.derived, columns.count)
 
 
+def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+    """Returns every setting with the launch that is predicted to be faster: dependent, or by itself, where the L2 cache
+    keeps more of the operands from launch to launch."""
+    by_itself = Columns({**columns.values, _LAUNCH: False}, columns.derived, columns.count)
+    other = warpgroup.predict(by_itself, size, gpu)
+    faster = other["total"] < times["total"] * (1 - _LAUNCH_CAUTION)
+    chosen = Columns({**columns.values, _LAUNCH: ~faster}, columns.derived, columns.count)
+    return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
+
+
 def _caution(family: str, columns: Columns, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, and
     for kernels of warps whose tiles do not divide the problem."""
@@ -312,9 +325,14 @@ def rank(
     search = _search(family, size, gpu)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
+    launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
+    if launches and warpgroup.launches_differ(size, gpu):
+        columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, gpu), kind="stable")
     searched = tuple(
-        name for name in (*search.order, search.most, _RASTER) if name in space.options and name not in fixed
+        name
+        for name in (*search.order, search.most, _RASTER, _LAUNCH)
+        if name in space.options and name not in fixed and (name != _LAUNCH or isinstance(columns.values[name], Array))
     )
     return Ranking(family, searched, columns, times, order)

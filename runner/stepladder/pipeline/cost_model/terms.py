@@ -17,6 +17,10 @@ _NORM_DOUBLINGS = 3
 # How far operands exceed the L2 cache that are read from memory entirely, as a fraction of it.
 _EVICTED = 0.5
 
+# Rows that one wgmma instruction multiplies, and bytes of a row of the boxes that TMA writes to swizzled shared memory.
+INSTRUCTION_ROWS, BOX_BYTES = 64, 128
+LINE_BYTES = 128  # of the L2 cache
+
 Number = Array | float
 
 
@@ -74,6 +78,12 @@ class Size:
 def ceil_divide(dividend: Array | float, divisor: Array | float) -> Array:
     """Returns the quotient, rounded up to a whole number."""
     return np.ceil(np.asarray(dividend, float) / divisor)
+
+
+def widest_box(row_bytes: Array) -> Array:
+    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
+    half = BOX_BYTES // 2
+    return np.where(row_bytes % BOX_BYTES == 0, BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
 
 
 def join(*limits: Array | float) -> Array:
@@ -146,7 +156,7 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
     return room[positions].reshape(np.shape(cluster))
 
 
-def uncached(size: Size, gpu: Gpu, cached_fraction: float, evicted: float = _EVICTED) -> Number:
+def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EVICTED) -> Number:
     """Returns which part of the operands and C a kernel that runs again and again reads from memory, 0 to 1.
 
     The L2 cache keeps what fits from launch to launch. Beyond that, it evicts the least recently used lines first, so
@@ -167,7 +177,7 @@ def memory_bytes(
     knobs: Columns,
     gpu: Gpu,
     at_once: Array,
-    cached_fraction: float,
+    cached_fraction: Number,
     evicted: float = _EVICTED,
 ) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.

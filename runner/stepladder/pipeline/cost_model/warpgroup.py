@@ -6,15 +6,18 @@ takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cach
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.boxes import BOX_BYTES, PITCH_BYTES, Loads, loads, widest_box
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.epilogues import epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import (
+    BOX_BYTES,
+    INSTRUCTION_ROWS,
+    LINE_BYTES,
     Number,
     Size,
     Tiles,
@@ -24,19 +27,81 @@ from stepladder.pipeline.cost_model.terms import (
     join,
     memory_bytes,
     uncached,
+    widest_box,
 )
 
-# Rows that one wgmma instruction multiplies, and bytes of a line of the L2 cache.
-_INSTRUCTION_ROWS, _LINE_BYTES = 64, 128
-_WARPGROUP_THREADS = 128
+_SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
+_PITCH_BYTES = 16  # that TMA takes multiples of
 # Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
 _ADDING_LANES, _DRAIN = 128, 0.06
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
-# Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
-_FROM_REGISTERS = 0.67
-# The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
-_ONE_BUFFER = 0.1
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What a k step loads of one operand to a block.
+
+    Args:
+        rows: rows of boxes with elements of the matrix.
+        row_bytes: of each.
+        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
+        is_odd: whether rows of the matrix begin within sectors of the L2 cache.
+    """
+
+    rows: Array
+    row_bytes: Array
+    zero_rows: Array
+    is_odd: Array
+
+
+def _whole_boxes(row_bytes: Array) -> Array:
+    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
+    half = BOX_BYTES // 2
+    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
+
+
+def loads(
+    along_k: bool,
+    extent: Number,
+    tile: Array,
+    mean: Array,
+    last: Array,
+    shared: Array,
+    block_k: Array,
+    size: Size,
+) -> Loads:
+    """Returns what a k step loads of one operand.
+
+    A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
+    and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
+    longer than loading does; step `shrink_tma_boxes` saves them where the matrix is shorter than a tile that no cluster
+    shares.
+
+    Args:
+        along_k: whether the operand is contiguous along k.
+        extent: m or n.
+        tile: block_m or block_n.
+        mean, last: elements of the matrix in a tile, on the average and in the last.
+        shared: blocks of a cluster that share the tile.
+        block_k: depth of a step.
+        size: of the problem.
+    """
+    in_bytes = size.in_bytes
+    # Rows that TMA does not take are copied to aligned ones.
+    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
+    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % _PITCH_BYTES == 0)
+    if along_k:
+        boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
+        fitted = (extent < tile) & (shared == 1)
+        zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
+        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd)
+    loaded = _whole_boxes(tile * in_bytes) / in_bytes
+    width = widest_box(loaded * in_bytes) / in_bytes
+    part = loaded / tile  # boxes reach beyond the tile
+    outside = ceil_divide(loaded - last, width) - np.floor((loaded - tile) / width)
+    is_odd = is_odd | ((tile * in_bytes % _SECTOR_BYTES > 0) & (extent > tile))
+    return Loads(mean * part / width * block_k, width * in_bytes, outside * block_k / shared, is_odd)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -60,7 +125,7 @@ def shared_step(
     Args:
         split: parts of an operand, 2 of one that is split; see `products_of`.
     """
-    read = block_m / _INSTRUCTION_ROWS * (_INSTRUCTION_ROWS + block_n) * products_of(split)
+    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n) * products_of(split)
     written = 0.5 * (block_m + block_n) * split
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
@@ -106,7 +171,7 @@ def l2_step(
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
-        lines = part.rows * np.maximum(part.row_bytes, _LINE_BYTES) / blocks
+        lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
         port = port + bytes_ / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
@@ -137,56 +202,6 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
-def writes_elements(knobs: Columns, size: Size) -> Array:
-    """Returns which settings write a transposed C element by element: direct stores, and the reduction of splits in
-    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory."""
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
-
-
-def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
-    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
-    registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
-    split-K each block writes a share of the tile. Source: fitted."""
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
-    writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
-    bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
-    bytes_ = bytes_ / knobs.floats("split_k", 1)
-    elements = writes_elements(knobs, size)
-    rate = (
-        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * np.where(elements, constants["column_store"], 1)
-    )
-    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
-    # A box of a transposed C has 64 rows of the tile.
-    columns = np.asarray(float(_INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
-    row_bytes = columns * size.out_bytes
-    lines = bytes_ * np.where(by_tma, np.maximum(1.0, _LINE_BYTES / widest_box(row_bytes)), 1.0)
-    lines = lines * np.where(elements, constants["column_write"], 1.0)
-    together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
-    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
-
-
-def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
-    """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
-    writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
-    in a pass; passes do not overlap. Source: fitted."""
-    split = knobs.floats("split_k", 1)
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
-    elements = knobs.floats("block_m") * knobs.floats("block_n")
-    bytes_ = 2 * 4 * elements * 1e-3
-    passes = ceil_divide(elements, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
-
-    def reduction(workspace: str) -> Array:
-        return constants[workspace] + bytes_ / constants[f"{workspace}_rate"] + passes * constants[f"{workspace}_pass"]
-
-    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
-    in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
-    return np.where(split > 1, times, np.where(shared, in_c, 0.0))
-
-
 def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
     """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes, or split operands into
     parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
@@ -198,9 +213,18 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
     )
     for columns, extent in operands:
         traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(split) > 1)
+        is_copied = (np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0) | (np.asarray(split) > 1)
         total = total + np.where(is_copied, traffic + constants["launch"] + constants["prologue"], 0.0)
     return total
+
+
+def launches_differ(size: Size, gpu: Gpu) -> bool:
+    """Tells whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
+    return to their multiprocessors, and each part of the cache keeps their tiles. Source: measured,
+    docs/results/model_edge_bf16-bf16.json."""
+    constants = gpu.constants[WARPGROUP]
+    parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
+    return bool(np.any(parts[0] > parts[1]))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -240,8 +264,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         ),
     ]
     parts = [replace(part, rows=part.rows * split, zero_rows=part.zero_rows * split) for part in parts]
-    # Source: measured; no document says why.
-    odd = np.where(np.asarray(block_n) % 16 == 8, constants["odd_eights"], 1.0)
+    # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
+    odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
     matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
     shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"], split) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
@@ -250,7 +274,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
-    absent = uncached(size, gpu, constants["cached"], constants["evicted"])
+    by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
+    cached = np.where(by_itself, constants["cached_in_place"], constants["cached"])
+    absent = uncached(size, gpu, cached, constants["evicted"])
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
     l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
@@ -309,21 +335,19 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
     reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"], constants["evicted"])
-    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
+    side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
+    hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
+    launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     # Rows of C: of a column-major one, an element in memory after the other.
     row = size.m if size.c_layout == "column" else size.n
-    straddles = np.where(np.asarray(row * size.out_bytes % _LINE_BYTES) > 0, constants["straddle"], 1.0)
+    straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = (
-        join(kernel, hbm + constants["prologue"], written + constants["prologue"])
-        + _HIDDEN_TRAFFIC * hbm
-        + constants["launch"]
-    )
+    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     total = total + repacking
     times = {
@@ -332,7 +356,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "prologue": prologue,
         "epilogue": epilogues,
         "reduction": reduction,
-        "launch": constants["launch"],
+        "launch": launch,
         **({"repacking": repacking} if np.any(repacking) else {}),
         "matrix unit": rounds * steps * matrix,
         "shared memory": rounds * steps * shared,

@@ -33,8 +33,8 @@ EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
 # Results beside C.
 RESULT_ROLES = tuple(result_role(number) for number in range(3))
 ROLES = MATMUL_ROLES + EPILOGUE_ROLES + RESULT_ROLES
-# Buffers that a launcher allocates: one kernel writes them, and a later one reads them. Two parts of A and of B each.
-WORKSPACE_ROLES = tuple(f"w{number}" for number in range(4))
+# Buffers that a launcher allocates: one kernel writes them, and a later one reads them.
+WORKSPACE_ROLES = tuple(f"w{number}" for number in range(6))
 ACCESSES = ("read", "write", "readwrite")
 LAYOUTS = ("row", "column")
 INTERLEAVES = ("none", "16b", "32b")
@@ -49,7 +49,8 @@ TMA_DIMENSIONS = 5
 def problem_json(problem: Problem) -> dict[str, Any]:
     """Returns a problem as JSON data."""
     data = asdict(problem)
-    for name in ("consumers", "epilogue_operands", "results"):  # came later: only problems that have them say so
+    # Came later: only problems that have them say so.
+    for name in ("consumers", "epilogue_operands", "results", "producers", "a_source", "b_source"):
         if not data[name]:
             del data[name]
     return data

@@ -339,7 +339,18 @@ def parse_problem(fields: Fields) -> Problem:
         consumers=fields.strings("consumers") if "consumers" in fields.data else (),
         epilogue_operands=_parse_epilogue(fields),
         results=_parse_results(fields),
+        producers=fields.strings("producers") if "producers" in fields.data else (),
+        a_source=_parse_source(fields, "a_source"),
+        b_source=_parse_source(fields, "b_source"),
     )
+
+
+def _parse_source(fields: Fields, name: str) -> EpilogueOperand | None:
+    """Returns the buffer that an operand of a problem is prepared from, if it is."""
+    if name not in fields.data:
+        return None
+    item = fields.object(name)
+    return EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape"))
 
 
 def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:

@@ -78,14 +78,18 @@ def check_several(manifest: Manifest, fields: Fields) -> None:
         for item in fields.objects(name):
             _check_role(manifest, item.string("role"), item)
     written: set[str] = set()
+    read = {argument.role for argument in manifest.arguments if argument.role in WORKSPACE_ROLES}
     for item, kernel in zip(fields.objects("front") if manifest.front else (), manifest.front):
         check_launch(kernel, manifest.target, item)
         for each, argument in zip(item.objects("arguments"), kernel.arguments):
             if argument.role in WORKSPACE_ROLES[: len(manifest.workspaces)]:
-                if argument.role in written:
+                is_read = argument.access == "read"
+                if is_read and argument.role not in written:
+                    raise each.error("role", f"is '{argument.role}', which no earlier kernel writes")
+                if not is_read and argument.role in written:
                     raise each.error("role", f"is '{argument.role}', which an earlier kernel writes")
-                written.add(argument.role)
-                _check_operand(manifest, argument, each, "write")
+                (read if is_read else written).add(argument.role)
+                _check_operand(manifest, argument, each, "read" if is_read else "write")
             else:
                 _check_operand(manifest, argument, each, "read")
             if argument.descriptor is not None:
@@ -93,12 +97,11 @@ def check_several(manifest: Manifest, fields: Fields) -> None:
         for name in (kernel.cubin, kernel.ptx):
             if name not in manifest.files:
                 raise fields.error("files", f"does not list '{name}'")
-    read = {argument.role for argument in manifest.arguments if argument.role in WORKSPACE_ROLES}
     roles = set(WORKSPACE_ROLES[: len(manifest.workspaces)])
     if written != roles or read != roles:
         raise fields.error(
             "workspaces",
-            f"must each be written by a kernel of 'front' and read by that of the matmul: there are "
+            f"must each be written by a kernel of 'front' and read by a later one: there are "
             f"{', '.join(sorted(roles)) or 'none'}, written {', '.join(sorted(written)) or 'none'}, read "
             f"{', '.join(sorted(read)) or 'none'}",
         )
@@ -156,7 +159,8 @@ def _check_descriptor(
 ) -> None:
     """Checks that a descriptor stays inside of a workspace, whose row pitch TMA takes."""
     workspace = manifest.operand(role)
-    extents = workspace.shape
+    # A matrix of all elements may have other extents than the buffer.
+    extents = shape if math.prod(shape) == math.prod(workspace.shape) else workspace.shape
     if len(shape) != len(extents) or any(inner > outer for inner, outer in zip(shape, extents)):
         raise fields.error(
             "shape", f"must be inside of {show(list(extents))}, that of '{role}', got {show(list(shape))}"

@@ -1,0 +1,129 @@
+"""Plans what `model_choice.py` and `decode.py` measure of a problem: which knobs, of the many that the model ranks."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from draw import Drawn
+from model_report import DEFAULT, FIRST, MOST
+
+# Element types of A and B, of the accumulator and of C, and the layout of B.
+Types = tuple[str, str, str, str]
+TYPES: dict[str, Types] = {
+    "bf16-bf16": ("bf16", "f32", "bf16", "row"),
+    "f16-f32": ("f16", "f32", "f32", "row"),
+}
+PIPELINE, TARGET = "wgmma", "sm_90a"
+FACTOR = 1.5
+SWAPPED = 100
+EXCHANGED = 7
+# A varied series has so many settings of each orientation and cluster, of so many that are predicted to be fastest.
+OF_A_FORM, AMONG = 3, 500
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel to build: a problem, its place among the choices, its knobs (None: what `compile` takes)."""
+
+    problem: Drawn
+    types: Types
+    place: int
+    knobs: dict[str, int | str] | None
+    predicted: float
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """Returns the folder of the bundle."""
+        return self.folder / f"{self.problem.name}_{self.place + 1}"
+
+
+def payload(problem: Drawn, types: Types) -> str:
+    """Returns the matmul of a problem, in linalg."""
+    from stepladder.payload.writing import matmul_text
+
+    element, accumulator, stored, b_layout = types
+    return matmul_text(
+        *problem.size,
+        a_type=element,
+        b_type=element,
+        acc_type=accumulator,
+        c_type=stored,
+        b_layout=b_layout,
+        accumulate=False,
+    )
+
+
+def plan(
+    problem: Drawn,
+    types: Types,
+    everything: bool,
+    folder: Path,
+    swapped: bool = False,
+    forms: bool = False,
+    variety: int = 0,
+    launches: bool = False,
+) -> list[Job]:
+    """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
+    places from SWAPPED on; with `forms`, the first settings of either orientation, and not what `compile` takes; with
+    `variety`, the best so many of the first settings of each orientation and cluster, and with `launches` each of these
+    also launched on its own, without `dependent_launch`."""
+    if variety:
+        jobs = _varied(problem, types, folder, variety)
+        alone = {"dependent_launch": False}
+        both = [(job, replace(job, knobs={**(job.knobs or {}), **alone}) if launches else None) for job in jobs]
+        return [replace(job, place=place) for place, job in enumerate(job for pair in both for job in pair if job)]
+    if forms:
+        return _forms(problem, types, folder)
+    jobs = _candidates(problem, types, everything, folder)
+    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
+    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
+
+
+def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
+    straight = _candidates(problem, types, False, folder, {"swap_operands": False})
+    return [*straight, *_candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
+
+
+def _varied(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
+    taken: Counter[tuple[int | str | None, ...]] = Counter()
+    found: list[Job] = []
+    for job in _candidates(problem, types, True, folder, among=AMONG):
+        form = tuple((job.knobs or {}).get(name) for name in ("swap_operands", "cluster_m", "cluster_n"))
+        taken[form] += 1
+        if taken[form] <= OF_A_FORM:
+            found.append(replace(job, place=len(found)))
+    return found[:count]
+
+
+def _candidates(
+    problem: Drawn,
+    types: Types,
+    everything: bool,
+    folder: Path,
+    given: Mapping[str, int | str] | None = None,
+    first: int = 0,
+    among: int = MOST,
+) -> list[Job]:
+    """Returns the model's first settings for a problem, where some knobs are given."""
+    from stepladder.pipeline import knob_choice, library
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.knob_query import read_query
+    from stepladder.pipeline.request import Request
+
+    with mlir_context():
+        pipeline = library.load(PIPELINE)
+        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True)
+        ranked = knob_choice.rank(read_query(pipeline, request, payload(problem, types), problem.name))
+    candidates = ranked.first(among if everything else FIRST) if ranked is not None else []
+    kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
+    return [
+        Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
+        for place, candidate in enumerate(kept if everything else candidates, first)
+    ]

@@ -1,0 +1,87 @@
+"""The problem and the roles of a payload whose A or B elementwise ops prepare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.consumers import MOST_OPERANDS
+from stepladder.payload.producers import Producer
+from stepladder.payload.refusal import refuse
+from stepladder.runtime.problem import EpilogueOperand, epilogue_role
+
+if TYPE_CHECKING:
+    from stepladder.payload.matmul import PayloadMatmul
+
+
+def with_producers(
+    found: PayloadMatmul, producers: Sequence[Producer], module: ir.Operation | ir.OpView
+) -> PayloadMatmul:
+    """Returns the matmul of a payload, given that of the function which `producers.separate` has left.
+
+    The largest argument that a producer reads has the role of the operand that it makes, and the others are operands of
+    elementwise ops.
+
+    Args:
+        found: with roles of the arguments that stand for results of producers.
+        producers: what was separated.
+        module: of the function that was left.
+
+    Raises:
+        StepladderError: a result that something else reads too, or a producer that reads another operand of the matmul
+            alone, or more operands than a manifest has roles for.
+    """
+    numbers = [item.number for item in producers]
+    # Arguments for results of producers are behind the payload's own; those for results of the function are behind.
+    first, last = min(numbers), max(numbers)
+    roles = {
+        number - (len(numbers) if number > last else 0): role
+        for number, role in found.roles.items()
+        if not first <= number <= last
+    }
+    arguments = walk(module, "func.func")[0].regions[0].blocks[0].arguments
+    operands = list(found.problem.epilogue_operands)
+    sources: dict[str, EpilogueOperand] = {}
+    for item in producers:
+        role = found.roles.get(item.number, "")
+        if role not in ("a", "b", "ab"):
+            raise refuse(
+                item, "what prepares A or B is read by another op than the product", "accepted: A and B are read once"
+            )
+        written = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
+        if written:
+            raise refuse(
+                item, f"A or B is prepared from {written[0].upper()}, which the function writes", "accepted: another"
+            )
+        free = [number for number in item.arguments if number not in roles]
+        if not free:
+            raise refuse(
+                item,
+                "A or B is prepared from arguments that are operands of the product or of other ops alone",
+                "accepted: a buffer of its own",
+            )
+        source = max(free, key=lambda number: math.prod(ir.ShapedType(arguments[number].type).shape))
+        roles[source] = role
+        sources[role[0]] = _operand(arguments[source])
+        for number in (other for other in free if other != source):
+            if len(operands) == MOST_OPERANDS:
+                raise refuse(item, f"elementwise ops take more than {MOST_OPERANDS} arguments beside A, B and C")
+            roles[number] = epilogue_role(len(operands))
+            operands.append(_operand(arguments[number]))
+    problem = replace(
+        found.problem,
+        epilogue_operands=tuple(operands),
+        producers=tuple(name for item in producers for name in item.operations),
+        a_source=sources.get("a"),
+        b_source=sources.get("b") or (sources.get("a") if found.problem.b_is_a else None),
+    )
+    return replace(found, problem=problem, roles=roles, form="prepared")
+
+
+def _operand(argument: ir.BlockArgument) -> EpilogueOperand:
+    type_ = ir.ShapedType(argument.type)
+    return EpilogueOperand(str(type_.element_type), tuple(type_.shape))

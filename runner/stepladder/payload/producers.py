@@ -1,0 +1,322 @@
+"""Elementwise ops that prepare A or B: separates them from the matmul, which reads their results as arguments.
+
+A producer is what an operand of the contraction is computed by, from arguments of the function, up to the views and
+extensions that the front takes. It is moved to a function of its own; an argument stands for its result, so that what
+is left is a payload like any other, whose rule and front know nothing of producers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer, walk
+from stepladder.payload.consumers import NAMED, SCALAR_OPS
+from stepladder.payload.front import bodies
+from stepladder.payload.refusal import refuse
+from stepladder.runtime.element_types import FP8_TYPES
+from stepladder.runtime.errors import StepladderError
+
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_VIEWS = (*_RESHAPES, "tensor.cast")
+_SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
+# Scalar ops beside those of epilogues: what unpacks numbers from narrower ones.
+_INTEGER_OPS = (
+    *_SHIFTS,
+    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "trunci", "index_cast")),
+    "linalg.index",
+)
+SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
+_STORED = ("f16", "bf16", "f32", "i8", "i32")
+_TYPES = (*_STORED, "i1", "i4", "i16", "index")
+_ACCEPTED = (
+    "accepted as what makes A or B: elementwise ops of linalg on tensors, of arguments of the function and constants, "
+    "tensor.empty, linalg.fill, tensor.collapse_shape, tensor.expand_shape"
+)
+_SCALARS = "accepted in an op that makes A or B: " + ", ".join(sorted(SCALARS))
+
+
+@dataclass(frozen=True)
+class Producer:
+    """What makes an operand of the matmul.
+
+    Attributes:
+        number: of the argument that stands for the result in the function of the matmul.
+        module: with one function, which has the arguments of the payload's and returns the result; alive as long as it.
+        arguments: numbers of the arguments that it reads, in order.
+        operations: names of its scalar ops, in order.
+        location: of the op that made the result.
+    """
+
+    number: int
+    module: ir.Module
+    arguments: tuple[int, ...]
+    operations: tuple[str, ...]
+    location: ir.Location
+
+    @property
+    def body(self) -> ir.Block:
+        """Of the function."""
+        return walk(self.module, "func.func")[0].regions[0].blocks[0]
+
+
+def separate(function: ir.Operation) -> list[Producer]:
+    """Separates what makes A and B from a function; returns it, none where A and B are arguments or views of them.
+
+    The function gets an argument for each result, behind those that it has, and reads that.
+
+    Args:
+        function: a `func.func` of one block with one contraction; it is changed where there are producers.
+
+    Raises:
+        StepladderError: an op that makes A or B and is not elementwise, or reads what the function has written.
+    """
+    if len(function.regions[0].blocks) != 1:
+        return []
+    body = function.regions[0].blocks[0]
+    values: list[ir.Value] = []
+    for factor in _factors(body):
+        made = _made(factor)
+        if made is not None and made not in values:
+            values.append(made)
+    if not values:
+        return []
+    count = len(body.arguments)
+    clusters = [_cluster(value, body) for value in values]
+    found = [_outlined(function, value, ops, count + place) for place, (value, ops) in enumerate(zip(values, clusters))]
+    for value in values:
+        argument = body.add_argument(value.type, value.location)
+        value.replace_all_uses_with(argument)
+    for op in sorted({op for ops in clusters for op in ops}, key=_places(body).__getitem__, reverse=True):
+        if not any(list(result.uses) for result in op.results):
+            op.erase()
+    set_signature(function, len(found))
+    return found
+
+
+def set_signature(function: ir.Operation, added: int = 0) -> None:
+    """Gives a function the type of its block's arguments, of which `added` are new."""
+    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    results = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
+    if "arg_attrs" in function.attributes:
+        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * added)
+
+
+def _places(body: ir.Block) -> dict[ir.Operation, int]:
+    return {op.operation: place for place, op in enumerate(body.operations)}
+
+
+def _is_structured(op: ir.Operation) -> bool:
+    return op.name.startswith("linalg.") and len(op.regions) == 1 and op.name not in ("linalg.index", "linalg.fill")
+
+
+def _structured(op: ir.Operation) -> bodies.Structured | None:
+    """Returns a linalg op in its generic form; None for another one, or one with other indexing maps."""
+    if not _is_structured(op):
+        return None
+    try:
+        return bodies.structured(op)
+    except StepladderError:
+        return None
+
+
+def _factors(body: ir.Block) -> list[ir.Value]:
+    """Returns what the one contraction of a block multiplies; nothing where there is none or are several."""
+    found = []
+    for op in body.operations:
+        item = _structured(op.operation)
+        factors = bodies.factors(item) if item is not None else None
+        if item is None or factors is None:
+            continue
+        reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
+        if reduces or "matmul" in item.op.name:
+            found.append([item.inputs[number] for number in factors])
+    return found[0] if len(found) == 1 else []
+
+
+def _made(value: ir.Value) -> ir.Value | None:
+    """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did."""
+    while True:
+        op = producer(value)
+        if op is None:
+            return None
+        if op.name in _VIEWS:
+            value = op.operands[0]
+            continue
+        item = _structured(op)
+        if item is None or not isinstance(value.type, ir.RankedTensorType):
+            return None
+        casts = bodies.casts_of_one(item)
+        if casts is None or not set(casts) <= set(bodies.EXTENSIONS):
+            return value
+        value = item.inputs[0]
+
+
+def _captured(op: ir.Operation) -> list[ir.Value]:
+    """Returns the operands of an op, and what its body takes from outside."""
+    found = list(op.operands)
+    for inner in walk(op):
+        for operand in inner.operands:
+            owner = operand.owner
+            is_inside = owner.owner == op if isinstance(owner, ir.Block) else owner.operation.parent == op
+            if inner != op and not is_inside:
+                found.append(operand)
+    return found
+
+
+def _cluster(value: ir.Value, body: ir.Block) -> list[ir.Operation]:
+    """Returns the ops that a value is made by, in order.
+
+    Raises:
+        StepladderError: one that no kernel computes.
+    """
+    wanted, ops = {value}, []
+    for op in reversed([op.operation for op in body.operations]):
+        if not wanted.intersection(op.results):
+            continue
+        _check(op, body)
+        wanted.update(_captured(op))
+        ops.append(op)
+    return ops[::-1]
+
+
+def _check(op: ir.Operation, body: ir.Block) -> None:
+    """Raises StepladderError for an op that no kernel in front of the matmul computes."""
+    match op.name:
+        case "arith.constant" | "tensor.empty" | "linalg.fill":
+            pass
+        case name if name in _VIEWS:
+            pass
+        case "bufferization.to_tensor":
+            _check_read(op, body)
+        case name if _is_structured(op):
+            _check_elementwise(bodies.structured(op))
+        case _:
+            raise refuse(op, f"'{op.name}' makes what an operand of the product is prepared from", _ACCEPTED)
+    if op.name == "linalg.fill" and any(isinstance(value.owner, ir.Block) for value in list(op.operands)[:1]):
+        raise refuse(op, "linalg.fill with a number that is an argument of the function", _ACCEPTED)
+
+
+def _check_read(op: ir.Operation, body: ir.Block) -> None:
+    """Refuses to read a buffer that is no argument, without `restrict`, or after the function has written it."""
+    buffer = op.operands[0]
+    if not isinstance(buffer.owner, ir.Block) or "restrict" not in op.attributes:
+        raise refuse(
+            op,
+            "A or B is prepared from a buffer that is a view, or is read without 'restrict'",
+            "accepted: bufferization.to_tensor %argument restrict : ...",
+        )
+    places = _places(body)
+    for use in buffer.uses:
+        user = use.owner.operation
+        if user.name != "bufferization.to_tensor" and places.get(user, -1) < places[op]:
+            raise refuse(op, f"A or B is prepared from a buffer that {user.name} has used before", _ACCEPTED)
+
+
+def _check_elementwise(item: bodies.Structured) -> None:
+    op = item.op
+    if len(item.outputs) != 1 or not isinstance(item.outputs[0].type, ir.RankedTensorType):
+        raise refuse(op, f"{op.name} makes A or B, and has several results or is on buffers", _ACCEPTED)
+    if item.maps[-1] != list(range(len(item.sizes))):
+        raise refuse(
+            op,
+            f"{op.name} makes A or B, and reduces, or writes in another order than that of its loops",
+            "accepted: an op with parallel loops that writes each element of its result once, in the order of its "
+            "loops; one that reduces is a function of several kernels (stepladder compile without --pipeline)",
+        )
+    if bodies.reads_output(item):
+        raise refuse(op, f"{op.name} makes A or B, and reads what its output held", _ACCEPTED)
+    if op.name != "linalg.generic" and op.name not in NAMED:
+        raise refuse(op, f"'{op.name}' makes A or B", _ACCEPTED)
+    for operand in op.operands:
+        if not isinstance(operand.type, ir.RankedTensorType):
+            if isinstance(operand.owner, ir.Block):
+                raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
+        elif str(operand.type.element_type) not in (*_STORED, *FP8_TYPES):
+            raise refuse(
+                op,
+                f"{op.name} takes {operand.type}",
+                f"accepted as elements of what A and B are prepared from: {', '.join((*_STORED, *FP8_TYPES))}; two "
+                "numbers of 4 bits are one of i8, which shifts unpack",
+            )
+    for inner in item.body:
+        _check_scalar(inner, item)
+
+
+def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
+    if inner.name not in SCALARS:
+        raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
+    for value in (*inner.operands, *inner.results):
+        name = str(value.type)
+        is_read = inner.name == "arith.extf" and name in FP8_TYPES
+        if name not in _TYPES and not is_read:
+            raise refuse(
+                inner, f"'{inner.name}' on {name} makes A or B; accepted: {', '.join(_TYPES)}, and arith.extf of fp8"
+            )
+    mode = inner.attributes.get("roundingmode", None)
+    if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
+        raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    if inner.name in _SHIFTS and _depends_on_operands(inner.operands[1], item):
+        raise refuse(
+            inner,
+            f"'{inner.name}' by a number that an operand holds, which may be wider than the type",
+            "accepted: shifts by a constant, or by what linalg.index computes",
+        )
+
+
+def _depends_on_operands(value: ir.Value, item: bodies.Structured) -> bool:
+    op = producer(value)
+    if op is None:
+        return True
+    return any(_depends_on_operands(operand, item) for operand in op.operands)
+
+
+def copied(
+    ops: Iterable[ir.Operation], known: Mapping[ir.Value, ir.Value], point: ir.InsertionPoint
+) -> dict[ir.Value, ir.Value]:
+    """Copies ops to an insertion point; returns the values of the copies, by those of the ops, and the known ones.
+
+    Args:
+        ops: in order.
+        known: what stands for values from outside.
+        point: where the copies are created.
+    """
+    values = dict(known)
+    for op in ops:
+        with op.location:
+            clone = op.clone(point).operation
+        for inner in walk(clone):
+            for place, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[place] = values[operand]
+        values.update(zip(op.results, clone.results))
+    return values
+
+
+def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], number: int) -> Producer:
+    """Returns what makes a value, as a function of its own."""
+    arguments = list(function.regions[0].blocks[0].arguments)
+    types = [argument.type for argument in arguments]
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    with value.location:
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            outlined = ir.Operation.create(
+                "func.func",
+                attributes={
+                    "sym_name": ir.StringAttr.get(f"{name}_prepare_{number - len(arguments)}"),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [value.type])),
+                },
+                regions=1,
+            )
+        block = outlined.regions[0].blocks.append(*types, arg_locs=[value.location] * len(types))
+        values = copied(ops, dict(zip(arguments, block.arguments)), ir.InsertionPoint(block))
+        with ir.InsertionPoint(block):
+            ir.Operation.create("func.return", operands=[values[value]])
+    read = tuple(place for place, argument in enumerate(block.arguments) if list(argument.uses))
+    operations = [inner.name for op in ops if _is_structured(op) for inner in bodies.structured(op).body]
+    computed = tuple(name for name in operations if name != "arith.constant")
+    return Producer(number, module, read, computed, value.location)

@@ -1,0 +1,72 @@
+"""Predicted time of what follows the main loop of a kernel on wgmma: the epilogue, and the reduction of splits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import (
+    INSTRUCTION_ROWS,
+    LINE_BYTES,
+    Size,
+    ceil_divide,
+    join,
+    widest_box,
+)
+
+_WARPGROUP_THREADS = 128
+# Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
+_FROM_REGISTERS = 0.67
+# The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
+_ONE_BUFFER = 0.1
+
+
+def writes_elements(knobs: Columns, size: Size) -> Array:
+    """Returns which settings write a transposed C element by element: direct stores, and the reduction of splits in
+    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory."""
+    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
+    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
+
+
+def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
+    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
+    registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
+    split-K each block writes a share of the tile. Source: fitted."""
+    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
+    bytes_ = bytes_ / knobs.floats("split_k", 1)
+    elements = writes_elements(knobs, size)
+    rate = (
+        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * np.where(elements, constants["column_store"], 1)
+    )
+    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
+    # A box of a transposed C has 64 rows of the tile.
+    columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
+    row_bytes = columns * size.out_bytes
+    lines = bytes_ * np.where(by_tma, np.maximum(1.0, LINE_BYTES / widest_box(row_bytes)), 1.0)
+    lines = lines * np.where(elements, constants["column_write"], 1.0)
+    together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
+    return constants["tile"] + join(bytes_ / writers / rate * waits, together) * 1e-3
+
+
+def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
+    """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
+    writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
+    in a pass; passes do not overlap. Source: fitted."""
+    split = knobs.floats("split_k", 1)
+    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    elements = knobs.floats("block_m") * knobs.floats("block_n")
+    bytes_ = 2 * 4 * elements * 1e-3
+    passes = ceil_divide(elements, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
+
+    def reduction(workspace: str) -> Array:
+        return constants[workspace] + bytes_ / constants[f"{workspace}_rate"] + passes * constants[f"{workspace}_pass"]
+
+    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
+    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
+    return np.where(split > 1, times, np.where(shared, in_c, 0.0))

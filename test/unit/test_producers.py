@@ -1,0 +1,195 @@
+"""Elementwise ops that make A and B: right at every step, rounded where the payload rounds, or refused.
+
+STEPLADDER_TEST_PROFILE=random runs many more payloads.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from combinations import SEED
+from conftest import PROFILE
+from producer_payloads import ProducerPayload
+from stepladder.emulator.matmul import EmulatedExecutor, check_steps, lowest
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.verify import arrays
+from stepladder.verify.check import check_matmul
+from stepladder.verify.error_propagation import BoundedEvaluation
+
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+WARPGROUP = {
+    "block_m": 64,
+    "block_n": 32,
+    "block_k": 32,
+    "consumer_warpgroups": 1,
+    "persistent_blocks": 2,
+    "epilogue": "registers",
+}
+PIPELINES = {"wmma": WARPS, "mma_sync": WARPS, "wgmma": WARPGROUP}
+COUNT = 60 if PROFILE == "random" else 1
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_right_at_every_step(pipeline: str, number: int) -> None:
+    payload = ProducerPayload(1000 * SEED + 7 * number + list(PIPELINES).index(pipeline))
+    if pipeline == "wmma":
+        payload = ProducerPayload(1000 * SEED + 7 * number, "f16")  # bf16 is none of its types
+    reports = []
+    with mlir_context():
+        check_steps(payload.text, "f.mlir", Request(pipeline, PIPELINES[pipeline]), reports.append)
+    wrong = [report for report in reports if report.passed is False or report.findings]
+    assert not wrong, f"{payload.text}\n{payload.kinds}\n{wrong}"
+    assert sum(report.passed is not None for report in reports) > 10
+
+
+def test_a_bundle_has_the_kernels_in_front(tmp_path) -> None:
+    """Both operands are prepared, and rows of B are no multiple of 16 bytes: three kernels in front."""
+    text = """func.func @f(%a: tensor<64x40xf32>, %q: tensor<40x33xi8>, %s: tensor<33xf16>) -> tensor<64x33xf32> {
+  %zero = arith.constant 0.0 : f32
+  %a_e = tensor.empty() : tensor<64x40xf16>
+  %x = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%a : tensor<64x40xf32>) outs(%a_e : tensor<64x40xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %r = arith.truncf %in : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<64x40xf16>
+  %b_e = tensor.empty() : tensor<40x33xf16>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<40x33xi8>, tensor<33xf16>) outs(%b_e : tensor<40x33xf16>) {
+  ^bb0(%in: i8, %scale: f16, %out: f16):
+    %f = arith.sitofp %in : i8 to f16
+    %r = arith.mulf %f, %scale : f16
+    linalg.yield %r : f16
+  } -> tensor<40x33xf16>
+  %e = tensor.empty() : tensor<64x33xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%e : tensor<64x33xf32>) -> tensor<64x33xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<64x40xf16>, tensor<40x33xf16>) outs(%start : tensor<64x33xf32>)
+      -> tensor<64x33xf32>
+  return %p : tensor<64x33xf32>
+}
+"""
+    with mlir_context():
+        try:
+            build(text, "f.mlir", Request("wgmma", WARPGROUP)).write(str(tmp_path / "f"))
+        except StepladderError as error:
+            pytest.skip(error.message)
+        bundle = read_bundle(tmp_path / "f")
+        problem = bundle.manifest.problem
+        assert problem.describe().endswith(
+            "A prepared from 64x40xf32, B prepared from 40x33xi8 by truncf, sitofp, mulf with D0 (33xf16)"
+        )
+        front = [[(item.role, item.access) for item in kernel.arguments] for kernel in bundle.manifest.front]
+        assert front == [
+            [("a", "read"), ("w0", "write")],
+            [("b", "read"), ("d0", "read"), ("w1", "write")],
+            [("w1", "read"), ("w2", "write")],
+        ]
+        assert {argument.role for argument in bundle.manifest.arguments} == {"w0", "w2", "c"}
+        _, emulation, roles = lowest(bundle)
+        executor = EmulatedExecutor(emulation, roles)
+        reports = check_matmul(problem, bundle.expected(), executor, 3)
+        assert [report.describe() for report in reports if not report.passed] == [] and not executor.findings
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_the_reference_rounds_what_makes_an_operand(name: str) -> None:
+    """Each op on numbers of 16 bits is rounded, so that a sum of products has the errors of the product alone."""
+    text = f"""func.func @f(%A: tensor<4x8x{name}>, %s: tensor<8x{name}>, %B: tensor<8x4x{name}>) -> tensor<4x4xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %a_e = tensor.empty() : tensor<4x8x{name}>
+  %a = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%A, %s : tensor<4x8x{name}>, tensor<8x{name}>) outs(%a_e : tensor<4x8x{name}>) {{
+  ^bb0(%x: {name}, %scale: {name}, %out: {name}):
+    %y = arith.mulf %x, %scale : {name}
+    %r = arith.addf %y, %x : {name}
+    linalg.yield %r : {name}
+  }} -> tensor<4x8x{name}>
+  %e = tensor.empty() : tensor<4x4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %p = linalg.matmul ins(%a, %B : tensor<4x8x{name}>, tensor<8x4x{name}>) outs(%start : tensor<4x4xf32>)
+      -> tensor<4x4xf32>
+  return %p : tensor<4x4xf32>
+}}
+"""
+    with mlir_context():
+        module = parse_payload(text, "f.mlir")
+        program = reference_export.export(module, find_matmul(module).roles)
+    type_ = np.dtype(np.float16 if name == "f16" else ml_dtypes.bfloat16)
+    generator = np.random.default_rng(SEED)
+    a, s, b = (generator.standard_normal(shape).astype(type_) for shape in ((4, 8), (8,), (8, 4)))
+    evaluation = BoundedEvaluation(program, {0: a, 1: s, 2: b}, arrays.NumPyArrays(), lambda region: None)
+    expected = (a * s + a).astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(evaluation.whole(program.output("c")), expected, rtol=1e-13)
+
+
+HEAD = """#whole = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @f(%A: memref<32x64xf16>, %S: memref<32xf16>, %B: memref<64x32xf16>, %C: memref<32x32xf32>) {
+  %e = tensor.empty() : tensor<32x64xf16>
+  %x = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
+"""
+TAIL = """
+  %b = bufferization.to_tensor %B restrict : memref<64x32xf16> to tensor<64x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<32x32xf32> to tensor<32x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x32xf16>) outs(%c : tensor<32x32xf32>)
+      -> tensor<32x32xf32>
+  bufferization.materialize_in_destination %p in restrict writable %C : (tensor<32x32xf32>, memref<32x32xf32>) -> ()
+  return
+}
+"""
+GENERIC = """  %a = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) {
+  ^bb0(%v: f16, %o: f16):
+    %r = BODY
+    linalg.yield %r : f16
+  } -> tensor<32x64xf16>"""
+PAD = """  %a = tensor.pad %x low[0, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    %z = arith.constant 0.0 : f16
+    tensor.yield %z : f16
+  } : tensor<32x64xf16> to tensor<32x64xf16>
+  %d = linalg.abs ins(%a : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>"""
+WRITTEN = """  bufferization.materialize_in_destination %x in restrict writable %A
+      : (tensor<32x64xf16>, memref<32x64xf16>) -> ()
+  %y = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
+  %a = linalg.abs ins(%y : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>"""
+REFUSED = {
+    "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
+    "another scalar op": (
+        GENERIC.replace("BODY", "arith.remf %v, %v : f16"),
+        "'arith.remf' in linalg.generic, which makes A or B",
+    ),
+    "its output": (
+        GENERIC.replace("BODY", "arith.addf %v, %o : f16"),
+        "linalg.generic makes A or B, and reads what its output held",
+    ),
+    "memory written before": (WRITTEN, "A or B is prepared from a buffer that"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    lines, message = REFUSED[name]
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(HEAD + lines + TAIL, "payload.mlir"))
+    assert message in caught.value.message, caught.value.render()
+    assert caught.value.status == BAD_INPUT and caught.value.notes
+    assert (caught.value.location or "").startswith("payload.mlir:")
+
+
+@pytest.mark.parametrize("pipeline", ["wmma_upstream", "xetile", "xetile_mma_sync"])
+def test_pipelines_without_the_step_refuse(pipeline: str) -> None:
+    text = ProducerPayload(0).text
+    with mlir_context(), pytest.raises(StepladderError, match="nothing may prepare them"):
+        check_steps(text, "f.mlir", Request(pipeline, {}), lambda _: None)
