@@ -119,7 +119,7 @@ func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> 
 // -----
 
 // matmul of f32
-// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync
+// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf32>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
