@@ -37,10 +37,26 @@ def counts_table() -> str:
         )
     text = (
         f"Of {measured['size']}^3. DPAS, 2D loads and prefetches are of a subgroup and a step of k, 2D stores of a "
-        "subgroup. Register bytes are those of accumulators and operands of a subgroup, beside the registers of a "
-        "hardware thread in the mode with 256 of them; what the target's compiler makes of them is not known here."
+        "subgroup. Register bytes are those of accumulators and of operands that 2D loads bring, of a subgroup, beside "
+        "the registers of a hardware thread in the mode with 256 of them; what the target's compiler makes of them is "
+        "not known here."
     )
-    return table(rows) + f"\n{wrapped(text)}\n"
+    lines = [
+        {
+            "target": f"`{target}`",
+            "GPU of the peaks": line["gpu"],
+            "products": f"{line['compute_microseconds']:.0f} us",
+            "memory, tiles cached": f"{line['memory_microseconds_if_cached']:.0f} us",
+            "memory, no caches": f"{line['memory_microseconds_if_not_cached']:.0f} us",
+        }
+        for target, line in measured["roofline_estimate"].items()
+    ]
+    estimate = (
+        "A roofline estimate, of the peaks in Intel's data sheets: least times of the products and of the traffic of "
+        "memory, where A and B are read once, and where each work-group with a tile of 256 x 256 reads its own. No "
+        "kernel was timed."
+    )
+    return table(rows) + f"\n{wrapped(text)}\n\n" + table(lines) + f"\n{wrapped(estimate)}\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {"xetile counts": counts_table}

@@ -31,7 +31,9 @@ SIZE = 4096
 LANES = 16
 # Registers of a hardware thread in the mode with most: 256 of 64 bytes, on both targets.
 REGISTER_BYTES = 256 * 64
-PROGRAMS = ("gemm", "two_cache_levels", "appendix_1_column_major", "appendix_1_transpose")
+PROGRAMS = ("gemm", "cooperative_slm", "two_cache_levels", "appendix_1_column_major", "appendix_1_transpose")
+# Of Intel's data sheets, for the roofline: the GPU, FLOP/s of f16 with matrix units, bytes/s of memory.
+PEAKS = {"pvc": ("Data Center GPU Max 1550", 839e12, 3.2768e12), "bmg": ("Arc B580", 116.5e12, 456e9)}
 COUNTED = {
     "dpas": "xevm.mma",
     "loads": "xevm.blockload2d",
@@ -94,6 +96,30 @@ def counts(text: str, name: str, request: Request) -> dict:
     }
 
 
+def roofline(target: str, tile: int = 256) -> dict:
+    """Returns a roofline estimate of a product of SIZE^3, f16 with sums in f32; nothing is measured.
+
+    Args:
+        target: of PEAKS.
+        tile: rows and columns of C that a work-group computes.
+    """
+    name, operations, bandwidth = PEAKS[target]
+    read_once = 2 * SIZE * SIZE * 2
+    read_by_groups = (SIZE // tile) ** 2 * 2 * tile * SIZE * 2
+    written = SIZE * SIZE * 4
+    return {
+        "gpu": name,
+        "peak_flops": operations,
+        "peak_bytes_per_second": bandwidth,
+        "flop": 2 * SIZE**3,
+        "bytes_if_cached": read_once + written,
+        "bytes_if_not_cached": read_by_groups + written,
+        "compute_microseconds": 2 * SIZE**3 / operations * 1e6,
+        "memory_microseconds_if_cached": (read_once + written) / bandwidth * 1e6,
+        "memory_microseconds_if_not_cached": (read_by_groups + written) / bandwidth * 1e6,
+    }
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
@@ -122,6 +148,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "tool_versions": tool_versions(),
             "size": SIZE,
             "kernels": kernels,
+            "roofline_estimate": {target: roofline(target) for target in PEAKS},
         },
     )
 

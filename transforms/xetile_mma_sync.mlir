@@ -8,7 +8,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles divide the problem: no edge code. The rounding to C's type, and other elementwise ops, are refused.
-        whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1", prepares = "0",
+        whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1",
+        prepares = "0",
         // A subgroup of a XeTile program is a warp.
         sg_m = "warp_m", sg_n = "warp_n", subgroups = "block_m / warp_m * (block_n / warp_n)",
         // `stage_tiles_in_shared_memory` does what that step does elsewhere.

@@ -279,22 +279,3 @@ func.func @refused(%A: memref<64x24xf16, strided<[64, 1]>>) {
   }
   return
 }
-
-// -----
-
-!a = !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{order = [0, 1]}>>
-func.func @refused(%A: memref<64x64xf16>, %b: vector<16x16xf16>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c16 = arith.constant 16 : index
-  %view = memref.transpose %A (i, j) -> (j, i) : memref<64x64xf16> to memref<64x64xf16, strided<[1, 64]>>
-  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    %t = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, strided<[1, 64]>>, index, index) -> !a
-    %v = "xetile.load_tile"(%t) : (!a) -> vector<8x16xf16>
-    // expected-error @+1 {{A is a column-major tile: the hardware transposes elements of 32 bits only. Load A row-major}}
-    %d = "xetile.tile_mma"(%v, %b) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
-    gpu.terminator
-  }
-  return
-}

@@ -20,7 +20,6 @@
 // MMA-SYNC-DAG: memref.global "private" @[[counters:.+]] : memref<8xi32, #gpu.address_space<global>> = dense<0>
 // WMMA-DAG: memref.global "private" @[[rows:.+]] : memref<4x256xf32, #gpu.address_space<global>> = uninitialized
 // ALL-NOT: workspace
-// TMA: nvgpu.tma.async.store
 // WMMA: affine.for
 // ALL: arith.mulf
 // ALL: gpu.shuffle xor {{.*}} : f32
@@ -34,6 +33,7 @@
 // ALL: memref.store {{.*}} : memref<256xf32>
 // ALL: arith.maximumf
 // ALL: memref.store {{.*}} : memref<128xf32>
+// TMA: nvgpu.tma.async.store
 // ALL-NOT: {{linalg.reduce|linalg.map|linalg.generic}}
 
 // SPLIT: error: step 'split_k': with split_k above 1, no reduction of the product may be a result

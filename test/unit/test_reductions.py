@@ -12,6 +12,7 @@ from conftest import examples
 from reduction_payloads import FOLDS, Reduced, reduction_payload
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
@@ -141,6 +142,17 @@ def test_partial_results_are_ordered_in_ptx(pipeline, tmp_path, capsys) -> None:
     assert main(["compile", str(file), "--pipeline", pipeline, *knobs, "-o", bundle]) == 0
     assert main(["emulate", f"{bundle}/kernel.ptx"]) == 0
     assert "findings: none" in capsys.readouterr().out
+
+
+def test_column_sums_of_the_widest_tile_do_not_spill() -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+    with mlir_context():
+        text = reduction_payload(4096, 4096, 4096, [Reduced("sum", 0)], stored="f16")
+        made = build(text, "payload.mlir", Request("wgmma"))
+    assert (made.code.spill_stores, made.code.spill_loads) == (0, 0)
 
 
 def changed(before: str, after: str) -> str:

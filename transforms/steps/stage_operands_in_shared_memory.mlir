@@ -51,9 +51,12 @@ module attributes {transform.with_named_sequence} {
 
     // Fusion guards against tiles that lie entirely in the padding. There are none: the grid and the k loop end with
     // the last tile that contains an element of C, or of A and B.
-    %host = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    %guards = transform.structured.match ops{["scf.if"]} in %host : (!transform.any_op) -> !transform.any_op
-    transform.scf.take_assumed_branch %guards take_else_branch : (!transform.any_op) -> ()
+    %hosts = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.foreach %hosts : !transform.any_op {
+    ^bb0(%host: !transform.any_op):
+      %guards = transform.structured.match ops{["scf.if"]} in %host : (!transform.any_op) -> !transform.any_op
+      transform.scf.take_assumed_branch %guards take_else_branch : (!transform.any_op) -> ()
+    }
     %tensors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %tensors {
       transform.apply_patterns.canonicalization

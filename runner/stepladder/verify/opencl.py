@@ -32,6 +32,7 @@ _BLOCK = re.compile(
 )
 _MAD = re.compile(r"intel_sub_group_(f16|bf16)_\1_matrix_mad_k16")
 _TYPES = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+_TRANSPOSED = 32  # least bits of elements that the hardware transposes
 _SECONDS = 300
 
 
@@ -77,7 +78,7 @@ def _instance(name: str) -> str:
     if mad is not None:
         return f"MATRIX_MAD({name}, of_{mad[1]})"
     found = _BLOCK.fullmatch(name)
-    if found is None or int(found[3]) not in _TYPES:
+    if found is None or int(found[3]) not in _TYPES or (found[2] == "transpose" and int(found[3]) < _TRANSPOSED):
         raise StepladderError(f"the kernel imports '{name}', which the library of built-ins has no form of")
     kind, order = found[1], found[2]
     bits, rows, columns, blocks = (int(number) for number in found.groups()[2:])

@@ -158,8 +158,28 @@ class Elementwise:
         computed = self.compute(sums, position, self.stored)
         return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
 
+    def load(
+        self, position: Position, width: int | None, results: Sequence[int] | None = None
+    ) -> dict[ir.Value, ir.Value]:
+        """Returns what the further operands have at the place of a vector of the product, by arguments of the body.
+
+        Args:
+            position: of the vector's elements, all inside of C.
+            width: of the vector; None for one element.
+            results: those of the op that are computed; all if None.
+        """
+        needed = self._needed(results)
+        inputs = list(zip(self.body.arguments, self.operands, self.maps))[self.products :]
+        return {
+            argument: _load(operand, map_, position, width) for argument, operand, map_ in inputs if argument in needed
+        }
+
     def compute(
-        self, sums: ir.Value | Sequence[ir.Value], position: Position, results: Sequence[int] | None = None
+        self,
+        sums: ir.Value | Sequence[ir.Value],
+        position: Position,
+        results: Sequence[int] | None = None,
+        loaded: dict[ir.Value, ir.Value] | None = None,
     ) -> list[ir.Value]:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
@@ -167,15 +187,14 @@ class Elementwise:
             sums: a vector of rank 1, or a number, of the product; of a pair of products, one of each.
             position: of its elements, all inside of C.
             results: which are computed; all if None.
+            loaded: what `load` has returned for the vector; loaded here if None.
         """
         needed = self._needed(results)
         products = [sums] if isinstance(sums, ir.Value) else list(sums)
         first = products[0].type
         width = ir.VectorType(first).shape[0] if isinstance(first, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = dict(zip(self.body.arguments, products))
-        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[len(products) :]:
-            if argument in needed:
-                values[argument] = _load(operand, map_, position, width)
+        values |= self.load(position, width, results) if loaded is None else loaded
         for inner in operations_of(self.body):
             if inner.name == "linalg.yield":
                 chosen = range(len(inner.operands)) if results is None else results
@@ -202,6 +221,36 @@ class Elementwise:
         if source is None or source.name != "arith.constant":
             raise Refusal(self.op, "the body takes a value from outside that is no constant")
         return create_scalar_op(source, [], width)
+
+
+def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
+    """Returns the results of a `linalg.generic` of one input for an element of it, or for a vector of adjacent ones.
+
+    Args:
+        op: the op, whose body reads no output.
+        value: the element, or a vector of rank 1.
+
+    Raises:
+        Refusal: the body takes a value that is no constant from outside, or does not end in `linalg.yield`.
+    """
+    width = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else None
+    body = op.regions[0].blocks[0]
+    values: dict[ir.Value, ir.Value] = {body.arguments[0]: value}
+
+    def of(operand: ir.Value) -> ir.Value:
+        if operand in values:
+            return values[operand]
+        source = producer(operand)
+        if source is None or source.name != "arith.constant":
+            raise Refusal(op, "the body takes a value from outside that is no constant")
+        return create_scalar_op(source, [], width)
+
+    for inner in operations_of(body):
+        operands = [of(operand) for operand in inner.operands]
+        if inner.name == "linalg.yield":
+            return operands
+        values[inner.results[0]] = create_scalar_op(inner, operands, width)
+    raise Refusal(op, "expected a body that ends in linalg.yield")
 
 
 def _widened(type_: ir.Type, width: int | None) -> ir.Type:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
 from stepladder.extension.lib.elementwise import Elementwise, Position
-from stepladder.extension.lib.partial_results import lane_id, over_lanes
+from stepladder.extension.lib.partial_results import PartialResults, lane_id, over_lanes
 from stepladder.extension.lib.reduced_elements import Extents, elements_of
 from stepladder.extension.lib.reduced_results import COLUMN, ReducedResult
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer
 
+_AT_ONCE = 8  # partial results of a lane that are stored together
 _COMPUTED = ("affine.apply", "arith.constant", "gpu.lane_id", "gpu.thread_id")
 _OF_A_ROW, _OF_A_COLUMN = (1, 2), (4, 8, 16)  # bits of the numbers of lanes with elements of one row, or column
 
@@ -53,8 +54,10 @@ def reduce_pairs(
     reduced: ReducedResult,
     extents: Extents,
     first: ir.Value,
-) -> tuple[list[tuple[ir.Value, ir.Value]], ir.Value]:
-    """Folds the pairs of a warp's tile along rows or columns, at the insertion point.
+    partials: PartialResults,
+    tile: tuple[ir.Value, ir.Value],
+) -> None:
+    """Folds the pairs of a warp's tile along rows or columns, and the tiles of all warps, at the insertion point.
 
     Args:
         pairs: those of a lane.
@@ -62,14 +65,17 @@ def reduce_pairs(
         reduced: the reduction.
         extents: what is inside of C; elements outside count as the neutral element.
         first: the row, or the column, at which the tile begins.
-
-    Returns:
-        The lane's partial results, each with its place in the tile, and whether the lane is to store them.
+        partials: of all warps.
+        tile: number of the tile, along the axis that is kept and along that which is folded.
     """
     along_rows = reduced.axis == COLUMN
     lines: dict[Hashable, list[Pair]] = {}
     for pair in pairs:
         lines.setdefault(pair.row_key if along_rows else pair.column_key, []).append(pair)
+    lane = lane_id()
+    writes = (
+        equal(apply(lambda x: ir.AffineExpr.get_mod(x, 4), lane), index(0)) if along_rows else less_than(lane, index(4))
+    )
     results: list[tuple[ir.Value, ir.Value]] = []
     for line in lines.values():
         folded: dict[int, ir.Value] = {}
@@ -83,7 +89,10 @@ def reduce_pairs(
         for slot, value in folded.items():
             place = apply(lambda p, f, s=slot: p - f + s, begin, first)
             results.append((place, over_lanes(reduced, value, _OF_A_ROW if along_rows else _OF_A_COLUMN)))
-    lane = lane_id()
-    if along_rows:
-        return results, equal(apply(lambda x: ir.AffineExpr.get_mod(x, 4), lane), index(0))
-    return results, less_than(lane, index(4))
+        # Few at a time: partial results that wait for others keep their registers.
+        if len(results) >= _AT_ONCE:
+            partials.store(results, writes, *tile)
+            results = []
+    if results:
+        partials.store(results, writes, *tile)
+    partials.arrive(tile[0])

@@ -56,23 +56,16 @@ class PartialResults:
         self._counters = create_global(launch, "partial_results_counters", self._counters_type, 0)
         self.extent = ir.MemRefType(reduced.result.type).shape[0]
 
-    def combine(
+    def store(
         self, values: Sequence[tuple[ir.Value, ir.Value]], writes: ir.Value, group: ir.Value, part: ir.Value
     ) -> None:
-        """Stores a warp's partial results, and the result where the warp is the last one of its group.
+        """Stores some of a warp's partial results.
 
         Args:
             values: partial results of a lane, each with its place in the group.
             writes: whether the lane has them.
             group, part: of the warp's partial results.
         """
-        self.store(values, writes, group, part)
-        self.arrive(group)
-
-    def store(
-        self, values: Sequence[tuple[ir.Value, ir.Value]], writes: ir.Value, group: ir.Value, part: ir.Value
-    ) -> None:
-        """Stores some of a warp's partial results; arguments as for `combine`."""
         workspace = memref.get_global(self._type, self._symbol)
         with create_if(writes):
             for place, value in values:

@@ -68,7 +68,6 @@ def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> No
                     row = arith.addi(first_row, index(MMA_ROWS * number + MATRIX * half))
                     pairs.append(Pair(fragment.pair(number, matrix, half), row, column, (number, half), matrix))
         first = arith.addi(begin, index(MMA_ROWS * group[0])) if along_rows else index(0)
-        folded = reduce_pairs(pairs, elementwise, reduced, extents, first)
         # Where warps have several runs of rows, they are numbered by warpgroup and warp.
         row_number = (
             apply(lambda t, r: ir.AffineExpr.get_floor_div(t + r, _WARP_ROWS), tile_row, first)
@@ -81,7 +80,7 @@ def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> No
             )
         )
         tile = (row_number, column_number) if along_rows else (column_number, row_number)
-        partials.combine(*folded, *tile)
+        reduce_pairs(pairs, elementwise, reduced, extents, first, partials, tile)
 
 
 def _warp() -> ir.Value:

@@ -79,8 +79,8 @@ def _reduce(
     for sums, row, column in vectors:
         position = found.position(row, column)
         pairs.append(Pair(sums, position.row, position.column, key_of(row), key_of(column)))
-    folded = reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first)
-    part.partials(launch).combine(*folded, *part.tile)
+    partials = part.partials(launch)
+    reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first, partials, part.tile)
 
 
 def _write(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:

@@ -258,10 +258,6 @@ class _Conversion(Translation):
         _xegpu("prefetch_nd", operands, [], attributes)
 
     def _tile_mma(self, op: ir.Operation) -> None:
-        if _is_column_major_load(op.operands[0]):
-            raise Refusal(
-                op, "A is a column-major tile: the hardware transposes elements of 32 bits only. Load A row-major"
-            )
         operands = [self.one(operand) for operand in op.operands]
         type_ = ir.VectorType(op.results[0].type)
         if len(operands) < 3:
@@ -324,15 +320,6 @@ def _is_of_lanes(tile: TileType, value: ir.Value) -> bool:
         or (user.name == "xetile.update_tile_offset" and _is_of_lanes(tile, user.results[0]))
         for user in users
     )
-
-
-def _is_column_major_load(value: ir.Value) -> bool:
-    """Returns whether a vector is loaded from a column-major tile of global memory."""
-    load = producer(value)
-    if load is None or load.name != "xetile.load_tile":
-        return False
-    tile = read_tile(load.operands[0].type)
-    return tile.is_transposed and tile.space == "global"
 
 
 def _sizes_of_lanes(op: ir.Operation, base: ir.Type) -> tuple[int, ...]:
