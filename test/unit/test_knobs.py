@@ -185,7 +185,16 @@ def test_literals_are_the_defaults() -> None:
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
         facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16"}
-        facts |= {"a_bits": 16, "b_bits": 16, "c_bits": 32, "acc_bits": 32, "acc_type": "f32", "c_type": "f32"}
+        facts |= {
+        facts |= {"products": 1}
+            "a_bits": 16,
+            "b_bits": 16,
+            "c_bits": 32,
+            "acc_bits": 32,
+            "acc_type": "f32",
+            "c_type": "f32",
+            "products": 1,
+        }
         scope = Scope({**steps, **defaults, **facts}, pipeline.derived)
         bind(pipeline, pipeline.steps, defaults, scope, ir.Module.create())
         after = str(pipeline.module)

@@ -142,8 +142,11 @@ class Elementwise:
         self.op = op
         self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
-        in_global = [not types.is_workgroup_memory(operand.type) for operand in op.operands]
-        self.products = max(1, in_global.index(True))
+        others = [
+            not isinstance(operand.type, ir.MemRefType) or not types.is_workgroup_memory(operand.type)
+            for operand in op.operands
+        ]
+        self.products = max(1, others.index(True)) if any(others) else 1
         self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
         self.reduced = find_reduced(self.outputs)
